@@ -63,8 +63,8 @@ def main() -> None:
     """Measure everything and show it."""
     os.environ["RTGATE_KEEP_BOOTS"] = "no"  # what a boot takes, not what reading it again does
     kernel = build_kernel(BUILD, None, ROOT / "build" / BUILD).directory
-    figures = [*_one_measurement(kernel), _changed_file(), _gate_again(), _every_suite(kernel), _day(), _frames()]
-    figures += [*_on_the_line(), *_by_kernel(), _captured()]
+    figures = [*_one_measurement(kernel), _changed_file(), _time_second_gate(), _every_suite(kernel), _day(), _frames()]
+    figures += [*_on_the_line(), *_by_kernel(), _transfer_time()]
     figures.append(_job_log(kernel))
     figures += [_wide_stores(), *map(_devices, ("virt-arm64", "virt-x86_64"))]
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
@@ -117,7 +117,7 @@ def _changed_file() -> Figure:
     return _figure("rebuild after one changed C file, 12 seeds idle, verdict and report", values, 60)
 
 
-def _gate_again() -> Figure:
+def _time_second_gate() -> Figure:
     values = []
     for _ in range(2):
         began = time.monotonic()
@@ -210,7 +210,7 @@ def _around(mean: float, chance: random.Random) -> int:
     return count
 
 
-def _captured() -> Figure:
+def _transfer_time() -> Figure:
     """Return how long a captured result would travel, had each of 8 CPUs one: its counts, drawn anew for each.
 
     It is of an idle board on a busy host, whose latencies are spread more than those of any real-time board in the

@@ -120,13 +120,13 @@ def _build_one(arguments: argparse.Namespace, change: Change | None, copy: Sourc
         build_kernel(arguments.build, copy.source, output)
     elif change.elsewhere:
         description = find_description(arguments.build)
-        _build_elsewhere(arguments.work / "elsewhere", copy.source, description, output, options)
+        _build_copy(arguments.work / "elsewhere", copy.source, description, output, options)
     elif change.kernel.is_built:
         description = change.kernel.description(find_description(arguments.build))
         build(description, copy.with_change(change.kernel), output, options)
 
 
-def _build_elsewhere(place: Path, tree: Tree, description: BuildDescription, output: Path, options: Options) -> None:
+def _build_copy(place: Path, tree: Tree, description: BuildDescription, output: Path, options: Options) -> None:
     """Build a copy of the source that rtgate does not own: then paths in the build are absolute."""
     copy = place / "linux"
     try:
@@ -160,7 +160,7 @@ def _open_jobs(results: Path) -> list[Boot]:
         if case.campaign != results.name:
             continue
         board, name_of_case = case.place
-        for name in rates.judged(case.place, case.first):
+        for name in rates.kernels_to_judge(case.place, case.first):
             last, boots = case.first[name].records[-1].seed or 0, len(case.first[name].records)
             if case.is_open(name):
                 pairs = product((UNPATCHED, name), range(last + 1, last + boots + 1))
@@ -187,7 +187,7 @@ def _campaign(kernels: ChangedKernels, build_name: str) -> Path:
     return campaign(arm.target.rootfs(plan(boot.case, arm, boot.seed)).content_sha256, build_name)
 
 
-def _asked(arguments: argparse.Namespace, boots: Iterable[Boot]) -> list[Boot]:
+def _requested_boots(arguments: argparse.Namespace, boots: Iterable[Boot]) -> list[Boot]:
     """Return the boots that the command line asks for."""
     most = arguments.seeds if arguments.seeds < len(SEEDS) else LAST
     return [one for one in boots if one.seed <= most and (not arguments.case or one.case.name in arguments.case)]
@@ -209,7 +209,7 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 
 def _boot(arguments: argparse.Namespace, kernels: ChangedKernels, boots: Sequence[Boot]) -> None:
     """Measure what was not measured yet."""
-    wanted = [one for one in _asked(arguments, boots) if kernels.stored(one) is None]
+    wanted = [one for one in _requested_boots(arguments, boots) if kernels.find_record(one) is None]
     _say(f"{len(wanted)} boots of {len({one.kernel for one in wanted})} kernels")
     left = Counter(one.place for one in wanted)
     began = time.monotonic()
@@ -228,14 +228,14 @@ def _case(name: str) -> Case:
 
 
 def _kernels(arguments: argparse.Namespace) -> Path:
-    return _own(arguments.work / "kernels", arguments.build)
+    return _output_place(arguments.work / "kernels", arguments.build)
 
 
 def _records(arguments: argparse.Namespace) -> Path:
-    return _own(arguments.work / "records", arguments.build)
+    return _output_place(arguments.work / "records", arguments.build)
 
 
-def _own(place: Path, build_name: str) -> Path:
+def _output_place(place: Path, build_name: str) -> Path:
     return place if build_name == BUILD else place / build_name
 
 
@@ -255,7 +255,7 @@ def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 
 def _keep(arguments: argparse.Namespace, kernels: ChangedKernels, name: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
-    stored = map(kernels.stored, _jobs(arguments.build, [name], range(1, LAST + 1)))
+    stored = map(kernels.find_record, _jobs(arguments.build, [name], range(1, LAST + 1)))
     found = [records_file.as_json(one) for one in stored if one is not None]
     if found:
         keep(name, found, arguments.results)
@@ -310,7 +310,7 @@ def _figures(boots: Sequence[Record]) -> tuple[str, ...]:
     failed = sum(record.state != "measured" for record in boots) + sum(map(bool, numbers.get("failures", ())))
     unit = 1000 if parts else 1  # cyclictest counts virtual nanoseconds, the other tools microseconds
     mean = f"{statistics.fmean(numbers['avg']) / unit:.2f}" if "avg" in numbers else ""
-    high = Histogram.merged(parts).quantile(0.999) if parts else None
+    high = Histogram.merge(parts).quantile(0.999) if parts else None
     maxima = [value / unit for value in numbers.get("max", ())]
     return (
         mean,

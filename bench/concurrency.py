@@ -26,11 +26,11 @@ def main(words: Sequence[str]) -> int:
     chosen = random.Random(seed)  # noqa: S311 - a draw that can be repeated
     rounds = gates = killed = 0
     with tempfile.TemporaryDirectory(prefix="rtgate-concurrency-") as name:
-        world = World.made(Path(name) / "world")
+        world = World.make(Path(name) / "world")
         world.learn()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            asked, kill = world.drawn(chosen)
+            asked, kill = world.draw_gates(chosen)
             wrong = world.round(chosen, asked, kill)
             rounds, gates, killed = rounds + 1, gates + len(asked), killed + kill
             print(f"round {rounds}: {len(asked)} gates, {kill} to be killed: {len(wrong)} wrong", flush=True)

@@ -59,7 +59,7 @@ def main() -> int:
         tried += 1
         began = time.monotonic()
         try:
-            result = explained(change, kernel, arguments, slowest)
+            result = explain_slowest(change, kernel, arguments, slowest)
         except RtgateError as error:
             result = {"sentence": f"{type(error).__name__}: {error}", "culprits": []}
         first = [culprit["function"] for culprit in result["culprits"]]
@@ -80,7 +80,7 @@ def harmful(path: Path) -> dict[str, dict[str, str]]:
     return {name: {key: str(word) for key, word in change.items()} for name, change in changes.items()}
 
 
-def explained(
+def explain_slowest(
     change: dict[str, str], kernel: Path, arguments: argparse.Namespace, slowest: dict[str, Record]
 ) -> dict[str, Any]:
     """Measure a change's case and explain its slowest boot."""

@@ -17,7 +17,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from selftests.faults.carried import Judged, Result, all_carried_out, trials  # noqa: E402
+from selftests.faults.carried import Judgement, Result, all_carried_out, trials  # noqa: E402
 from selftests.faults.targets import lacking  # noqa: E402
 
 
@@ -31,10 +31,10 @@ def main(words: Sequence[str]) -> int:
     with all_carried_out(wanted) as futures:
         results = [futures[trial].result() for trial in wanted]
     for result in results:
-        if result.judged is not Judged.RIGHT:
+        if result.judgement is not Judgement.RIGHT:
             print(result)
     _show(results, time.monotonic() - began)
-    return 1 if any(result.judged is Judged.WRONG for result in results) else 0
+    return 1 if any(result.judgement is Judgement.WRONG for result in results) else 0
 
 
 def _show(results: Sequence[Result], seconds: float) -> None:
@@ -49,7 +49,7 @@ def _show(results: Sequence[Result], seconds: float) -> None:
 
 
 def _row(results: Sequence[Result]) -> tuple[str, ...]:
-    counts = [sum(result.judged is wanted for result in results) for wanted in (Judged.WRONG, Judged.LOST)]
+    counts = [sum(result.judgement is wanted for result in results) for wanted in (Judgement.WRONG, Judgement.LOST)]
     lines = [result.record.line for result in results]
     sums = [sum(int(line[name]) for line in lines) for name in ("repeated", "received")]
     longest = max(float(result.record.seconds["total"]) for result in results)

@@ -32,7 +32,7 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.history import queries, schema
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.history.store import Origin, _row
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram
@@ -72,7 +72,7 @@ def _measure(url: str, repeat: int) -> None:
         assert all(prior.degrees == 30 for one in lent for prior in one.priors.values())
         with History.open(url) as history:
             began = time.monotonic()
-            queries.contents(history, Wanted(board="board-0"))
+            queries.contents(history, BootFilter(board="board-0"))
             listing.append(time.monotonic() - began)
     _show("a gate of 24 cases asks for all that it may borrow (24 x 60 records)", whole, "goal 1 s")
     _show("  of it this process on a core (others on this machine do not count)", busy, "")

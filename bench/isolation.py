@@ -31,7 +31,7 @@ PRIORITY = 99  # of the measuring threads
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CaseResult:
     """One case: its kernel, its record, and what is wrong with it; empty for nothing."""
 
     kernel: str
@@ -49,7 +49,7 @@ def main() -> int:
     return 1 if any(one.wrong for one in found) else 0
 
 
-def _on(board: str) -> Iterator[Seen]:
+def _on(board: str) -> Iterator[CaseResult]:
     facts = boards.board(board)
     for tuning in (one for one in facts.tunings.values() if one.build):
         for build in (facts.build, tuning.build):
@@ -57,7 +57,7 @@ def _on(board: str) -> Iterator[Seen]:
             for load in LOADS if build == tuning.build else LOADS[:1]:
                 case = Case(suite="latency", tool=Cyclictest(), load=load, tuning=tuning.name)
                 record, _ = measure(case, arm, 1)
-                yield Seen(build, record, _wrong(record, skipped=build != tuning.build))
+                yield CaseResult(build, record, _wrong(record, skipped=build != tuning.build))
 
 
 def _request(board: str, build: str, tuning: str = "default") -> ArmRequest:
@@ -72,11 +72,11 @@ def _wrong(record: Record, *, skipped: bool) -> str:
     if record.state != "measured":
         return f"{record.state}: {record.message}"
     return "; ".join(
-        f"{check.name}: {check.sentence}" for check in checks(record, {}) if check.held is CheckResult.FAILED
+        f"{check.name}: {check.sentence}" for check in checks(record, {}) if check.result is CheckResult.FAILED
     )
 
 
-def _show(found: list[Seen]) -> None:
+def _show(found: list[CaseResult]) -> None:
     table = Table(title="cyclictest on isolated CPUs, virtual time, 10 s")
     for heading in ("board", "kernel", "case", "came", "threads on CPUs", "max", "read back"):
         table.add_column(heading, overflow="fold")

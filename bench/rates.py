@@ -28,10 +28,10 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests.clustering import clustering  # noqa: E402
 from selftests.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
-from selftests.detecting import FEWEST, named  # noqa: E402
+from selftests.detecting import FEWEST, sizes_named  # noqa: E402
 from selftests.kernels import Kernels, distinct, placebos_of  # noqa: E402
 from selftests.planning import plans  # noqa: E402
-from selftests.rates import GATE, MAXIMUM, NAIVE, is_open, judged, looks  # noqa: E402
+from selftests.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks  # noqa: E402
 from selftests.teaching import placebos_yaml  # noqa: E402
 
 from rtgate import site  # noqa: E402
@@ -57,13 +57,13 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
             continue
         cases += 1
         title = f"{' '.join(place)}, {case.campaign}"
-        if placebos is not None and not _learnt(place, kernels, placebos).figures:
+        if placebos is not None and not _placebo_model(place, kernels, placebos).figures:
             console.print(f"{title}: not judged: the file says nothing of this case with this command\n")
             worst = 1
             continue
         table = Table("kernel", "kind", "boots", "verdict", "what it says", title=title, title_justify="left")
         counts: Counter[str] = Counter()
-        for name in judged(place, kernels):
+        for name in kernels_to_judge(place, kernels):
             said, boots = case.verdicts(name)
             group = known[name].group
             counts[group] += 1
@@ -82,9 +82,9 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
     return 1 if worst or not cases else 0
 
 
-def _learnt(place: Place, kernels: Kernels, placebos: Placebos) -> PlaceboModel:
+def _placebo_model(place: Place, kernels: Kernels, placebos: Placebos) -> PlaceboModel:
     one = kernels[UNPATCHED].records[0]
-    return placebos.beside(dataclasses.replace(one, case=place[1]))
+    return placebos.model_for(dataclasses.replace(one, case=place[1]))
 
 
 def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str, int]) -> None:
@@ -160,7 +160,7 @@ def _plans(directories: Sequence[Path]) -> int:
             moved = (one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)
             table.add_row(case.campaign, case.place[1], one.kernel, *moved, style="" if one.true else "red")
     console.print(table)
-    found, true = sum(one.found for one in every), sum(one.true for one in every)
+    found, true = sum(one.is_found for one in every), sum(one.true for one in every)
     beyond, single = sum(one.beyond for one in every), sum(one.shift.by_spikes for one in every)
     console.print(
         f"{len(every)} figures moved, {found} found, {single} of these by single boots; of {true} the plan says on "
@@ -178,7 +178,7 @@ def _detection(directories: Sequence[Path]) -> int:
         harmless = placebos_of(case.first)
         if len(harmless) < FEWEST or case.place not in GATE:
             continue
-        for one in named(case, (UNPATCHED, *list(harmless)[:_BASELINES])):
+        for one in sizes_named(case, (UNPATCHED, *list(harmless)[:_BASELINES])):
             found, tried = found + one.found, tried + one.tried
             size = "none" if one.size is None else f"+{100 * one.size:g} %"
             shares += [one.found / one.tried] if one.tried else []

@@ -63,19 +63,19 @@ def main() -> None:
     with _directory(arguments.keep) as work:
         records = work / "records"
         made = _fill(records, arguments.boots)
-        _show(f"{made} stored records judged again", _timed("judge", records), 5)
+        _show(f"{made} stored records judged again", _time_report("judge", records), 5)
         for number in range(1, BOARDS):
             _copy(records, f"board-{number}")
         made *= BOARDS
-        _show(f"{made} stored records judged again", _timed("judge", records), 50)
-        _show(f"a report of {made} results written", _timed("report", records, "-o", work / "report"), 20)
+        _show(f"{made} stored records judged again", _time_report("judge", records), 50)
+        _show(f"a report of {made} results written", _time_report("report", records, "-o", work / "report"), 20)
         page = work / "report" / "index.html"
         print(f"  index.html {page.stat().st_size / 2**20:.1f} MiB, summary.html {_kib(work)} KiB")
         browser = shutil.which("chromium")
         if browser is None:
             print("not measured: opening it, there is no chromium")
         else:
-            _show("the report opened in a browser", _opened(browser, page, work / "browser"), 5)
+            _show("the report opened in a browser", _time_to_open(browser, page, work / "browser"), 5)
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def _copy(records: Path, board: str) -> None:
         path.write_text(path.read_text(encoding="utf-8").replace(f'"{BOARD}"', f'"{board}"'), encoding="utf-8")
 
 
-def _timed(*words: object) -> Seconds:
+def _time_report(*words: object) -> Seconds:
     program = shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate")
     began = Seconds.now()
     done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
@@ -117,7 +117,7 @@ def _timed(*words: object) -> Seconds:
     return seconds
 
 
-def _opened(browser: str, page: Path, profile: Path) -> Seconds:
+def _time_to_open(browser: str, page: Path, profile: Path) -> Seconds:
     """Return the seconds until the list of tests stands, which the browser then writes out."""
     argv = [
         browser,

@@ -55,7 +55,7 @@ class Came:
 def main(words: Sequence[str]) -> int:
     """Measure everything, tell of each profile as soon as it is over, and show it all."""
     found: list[Came] = []
-    profiles = _shortened()
+    profiles = _short_profiles()
     wanted = [name for name in profiles if name in words] or list(profiles)
     with tempfile.TemporaryDirectory(prefix="rtgate-seeds-") as name:
         site = Path(name)
@@ -63,7 +63,7 @@ def main(words: Sequence[str]) -> int:
         for board in [word for word in words if word not in profiles] or BOARDS:
             for profile in wanted:
                 if kernel := _kernel(board, profile):
-                    came = list(_measured(board, profile, kernel, site))
+                    came = list(_measure(board, profile, kernel, site))
                     print(*came, sep="\n", flush=True)
                     found += came
     _show(found)
@@ -73,7 +73,7 @@ def main(words: Sequence[str]) -> int:
     return 1 if wrong or not found else 0
 
 
-def _shortened() -> dict[str, dict[str, Any]]:
+def _short_profiles() -> dict[str, dict[str, Any]]:
     """Return the documents' profiles, no length above `SECONDS`."""
     listed = yaml.safe_load((ROOT / "selftests" / "data" / "seeds" / "commands.yaml").read_text(encoding="utf-8"))
     named = {entry["profile"] for entry in (*listed["tools"], *listed["loads"])}
@@ -98,7 +98,7 @@ def _kernel(board: str, profile: str) -> Path | None:
     return build_kernel(build, None, ROOT / "build" / build).directory if build else None
 
 
-def _measured(board: str, profile: str, kernel: Path, site: Path) -> Iterator[Came]:
+def _measure(board: str, profile: str, kernel: Path, site: Path) -> Iterator[Came]:
     records = site / "records" / board / profile
     words = ["--board", board, "--kernel", str(kernel), "--profile", profile, "--records", str(records), "-q"]
     done = subprocess.run(

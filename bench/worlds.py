@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
-from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
+from rtgate.judge.compare.pairing import BoardRecords, CaseHistory, evidence, finding
 from rtgate.judge.compare.procedures import ComparisonState, Done, Screening, SessionHistory, next_step, suspicions
 from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN, Spikes, levels
 from rtgate.records import evidence as evidence_module
@@ -122,7 +122,7 @@ TAIL = "tail x1.3"
 # --- drawing boots
 
 
-class Fixed(NamedTuple):
+class FixedLevels(NamedTuple):
     """Levels in us: where the tail begins, and where spikes do."""
 
     tail: int
@@ -171,7 +171,7 @@ def events(rng: np.random.Generator, world: World, law: Law, above: float) -> tu
     return counts, above + local / world.shape * (drawn**-world.shape - 1)
 
 
-class Reduced(NamedTuple):
+class BootSummaries(NamedTuple):
     """What boots come to, in one array for each figure."""
 
     rate: Array
@@ -180,7 +180,7 @@ class Reduced(NamedTuple):
     largest: Array
 
 
-def reduced(counts: NDArray[np.int64], latencies: Array, fixed: Fixed) -> Reduced:
+def summarise(counts: NDArray[np.int64], latencies: Array, fixed: FixedLevels) -> BootSummaries:
     """Return the summaries that `judge.compare.summaries` takes from histograms of these events over the tail level."""
     middles = np.floor(latencies) + 0.5
     owner = np.repeat(np.arange(len(counts)), counts)
@@ -194,14 +194,14 @@ def reduced(counts: NDArray[np.int64], latencies: Array, fixed: Fixed) -> Reduce
     there = counts > 0
     if latencies.size:
         largest[there] = np.maximum.reduceat(latencies, (np.cumsum(counts) - counts)[there])
-    return Reduced(np.log((tail + 0.5) / SAMPLES), np.log(fixed.tail + mean * np.log(hourly)), beyond, largest)
+    return BootSummaries(np.log((tail + 0.5) / SAMPLES), np.log(fixed.tail + mean * np.log(hourly)), beyond, largest)
 
 
-def draw(rng: np.random.Generator, world: World, drift: Array, change: Change, fixed: Fixed) -> Boots:
+def draw(rng: np.random.Generator, world: World, drift: Array, change: Change, fixed: FixedLevels) -> Boots:
     """Draw boots as their summaries."""
     law = factors(rng, world, drift, change)
     counts, latencies = events(rng, world, law, fixed.tail)
-    found = reduced(counts, latencies, fixed)
+    found = summarise(counts, latencies, fixed)
     spikes = rng.poisson((world.spikes_per_minute + change.spikes_per_minute) * MINUTES, len(counts))
     spiked = SPIKE_US + SPIKE_SD_US * np.abs(rng.normal(0, 1, len(counts)))
     shape = drift.shape
@@ -283,7 +283,7 @@ def _record(counts: dict[int, int], overflow: int, names: tuple[str, str]) -> Re
     )
 
 
-def levels_of(world: World, seed: int = 5) -> Fixed:
+def levels_of(world: World, seed: int = 5) -> FixedLevels:
     """Return the levels that rtgate takes from the histograms of 20 boots of a world."""
     rng = np.random.default_rng(seed)
     drift = np.repeat(rng.normal(0, world.drift, SESSIONS), 2)
@@ -292,13 +292,13 @@ def levels_of(world: World, seed: int = 5) -> Fixed:
     (level,) = found.histograms
     assert level.tail is not None
     assert level.spike is not None
-    return Fixed(level.tail, level.spike)
+    return FixedLevels(level.tail, level.spike)
 
 
 # --- cases of merge requests
 
 
-class Drawn(NamedTuple):
+class DrawnCases(NamedTuple):
     """Many cases, one in each row: boots of the history, of the screen, and of the two arms of the pairs."""
 
     history: Boots
@@ -307,13 +307,13 @@ class Drawn(NamedTuple):
     candidate: Boots
 
 
-def cases(rng: np.random.Generator, world: World, count: int, change: Change, fixed: Fixed) -> Drawn:
+def cases(rng: np.random.Generator, world: World, count: int, change: Change, fixed: FixedLevels) -> DrawnCases:
     """Draw cases: their history, and what is measured today, whose drift wanders a little."""
     sd = world.drift
     past = np.repeat(rng.normal(0, sd, (count, SESSIONS)), 2, axis=1)
     today = rng.normal(0, sd, (count, 1))
     wander = today + np.cumsum(rng.normal(0, 0.15 * sd, (count, PAIRS)), axis=1)
-    return Drawn(
+    return DrawnCases(
         draw(rng, world, past, NONE, fixed),
         draw(rng, world, today + rng.normal(0, 0.15 * sd, (count, SCREEN)), change, fixed),
         draw(rng, world, wander, NONE, fixed),
@@ -329,12 +329,12 @@ class Case(NamedTuple):
     maxima: tuple[float, float, float]  # of the history, of one boot of the baseline, of one of the candidate
 
 
-def judged(drawn: Drawn, names: Sequence[str]) -> list[Case]:
+def judge_rows(drawn: DrawnCases, names: Sequence[str]) -> list[Case]:
     """Return the rows as the judge sees them."""
     return [_case(drawn, row, name) for row, name in enumerate(names)]
 
 
-def _case(drawn: Drawn, row: int, name: str) -> Case:
+def _case(drawn: DrawnCases, row: int, name: str) -> Case:
     sessions, series = {}, []
     for metric in METRICS:
         past = drawn.history.logs[metric][row]
@@ -360,7 +360,7 @@ def _spikes(boots: Boots, row: int) -> tuple[Spikes, ...]:
 # --- gates
 
 
-class Found(NamedTuple):
+class GateOutcome(NamedTuple):
     """What a gate said of a merge request: failed cases, undecided ones, and what it cost in board-minutes."""
 
     failed: frozenset[str]
@@ -368,7 +368,7 @@ class Found(NamedTuple):
     minutes: float
 
 
-def by_maximum(request: Sequence[Case], limit: str) -> Found:
+def by_maximum(request: Sequence[Case], limit: str) -> GateOutcome:
     """Judge one boot of each case by its maximum."""
     failed = set()
     for number, case in enumerate(request):
@@ -376,37 +376,37 @@ def by_maximum(request: Sequence[Case], limit: str) -> Found:
         level = {"100 us": 100.0, "largest of 20 boots": history, "1.1 x baseline": 1.1 * baseline}[limit]
         if candidate > level:
             failed.add(str(number))
-    return Found(frozenset(failed), frozenset(), CASES * MINUTES + BOOT_MINUTES)
+    return GateOutcome(frozenset(failed), frozenset(), CASES * MINUTES + BOOT_MINUTES)
 
 
-def screened(request: Sequence[Case], looks: Looks = CONFIRM) -> Found:
+def judge_screened(request: Sequence[Case], looks: Looks = CONFIRM) -> GateOutcome:
     """Judge by procedure B."""
     screens = [Screening(case=str(n), boots=SCREEN, suspicion=case.suspicion) for n, case in enumerate(request)]
     confirm = [one for case in request for one in case.evidence]
     done = next_step(ComparisonState(screens=screens, pairs=confirm, looks=looks))
     assert isinstance(done, Done)
-    return _found(done.comparisons, SCREEN * (CASES * MINUTES + BOOT_MINUTES))
+    return _outcome(done.comparisons, SCREEN * (CASES * MINUTES + BOOT_MINUTES))
 
 
-def interleaved(request: Sequence[Case], looks: Looks = RELEASE) -> Found:
+def judge_interleaved(request: Sequence[Case], looks: Looks = RELEASE) -> GateOutcome:
     """Judge by procedure A."""
-    return _found(compare([one for case in request for one in case.evidence], looks), 0.0)
+    return _outcome(compare([one for case in request for one in case.evidence], looks), 0.0)
 
 
-def _found(comparisons: Sequence[Comparison], minutes: float) -> Found:
+def _outcome(comparisons: Sequence[Comparison], minutes: float) -> GateOutcome:
     """Return the outcome and its cost: the open cases of a merge request share a boot."""
     pairs = [one.pairs for one in comparisons]
     minutes += 2 * (sum(pairs) * MINUTES + max(pairs, default=0) * BOOT_MINUTES)
     by = {outcome: frozenset(one.case for one in comparisons if one.outcome is outcome) for outcome in Outcome}
-    return Found(by[Outcome.REGRESSION], by[Outcome.INCONCLUSIVE], minutes)
+    return GateOutcome(by[Outcome.REGRESSION], by[Outcome.INCONCLUSIVE], minutes)
 
 
-GATES: dict[str, Callable[[Sequence[Case]], Found]] = {
+GATES: dict[str, Callable[[Sequence[Case]], GateOutcome]] = {
     "max > 100 us": lambda request: by_maximum(request, "100 us"),
     "max > largest of 20 boots": lambda request: by_maximum(request, "largest of 20 boots"),
     "max > 1.1 x baseline": lambda request: by_maximum(request, "1.1 x baseline"),
-    "rtgate, screened (B)": screened,
-    "rtgate, interleaved (A)": interleaved,
+    "rtgate, screened (B)": judge_screened,
+    "rtgate, interleaved (A)": judge_interleaved,
 }
 SLOW = "rtgate, interleaved (A)"
 
@@ -427,7 +427,7 @@ class Cell(NamedTuple):
 ZERO = Cell(0, 0, 0, 0, 0.0)
 
 
-def summed(one: Cell, other: Cell) -> Cell:
+def add(one: Cell, other: Cell) -> Cell:
     """Return two shares of a cell together."""
     return Cell(
         one.requests + other.requests,
@@ -455,11 +455,11 @@ def run(job: Job) -> dict[tuple[str, str], Cell]:
     fixed = levels_of(world)
     names = [str(number) for number in range(CASES)]
     cells: dict[tuple[str, str], Cell] = {}
-    bank = [judged(cases(rng, world, CASES, NONE, fixed), names) for _ in range(job.requests)]
+    bank = [judge_rows(cases(rng, world, CASES, NONE, fixed), names) for _ in range(job.requests)]
     for gate in GATES:
         cells["none", gate] = _cell(gate, bank, "")
     for name, change in CHANGES.items():
-        changed = judged(cases(rng, world, job.changed, change, fixed), ["0"] * job.changed)
+        changed = judge_rows(cases(rng, world, job.changed, change, fixed), ["0"] * job.changed)
         requests = [[one, *bank[number % len(bank)][1:]] for number, one in enumerate(changed)]
         for gate in GATES:
             cells[name, gate] = _cell(gate, requests[: job.slow] if gate == SLOW else requests, "0")
@@ -472,7 +472,7 @@ def _cell(gate: str, requests: Iterable[Sequence[Case]], changed: str) -> Cell:
         found = GATES[gate](request)
         open_ = changed in found.undecided if changed else bool(found.undecided)
         cell = Cell(1, bool(found.failed - {changed}), changed in found.failed, open_, found.minutes)
-        total = summed(total, cell)
+        total = add(total, cell)
     return total
 
 
@@ -500,7 +500,7 @@ def _sees(past: Boots, base: Boots, mine: Boots, metric: str, pairs: int) -> boo
     return reading.large and reading.p <= RELEASE.alpha / (4 * CASES)
 
 
-def alone(name: str, count: int, seed: int = 23) -> str:
+def false_alarms_alone(name: str, count: int, seed: int = 23) -> str:
     """Return how often a case alone fails at 1 %, with the looks of the simulation that the method comes from.
 
     Its figures for A and B are beside, so that two programs that share no code can be compared.
@@ -508,19 +508,19 @@ def alone(name: str, count: int, seed: int = 23) -> str:
     world, rng, fixed = WORLDS[name], np.random.default_rng(seed), levels_of(WORLDS[name])
     told = []
     for change, expected in zip((NONE, CHANGES[TAIL], CHANGES["probability x2"]), PUBLISHED[name], strict=True):
-        made = judged(cases(rng, world, count, change, fixed), ["0"] * count)
-        a = sum(bool(interleaved([one]).failed) for one in made) / count
-        b = sum(bool(_confirmed(one)) for one in made) / count
+        made = judge_rows(cases(rng, world, count, change, fixed), ["0"] * count)
+        a = sum(bool(judge_interleaved([one]).failed) for one in made) / count
+        b = sum(bool(_confirm(one)) for one in made) / count
         told.append(f"A {a:.3f} (there {expected[0]}), B {b:.3f} (there {expected[1]})")
     return f"one case alone, at 1 %: unchanged {told[0]}; {TAIL} {told[1]}; probability x2 {told[2]}"
 
 
-def _confirmed(case: Case) -> frozenset[str]:
+def _confirm(case: Case) -> frozenset[str]:
     screens = [Screening(case="0", boots=SCREEN, suspicion=case.suspicion)]
     looks = Looks(((5, 0.4), (10, 0.6)), alpha=0.03)
     done = next_step(ComparisonState(screens=screens, pairs=case.evidence, looks=looks, level=0.12))
     assert isinstance(done, Done)
-    return _found(done.comparisons, 0).failed
+    return _outcome(done.comparisons, 0).failed
 
 
 PUBLISHED = {
@@ -543,13 +543,13 @@ def tables(arguments: argparse.Namespace) -> None:
         cells: dict[tuple[str, str], Cell] = {}
         for part in _spread(jobs, arguments.jobs):
             for key, cell in part.items():
-                cells[key] = summed(cells.get(key, ZERO), cell)
+                cells[key] = add(cells.get(key, ZERO), cell)
         print(f"\n### World: {world}\n")
         _print(_rows(cells))
         needed = {name: fixed_pairs(WORLDS[world], name, arguments.changed) for name in (TAIL, "tail x1.2")}
         for name, found in needed.items():
             print(f"\n{name}, found by the number of pairs, one look at 1 % over 96 tests: {_curve(found)}")
-        print(f"\n{alone(world, 2 * arguments.changed)}", flush=True)
+        print(f"\n{false_alarms_alone(world, 2 * arguments.changed)}", flush=True)
         document[world] = {f"{change}: {gate}": cell._asdict() for (change, gate), cell in cells.items()}
         document[f"{world}, pairs"] = {
             name: {str(n): share for n, share in found.items()} for name, found in needed.items()
@@ -640,7 +640,9 @@ def _wide(rng: np.random.Generator, case: str, arm: str, cpus: int, buckets: int
 def _judge(pairs: dict[str, list[tuple[Record, Record]]]) -> None:
     family: list[Evidence] = []
     for case, found in pairs.items():
-        family += evidence(case, [BoardRecords(board="lab", pairs=found, known=Known())], RELEASE.steps[0][0])
+        family += evidence(
+            case, [BoardRecords(board="lab", pairs=found, case_history=CaseHistory())], RELEASE.steps[0][0]
+        )
     for comparison in compare(family):
         finding(comparison, MINUTES, BOOT_MINUTES)
 

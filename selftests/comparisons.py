@@ -137,12 +137,12 @@ def _measurings(path: Path) -> dict[Place, _Measuring]:
     known, top = changes(path), load(path).mapping((*_GROUPS, "places"), ("builds",))
     found: dict[Place, _Measuring] = {}
     for words, entry in top["places"].entries().items():
-        found[_place(words, entry.key, found)] = _Measuring(BUILD, _named(entry.value, known))
+        found[_place(words, entry.key, found)] = _Measuring(BUILD, _read_names(entry.value, known))
     for build, entry in (top["builds"].entries() if "builds" in top else {}).items():
         for words, of_place in entry.value.entries().items():
             place = _place(words, of_place.key, found)
             harm = (name for name, one in known.items() if (one.board, one.case) == place)
-            found[place] = _Measuring(build, (*_named(of_place.value, known), *harm))
+            found[place] = _Measuring(build, (*_read_names(of_place.value, known), *harm))
     elsewhere = {place for place, one in found.items() if one.build != BUILD}
     everywhere = tuple(name for name, one in known.items() if (one.board, one.case) not in elsewhere)
     return {IDLE: _Measuring(BUILD, everywhere), **found}
@@ -155,7 +155,7 @@ def _place(words: str, value: Value, taken: Collection[Place]) -> Place:
     return board, case
 
 
-def _named(value: Value, known: Collection[str]) -> tuple[str, ...]:
+def _read_names(value: Value, known: Collection[str]) -> tuple[str, ...]:
     return tuple(name.text(known) for name in value.items())
 
 
@@ -198,11 +198,11 @@ def _read(path: Path, _written_ns: int) -> tuple[Record, ...]:
     kernel = path.name.removesuffix(".json.xz")
     if document["format"] != FORMAT:
         raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
-    found = (records_file.from_json(_unpacked(data), path.name) for data in document["records"])
-    return tuple(map(vouched, found))
+    found = (records_file.from_json(_unpack(data), path.name) for data in document["records"])
+    return tuple(map(with_evidence, found))
 
 
-def vouched(record: Record) -> Record:
+def with_evidence(record: Record) -> Record:
     """Return a record with the evidence that nobody kept, as that of a good measurement: it is taken at its word.
 
     The raw output, digests, page faults and suspends of campaigns are not in the repository, or are newer than they.
@@ -223,7 +223,7 @@ def vouched(record: Record) -> Record:
 
 def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:
     """Write the records of a kernel (the contents of their `record.json`) into one file of a campaign."""
-    document = {"format": FORMAT, "kernel": kernel, "records": [_packed(data) for data in found]}
+    document = {"format": FORMAT, "kernel": kernel, "records": [_pack(data) for data in found]}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{kernel}.json.xz"
@@ -232,7 +232,7 @@ def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Pa
     return staged.replace(path)
 
 
-def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
+def _pack(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's data without what no judgement reads, its histograms as steps and counts."""
     made = copy.deepcopy(dict(data))
     made["seconds"], made["line"], made["sources"], made["reading"] = {}, {}, {}, {}
@@ -243,7 +243,7 @@ def _packed(data: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _unpacked(data: dict[str, Any]) -> dict[str, Any]:
+def _unpack(data: dict[str, Any]) -> dict[str, Any]:
     """Give a record's data its histograms back, in place: a copy of all would take most of the time of reading."""
     for measurement in data["measurements"]:
         if "histogram" in measurement:

@@ -46,7 +46,7 @@ _SOURCES = {"one": {"fast": "int one;\n", "slow": "int one; /* slow */\n"}, "two
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GateRequest:
     """What one gate is asked: a tree, a commit of it, another one to compare it with, and where it runs."""
 
     tree: str
@@ -59,11 +59,16 @@ class Asked:
         return ["--candidate", self.candidate, *(["--base", self.base] if self.base else [])]
 
     @property
-    def alone(self) -> Asked:
-        return Asked(self.tree, self.candidate, self.base)
+    def single(self) -> GateRequest:
+        return GateRequest(self.tree, self.candidate, self.base)
 
 
-KINDS = (Asked("one", "fast"), Asked("one", "slow"), Asked("two", "fast"), Asked("one", "slow", base="fast"))
+KINDS = (
+    GateRequest("one", "fast"),
+    GateRequest("one", "slow"),
+    GateRequest("two", "fast"),
+    GateRequest("one", "slow", base="fast"),
+)
 
 
 @dataclass
@@ -72,11 +77,11 @@ class World:
 
     directory: Path
     number: int = 0
-    known: dict[Asked, Any] = field(default_factory=dict)
+    known: dict[GateRequest, Any] = field(default_factory=dict)
     seconds: float = 10.0
 
     @classmethod
-    def made(cls, directory: Path) -> World:
+    def make(cls, directory: Path) -> World:
         """Make it; `directory` must be new."""
         world = cls(directory)
         for name in ("bin", "fake", "captured", "tmp", "here", "there", "reports", "site/kernel-configs/fragments"):
@@ -111,7 +116,7 @@ class World:
         }
         return {**os.environ, **own}
 
-    def start(self, asked: Asked) -> Gate:
+    def start(self, asked: GateRequest) -> Gate:
         """Start a gate."""
         self.number += 1
         report = self.directory / "reports" / str(self.number)
@@ -128,17 +133,17 @@ class World:
             )
         return Gate(asked, child, report, Path(log.name))
 
-    def learn(self, kinds: Sequence[Asked] = KINDS) -> None:
+    def learn(self, kinds: Sequence[GateRequest] = KINDS) -> None:
         """Find out what each gate says alone."""
         for asked in kinds:
             began = time.monotonic()
             gate = self.start(asked)
             gate.child.wait(_DEADLINE_S)
-            self.known[asked] = gate.said()
+            self.known[asked] = gate.result()
             assert gate.child.returncode == (1 if asked.candidate == "slow" else 0), gate.log.read_text()
             self.seconds = time.monotonic() - began
 
-    def round(self, chosen: random.Random, gates: Sequence[Asked], kill: int) -> list[str]:
+    def round(self, chosen: random.Random, gates: Sequence[GateRequest], kill: int) -> list[str]:
         """Run gates beside each other, kill some of them, and return what is wrong with the others."""
         # Every round builds and publishes.
         for path in (*self.directory.glob("here/build/[!.]*"), *self.directory.glob("there/build/[!.]*")):
@@ -154,12 +159,12 @@ class World:
         wrong = []
         for gate in begun:
             gate.child.wait(_DEADLINE_S)
-            if not gate.killed and (said := gate.said()) != self.known[gate.asked.alone]:
+            if not gate.killed and (said := gate.result()) != self.known[gate.asked.single]:
                 log = gate.log.read_text(errors="replace")[-2000:]
-                wrong.append(f"{gate.asked}: {said} instead of {self.known[gate.asked.alone]}\n{log}")
+                wrong.append(f"{gate.asked}: {said} instead of {self.known[gate.asked.single]}\n{log}")
         if any(gate.killed for gate in begun):
             wrong += self._after_a_kill()
-        wrong += self.left()
+        wrong += self.leftovers()
         if not wrong:
             for gate in begun:
                 gate.log.unlink()
@@ -169,7 +174,7 @@ class World:
     def _after_a_kill(self) -> list[str]:
         """Return what is wrong with the next gate, which also tidies up."""
         self._wait_for_children()
-        gates = [Asked("one", "fast", place=place) for place in ("here", "there")]
+        gates = [GateRequest("one", "fast", place=place) for place in ("here", "there")]
         return self.round(random.Random(0), gates, 0)
 
     def _wait_for_children(self) -> None:
@@ -190,12 +195,12 @@ class World:
                 continue
         return found
 
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """Return what stayed behind."""
         names = ("cache/pinned/*", "tmp/*", "here/build/.*", "there/build/.*", "cache/checkouts/*.index.lock")
         found = [str(path.relative_to(self.directory)) for name in names for path in self.directory.glob(name)]
         found += [f"process {command}" for command in self.processes()]
-        found += [f"held: {path}" for path in self._locks() if _held(path)]
+        found += [f"held: {path}" for path in self._locks() if _is_locked(path)]
         return [f"left behind: {name}" for name in found]
 
     def _locks(self) -> Iterator[Path]:
@@ -203,13 +208,13 @@ class World:
         yield from (self.directory / "cache" / "locks").glob("*")
         yield from (self.directory / "cache" / "cores").glob("*")
 
-    def drawn(self, chosen: random.Random) -> tuple[list[Asked], int]:
+    def draw_gates(self, chosen: random.Random) -> tuple[list[GateRequest], int]:
         """Draw which gates run beside each other, and how many of them are killed."""
         count = chosen.choice((2, 8))
         kinds = chosen.choice(((KINDS[0],), KINDS[:2], KINDS[::2], KINDS))  # one commit, one tree, two trees, all
         places = chosen.choice((("here",), ("here", "there")))
         gates = [
-            Asked(kind.tree, kind.candidate, kind.base, places[number % len(places)])
+            GateRequest(kind.tree, kind.candidate, kind.base, places[number % len(places)])
             for number in range(count)
             for kind in [kinds[number % len(kinds)]]
         ]
@@ -221,7 +226,7 @@ class World:
 class Gate:
     """A gate that runs."""
 
-    asked: Asked
+    asked: GateRequest
     child: subprocess.Popen[bytes]
     report: Path
     log: Path
@@ -230,7 +235,7 @@ class Gate:
     def __lt__(self, other: Gate) -> bool:
         return self.child.pid < other.child.pid
 
-    def said(self) -> Any:
+    def result(self) -> Any:
         """Return what it came to: exit code, verdicts, and which kernel each arm's records are of and booted."""
         path = self.report / "verdict.json"
         if not path.exists():
@@ -260,7 +265,7 @@ def _repository(tree: Path, sources: dict[str, str]) -> None:
         subprocess.run([*git, "tag", name], check=True)
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

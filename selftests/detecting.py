@@ -28,7 +28,7 @@ _TAIL = frozenset({Part.TAIL, Part.EXTREME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedSize:
     """One size that runs name, and how often it was found.
 
     Attributes:
@@ -45,31 +45,31 @@ class Named:
     tried: int = 0
 
 
-def named(case: Looks, baselines: Sequence[str] = (UNPATCHED,)) -> Iterator[Named]:
+def sizes_named(case: Looks, baselines: Sequence[str] = (UNPATCHED,)) -> Iterator[NamedSize]:
     """Yield the sizes that the placebos of a case name at the first look, smallest first."""
     harmless = placebos_of(case.first)
-    known = _learnt(case)
-    quiet = [one for beside in case.beside for one in _quiet(beside.quiet, known)]
+    known = _placebo_shifts(case)
+    quiet = [one for beside in case.beside for one in _without_change(beside.quiet, known)]
     own = known[case.place[1]]
     tally: dict[tuple[str, float | None], list[int]] = {}
     for baseline in baselines:
         others = {name: boots.figures for name, boots in harmless.items() if name != baseline}
         rule = _Rule(case.first[baseline].figures, own, quiet)
         for name, after in others.items():
-            for one in rule.named(after):
-                found = [] if one.size is None else rule.all_found(others, name, one.change, one.size)
+            for one in rule.named_sizes(after):
+                found = [] if one.size is None else rule.detect_all(others, name, one.change, one.size)
                 counts = tally.setdefault((one.change, one.size), [0, 0, 0])
                 tally[one.change, one.size] = [counts[0] + 1, counts[1] + sum(found), counts[2] + len(found)]
     for (change, size), (runs, seen, tried) in sorted(tally.items(), key=lambda item: (item[0][0], item[0][1] or 9)):
-        yield Named(change=change, size=size, runs=runs, found=seen, tried=tried)
+        yield NamedSize(change=change, size=size, runs=runs, found=seen, tried=tried)
 
 
-def _learnt(case: Looks) -> Mapping[str, Mapping[str, Placebo]]:
+def _placebo_shifts(case: Looks) -> Mapping[str, Mapping[str, Placebo]]:
     """Return what all placebos showed, by case."""
-    return {key[2]: one.figures for key, (one,) in case.known("").cases.items()}
+    return {key[2]: one.figures for key, (one,) in case.case_history("").cases.items()}
 
 
-def _quiet(subject: Subject, known: Mapping[str, Mapping[str, Placebo]]) -> list[Shift]:
+def _without_change(subject: Subject, known: Mapping[str, Mapping[str, Placebo]]) -> list[Shift]:
     before = [boot_figures(record) for record in subject.baseline]
     return list(shifts(before, [boot_figures(record) for record in subject.records], known[subject.case]))
 
@@ -81,16 +81,16 @@ class _Rule:
         self._before, self._known, self._quiet = before, known, quiet
         self._seen: dict[tuple[str, str, float], bool] = {}
 
-    def named(self, after: Boots) -> list[Detection]:
+    def named_sizes(self, after: Boots) -> list[Detection]:
         """Return what a run of this candidate says that it would find."""
         level = first([*shifts(self._before, after, self._known), *self._quiet])
         return detections(self._before, after, self._known, level)
 
-    def all_found(self, others: Mapping[str, Boots], without: str, change: str, size: float) -> list[bool]:
+    def detect_all(self, others: Mapping[str, Boots], without: str, change: str, size: float) -> list[bool]:
         """Return of each kernel but one whether it is a regression once it became worse."""
-        return [self.found(name, after, change, size) for name, after in others.items() if name != without]
+        return [self.detects(name, after, change, size) for name, after in others.items() if name != without]
 
-    def found(self, name: str, after: Boots, change: str, size: float) -> bool:
+    def detects(self, name: str, after: Boots, change: str, size: float) -> bool:
         """Return whether a kernel that became worse is a regression."""
         key = (name, change, size)
         if key not in self._seen:

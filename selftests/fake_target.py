@@ -49,7 +49,7 @@ def _facts(name: str) -> dict[str, bytes]:
     return {path: (CAPTURE / file).read_bytes() for path, file in paths.items()}
 
 
-def grepped(facts: Mapping[str, bytes]) -> bytes:
+def grep_output(facts: Mapping[str, bytes]) -> bytes:
     """Return what `grep -Hs ''` prints of files with this content; it ends the last line of each."""
     return b"".join(
         b"%b:%b\n" % (path.encode(), line)
@@ -61,7 +61,7 @@ def grepped(facts: Mapping[str, bytes]) -> bytes:
 def facts(name: str, changes: Mapping[str, bytes | None] | None = None) -> bytes:
     """Return the file `facts`, `facts.start` or `facts.end` of a real boot, with the content of some paths changed."""
     found: dict[str, bytes | None] = {**_facts(name), **(changes or {})}
-    return grepped({path: content for path, content in found.items() if content is not None})
+    return grep_output({path: content for path, content in found.items() if content is not None})
 
 
 def files(**changes: bytes | None) -> dict[str, bytes]:
@@ -83,7 +83,7 @@ def _comm(stat: bytes) -> bytes:
     return stat[stat.index(b"(") + 1 : stat.rindex(b")")] + b"\n"
 
 
-def measured(**changes: bytes | None) -> Outcome:
+def measured_outcome(**changes: bytes | None) -> Outcome:
     """Return the outcome of a real boot, with some files changed."""
     return Outcome(
         state=State.MEASURED,
@@ -94,10 +94,10 @@ def measured(**changes: bytes | None) -> Outcome:
     )
 
 
-def skipped(reasons: str = "needs two CPUs\n") -> Outcome:
+def skipped_outcome(reasons: str = "needs two CPUs\n") -> Outcome:
     """Return the outcome of a boot whose plan did not run the tool: only facts were collected."""
     left = ("facts", "processes", "uname.m", "config.sha256", "dmesg")
-    whole = measured(skip=reasons.encode())
+    whole = measured_outcome(skip=reasons.encode())
     kept = {name: whole.files[name] for name in (*left, "skip")}
     return Outcome(state=whole.state, files=kept, console=whole.console, seconds=whole.seconds, machine=whole.machine)
 
@@ -105,7 +105,7 @@ def skipped(reasons: str = "needs two CPUs\n") -> Outcome:
 def slow() -> Outcome:
     """Return the outcome of a boot in which one wake-up took 99 virtual us."""
     text = files()["cyclictest.json"]
-    return measured(
+    return measured_outcome(
         cyclictest_json=text.replace(b'"45360": 1', b'"99000": 1').replace(b'"max": 45360', b'"max": 99000')
     )
 
@@ -114,12 +114,14 @@ def slow() -> Outcome:
 class FakeTarget:
     """Does for each seed what is written down for it, otherwise what is written down for None."""
 
-    script: Mapping[int | None, Outcome | BaseException | Act] = field(default_factory=lambda: {None: measured()})
+    script: Mapping[int | None, Outcome | BaseException | Act] = field(
+        default_factory=lambda: {None: measured_outcome()}
+    )
     plans: list[Plan] = field(default_factory=list)
 
     def run(self, plan: Plan) -> Outcome:
         self.plans.append(plan)
-        act = self.script.get(plan.seed, self.script.get(None, measured()))
+        act = self.script.get(plan.seed, self.script.get(None, measured_outcome()))
         if isinstance(act, BaseException):
             raise act
         outcome = act if isinstance(act, Outcome) else act(plan)

@@ -117,7 +117,7 @@ class GitHubServer(StandIn):
             "silent": (403, secondary, {}),
         }
 
-    def every(self) -> Headers:
+    def common_headers(self) -> Headers:
         reset = str(int(time.time()) + 3600)
         return {"x-ratelimit-limit": "1000", "x-ratelimit-remaining": "900", "x-ratelimit-reset": reset}
 

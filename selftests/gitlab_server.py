@@ -120,7 +120,7 @@ class GitLabServer(StandIn):
     def troubles(self) -> Mapping[str, Response]:
         return _TROUBLE
 
-    def every(self) -> Headers:
+    def common_headers(self) -> Headers:
         """Return the headers of every answer."""
         return {
             "RateLimit-Limit": str(_QUOTA),
@@ -138,7 +138,7 @@ class GitLabServer(StandIn):
     def answer(self, method: str, path: str, query: dict[str, str], body: Any, headers: Headers) -> Response:
         account = self._account(headers)
         if account is None:
-            return _refused(401)
+            return _refusal(401)
         if account.expired:
             text = "Token is expired. You can either do re-authorization or token refresh."
             return 401, _oauth("invalid_token", text), {}
@@ -202,7 +202,7 @@ class GitLabServer(StandIn):
 
     def _user(self, account: Account) -> Response:
         if account.kind == "job":
-            return _refused(401)
+            return _refusal(401)
         if not {"api", "read_api", "read_user"} & set(account.scopes):
             return _no_scope("read_user")
         return 200, {"id": account.user, "username": f"user{account.user}"}, {}
@@ -214,7 +214,7 @@ class GitLabServer(StandIn):
 
     def _refusal(self, method: str, account: Account, project: int, merge_request: int) -> Response | None:
         if account.kind == "job" and method != "GET":
-            return _refused(401)
+            return _refusal(401)
         if "api" not in account.scopes and (method != "GET" or "read_api" not in account.scopes):
             return _no_scope("api")
         role = self.roles.get(account.user, 0)
@@ -223,7 +223,7 @@ class GitLabServer(StandIn):
         if merge_request != MERGE_REQUEST or role < REPORTER:
             return 404, {"message": "404 MergeRequest Not Found"}, {}
         if self.locked and method != "GET":
-            return _refused(403)
+            return _refusal(403)
         return None
 
     def _note(self, method: str, account: Account, number: int, body: Any) -> Response:
@@ -233,7 +233,7 @@ class GitLabServer(StandIn):
         if method == "GET":
             return 200, note.as_json(), {}
         if note.system or (note.author != account.user and self.roles[account.user] < MAINTAIN):
-            return _refused(403)
+            return _refusal(403)
         return self._change(method, note, body)
 
     def _change(self, method: str, note: FakeNote, body: Any) -> Response:
@@ -312,7 +312,7 @@ def _wrong(body: Any) -> Response | None:
     return None
 
 
-def _refused(status: int) -> Response:
+def _refusal(status: int) -> Response:
     return status, {"message": {401: "401 Unauthorized", 403: "403 Forbidden"}[status]}, {}
 
 

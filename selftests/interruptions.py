@@ -104,7 +104,7 @@ LAVA_COMMANDS = {
 
 
 @dataclass
-class Interrupted:
+class InterruptedWorld:
     """A world in which commands are interrupted.
 
     Attributes:
@@ -180,7 +180,7 @@ class Interrupted:
         if child.returncode not in ends and not (child.returncode == -signal.SIGINT and not said.strip()):
             wrong.append(f"exit code {child.returncode}")
         waits = {"--wait", "--block"} & set(self.argv(name))
-        wrong += self._left(child.pid, before if waits else None)
+        wrong += self._leftovers(child.pid, before if waits else None)
         return [f"{name} after {moment_s:.3f} of {length_s:.3f} s: {', '.join(wrong)}\n{said[-3000:]}"] if wrong else []
 
     def _start(self, name: str) -> subprocess.Popen[str]:
@@ -212,10 +212,10 @@ class Interrupted:
         }
         return {**self.world.environment, **own}
 
-    def _left(self, pid: int, before: frozenset[int] | None) -> list[str]:
+    def _leftovers(self, pid: int, before: frozenset[int] | None) -> list[str]:
         """Return what stayed behind; `before` are the jobs that there were, None if a job may go on."""
         end = time.monotonic() + 5  # whoever was killed is gone a moment later
-        while (left := [*self.world.left(), *self._jobs(before), *_group(pid)]) and time.monotonic() < end:
+        while (left := [*self.world.leftovers(), *self._jobs(before), *_group(pid)]) and time.monotonic() < end:
             time.sleep(0.1)
         return left
 
@@ -249,11 +249,11 @@ def _group(pid: int) -> list[str]:
 
 
 @contextmanager
-def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[Interrupted]:
+def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[InterruptedWorld]:
     """Make a world in `directory`, which must be new, with one gate done and a LAVA server with one finished job."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # below nohup, and commands would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    world = World.made(directory)
+    world = World.make(directory)
     gate = world.start(KINDS[0])
     assert gate.child.wait(_END_S * 5) == 0, gate.log.read_text()
     allure = directory / "bin" / "allure"
@@ -273,4 +273,4 @@ def interrupted(directory: Path, seed: int, *, exact: bool = True) -> Iterator[I
         server.device()
         server.devices[0]["device_type"] = BOARD
         server.stories.extend(Story(endless=True) for _ in range(10_000))
-        yield Interrupted(world, server, random.Random(seed), exact=exact)
+        yield InterruptedWorld(world, server, random.Random(seed), exact=exact)

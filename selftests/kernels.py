@@ -23,7 +23,7 @@ Kernels = Mapping[str, Boots]
 """What a campaign measured in one case of a board, by kernel."""
 
 
-def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> dict[Place, Kernels]:
+def measured_boots(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> dict[Place, Kernels]:
     """Return what was measured, by board and case, then by kernel.
 
     Args:
@@ -38,7 +38,7 @@ def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> d
         for record in records(name, directory):
             first = seeds or first_seeds(record.case)
             if record.seed in range(first[0], first[0] + looks * len(first)):
-                found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_planned(record))
+                found.setdefault((record.board, record.case), {}).setdefault(name, []).append(_with_plan(record))
     return {
         place: {name: Boots(name, tuple(boots)) for name, boots in kernels.items()}
         for place, kernels in found.items()
@@ -46,7 +46,7 @@ def measured(directory: Path, seeds: Sequence[int] = (), *, looks: int = 1) -> d
     }
 
 
-def _planned(record: Record) -> Record:
+def _with_plan(record: Record) -> Record:
     """Return a record with its plan, in place of which the first campaign has none: unknown plans are not compared."""
     return replace(record, machine={"plan": f"of seed {record.seed}", **record.machine})
 
@@ -67,7 +67,7 @@ def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:
     """Return what campaigns measured in each case, at the first look."""
     found: dict[Place, list[Kernels]] = {}
     for directory in directories:
-        for place, kernels in measured(directory).items():
+        for place, kernels in measured_boots(directory).items():
             found.setdefault(place, []).append(kernels)
     return found
 

@@ -11,7 +11,7 @@ from typing import Any
 _CLOCK = itertools.count()
 
 
-def passed(seconds: int) -> str:
+def pass_time(seconds: int) -> str:
     """Let the dispatcher's clock go on; a part of a log that has no line."""
     for _ in range(seconds):
         next(_CLOCK)
@@ -57,7 +57,7 @@ def boot(number: int, *texts: str) -> str:
 KERNEL = ("Starting kernel ...", "[    0.000000] Linux version 6.12.0 (rtgate) #1 SMP PREEMPT_RT")
 
 
-def booted(number: int) -> str:
+def boot_lines(number: int) -> str:
     over = end(number, "uboot-action") + result("auto-login-action", "pass")
     return boot(number, *KERNEL, "root@board:~# ") + over
 
@@ -67,7 +67,7 @@ def shell(number: int, lines: Iterable[str] = ()) -> str:
     return start(number, action) + target("+ rtgate in-job", *lines) + end(number, action)
 
 
-def ended(kind: str = "", message: str = "") -> str:
+def end_lines(kind: str = "", message: str = "") -> str:
     """The end of a job: well, or with LAVA's error type and message."""
     more = {"error_type": kind, "error_msg": message} if kind else {}
     finalize = start(99, "finalize") + result("power-off", "pass")

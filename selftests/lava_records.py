@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 
 from rtgate.lava.results import records
 from rtgate.measure.case import Case
@@ -17,7 +17,7 @@ from rtgate.target.outcome import Outcome
 BOARD = "rk3568-evb1"
 
 
-def printed(
+def print_records(
     directory: Path,
     cases: Sequence[Case],
     *,
@@ -27,15 +27,15 @@ def printed(
     outcome: Outcome | None = None,
 ) -> list[str]:
     """Measure cases on boot `boot` of an arm in an empty directory, and return what is printed."""
-    outcome = replace(outcome or measured(), machine={"console": "lava", "boot": str(boot), "job": "7"})
+    outcome = replace(outcome or measured_outcome(), machine={"console": "lava", "boot": str(boot), "job": "7"})
     made = arm(FakeTarget({None: outcome}), name, time="real", board=board)
     run = Run(arms=(made,), seeds=(boot,), records=directory)
     for case in cases:
         run.prepare(case)
     sender = records.Sender(directory)
-    lines = list(sender.announced())
+    lines = list(sender.announcement())
     for case in cases:
         for record in run.measure(case, lambda _: None):
             assert record.directory is not None
             lines += [f"rtgate: {case.name}: {record.state}", *sender.record(record.directory, boot)]
-    return [*lines, *sender.closed()]
+    return [*lines, *sender.closing_lines()]

@@ -41,7 +41,7 @@ def space(
     return bytes(data)
 
 
-def dumped(data: bytes) -> str:
+def dump(data: bytes) -> str:
     """Return bytes as `od -A n -v -t x1` prints them."""
     rows = (data[start : start + 16] for start in range(0, len(data), 16))
     return "".join("".join(f" {byte:02x}" for byte in row) + "\n" for row in rows)

@@ -22,7 +22,7 @@ _MOVED = 0.005  # a figure of a case by which nothing happened is not an example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedFigure:
     """One figure that a harmful kernel moved.
 
     Attributes:
@@ -39,19 +39,19 @@ class Planned:
     shift: Shift
 
     @property
-    def found(self) -> bool:
+    def is_found(self) -> bool:
         """Whether it was found."""
         return self.shift.outcome is Outcome.REGRESSION
 
     @property
     def true(self) -> bool:
         """Whether it was found where that was more likely than not."""
-        return self.found == (self.power > 0.5)
+        return self.is_found == (self.power > 0.5)
 
     @property
     def beyond(self) -> bool:
         """Whether a plan that drew nothing would be true: found is what moved beyond what is let through."""
-        return self.found == (self.ratio >= self.passes)
+        return self.is_found == (self.ratio >= self.passes)
 
 
 def drawn_plan(measured: Sequence[BootFigure], placebo: Placebo, change: Change) -> PhasePlan:
@@ -59,7 +59,7 @@ def drawn_plan(measured: Sequence[BootFigure], placebo: Placebo, change: Change)
     return plan_phases(measured, placebo, change, draws(measured[0].name))
 
 
-def plans(kernels: Kernels, teachers: Teachers) -> Iterator[Planned]:
+def plans(kernels: Kernels, teachers: Teachers) -> Iterator[PlannedFigure]:
     """Yield every figure of a case that a harmful kernel made worse in a campaign."""
     before, learnt = kernels[UNPATCHED].figures, figures_of(teachers.campaigns)
     for name, change in changes().items():
@@ -71,4 +71,4 @@ def plans(kernels: Kernels, teachers: Teachers) -> Iterator[Planned]:
                 if shift.learnt and all(one.value for one in values) and shift.shift > _MOVED * abs(shift.baseline):
                     ratio = 1 + shift.shift / abs(shift.baseline)
                     plan = drawn_plan(values, learnt[shift.figure], Change(ratio=ratio, tests=TESTS))
-                    yield Planned(kernel=name, ratio=ratio, passes=plan.passes, power=plan.power, shift=shift)
+                    yield PlannedFigure(kernel=name, ratio=ratio, passes=plan.passes, power=plan.power, shift=shift)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from selftests.comparisons import BUILD, UNPATCHED, Place, builds, changes
-from selftests.kernels import Kernels, measured, placebos_of
+from selftests.kernels import Kernels, measured_boots, placebos_of
 from selftests.teaching import Teachers
 
 from rtgate.board.boot import ArmName
@@ -38,7 +38,7 @@ DEVICES = tuple(place for place, build in builds().items() if build != BUILD)
 def verdicts(
     place: Place, kernels: Kernels, name: str, placebos: Placebos, quiet: Sequence[Subject] = ()
 ) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of this case and of `quiet` ones beside it."""
+    """Return what judging and comparing say of one kernel, in a run of this case and of others beside it."""
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
     subject = Subject(
@@ -53,7 +53,7 @@ def verdicts(
     return [one for one in said if one.case == place[1]]
 
 
-def _quiet(place: Place, kernels: Kernels) -> Subject:
+def _quiet_case(place: Place, kernels: Kernels) -> Subject:
     """Return a case in which nothing happened: a candidate that prints what its baseline does."""
     records = kernels[UNPATCHED].records
     return Subject(
@@ -80,7 +80,7 @@ def is_open(said: Iterable[Verdict]) -> bool:
     return any(one.kind is Kind.INCONCLUSIVE for one in found) and all(one.status is not Status.FAIL for one in found)
 
 
-def judged(place: Place, kernels: Kernels) -> list[str]:
+def kernels_to_judge(place: Place, kernels: Kernels) -> list[str]:
     """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there.
 
     But for harm that breaks a limit in a case which is not compared.
@@ -91,7 +91,7 @@ def judged(place: Place, kernels: Kernels) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class CompanionCase:
     """A case that a gate has in the same run: its figures take their share of the 1 %.
 
     Attributes:
@@ -118,15 +118,15 @@ class Looks:
     first: Kernels
     second: Kernels
     teachers: Teachers
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[CompanionCase, ...] = ()
     placebos: Placebos | None = None
 
     @property
-    def quiet(self) -> tuple[Subject, ...]:
+    def quiet_cases(self) -> tuple[Subject, ...]:
         """The cases beside this one."""
         return tuple(one.quiet for one in self.beside)
 
-    def known(self, name: str) -> Placebos:
+    def case_history(self, name: str) -> Placebos:
         """Return what is known when a kernel is judged."""
         if self.placebos is not None:
             return self.placebos
@@ -135,7 +135,7 @@ class Looks:
 
     def is_open(self, name: str) -> bool:
         """Return whether a gate would look twice at a kernel."""
-        return is_open(verdicts(self.place, self.first, name, self.known(name), self.quiet))
+        return is_open(verdicts(self.place, self.first, name, self.case_history(name), self.quiet_cases))
 
     def has_second(self, name: str) -> bool:
         """Return whether a kernel and its baseline have twice as many boots."""
@@ -144,12 +144,12 @@ class Looks:
 
     def verdicts(self, name: str) -> tuple[list[Verdict], int]:
         """Return what a gate says in the end of a kernel, and after how many boots of it."""
-        known, boots = self.known(name), len(self.first[name].records)
-        said = verdicts(self.place, self.first, name, known, self.quiet)
+        known, boots = self.case_history(name), len(self.first[name].records)
+        said = verdicts(self.place, self.first, name, known, self.quiet_cases)
         if not is_open(said) or not self.has_second(name):
             return said, boots
         both = {one: self.second[one] for one in (UNPATCHED, name)}
-        return verdicts(self.place, both, name, known, self.quiet), 2 * boots
+        return verdicts(self.place, both, name, known, self.quiet_cases), 2 * boots
 
 
 def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Placebos | None = None) -> Iterator[Looks]:
@@ -160,14 +160,14 @@ def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Plac
         seeds: that are judged at the first look, without a gap, instead of those of a gate; of kernels that have them.
         placebos: what they showed, instead of what those of the campaigns do.
     """
-    known = {directory: measured(directory) for directory in directories}
+    known = {directory: measured_boots(directory) for directory in directories}
     teachers = {
         place: Teachers(place, tuple(places[place] for places in known.values() if place in places))
         for place in dict.fromkeys(place for places in known.values() for place in places)
     }
     for directory, places in known.items():
-        first = _complete(measured(directory, seeds), len(seeds)) if seeds else places
-        second = measured(directory, seeds, looks=2)
+        first = _complete(measured_boots(directory, seeds), len(seeds)) if seeds else places
+        second = measured_boots(directory, seeds, looks=2)
         for place, kernels in first.items():
             gate = next((one for one in (GATE, DEVICES) if place in one), ())
             beside = [other for other in places if other in gate and other != place]
@@ -177,7 +177,7 @@ def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Plac
                 first=kernels,
                 second=second[place],
                 teachers=teachers[place],
-                beside=tuple(Beside(teachers[other], _quiet(other, places[other])) for other in beside),
+                beside=tuple(CompanionCase(teachers[other], _quiet_case(other, places[other])) for other in beside),
                 placebos=placebos,
             )
 

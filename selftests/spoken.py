@@ -27,10 +27,10 @@ class _Ear:
     def listen(self, stream: IO[str], lines: list[str]) -> None:
         for line in stream:
             lines.append(line)
-            self.heard(line.strip())
+            self.note_line(line.strip())
         stream.close()
 
-    def heard(self, line: str) -> None:
+    def note_line(self, line: str) -> None:
         with self.lock:
             now = time.monotonic()
             self.silence = max(self.silence, (now - self.last, self.before))
@@ -56,7 +56,7 @@ def run(
         child.kill()
         for one in ears:
             one.join()
-    ear.heard("its end")
+    ear.note_line("its end")
     seconds, line = ear.silence
     assert seconds < LONGEST_S, f"{' '.join(argv)} said nothing for {seconds:.0f} s after {line!r}"
     return subprocess.CompletedProcess(argv, child.returncode, "".join(out), "".join(err))

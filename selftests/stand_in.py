@@ -41,7 +41,7 @@ class StandIn:
         """Return the answers of the server's own moods."""
         return {}
 
-    def every(self) -> Headers:
+    def common_headers(self) -> Headers:
         """Return the headers of every answer."""
         return {}
 
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "text/plain" if isinstance(body, str) else "application/json"
         data = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response(status)
-        every = self.server.forge.every()
+        every = self.server.forge.common_headers()
         for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **every, **headers}.items():
             self.send_header(name, value)
         self.end_headers()

@@ -22,7 +22,7 @@ _MORE = {"tool.out": b"# /dev/cpu_dma_latency set to 0us\n", "dmesg": b"[    0.0
 
 def write(record: Record, records: Path, console: bytes = b"") -> Path:
     """Write a record of cyclictest, its figures as its histograms have them, and return its directory."""
-    if not record.measured:
+    if not record.has_results:
         return records_file.write(record, _MORE, console, records)
     by_cpu: dict[str, list[Measurement]] = {}
     for one in record.measurements:
@@ -33,7 +33,9 @@ def write(record: Record, records: Path, console: bytes = b"") -> Path:
         tool=Cyclictest(range_us=limit, virtual_range_us=limit // 1000 if unit is Unit.VIRTUAL_NS else 0),
         load=record.case.partition(":")[2],
         setting=Setting(
-            cpus=len(by_cpu), duration_s=_due(next(iter(by_cpu.values()))) / 1000, virtual_time=record.virtual_time
+            cpus=len(by_cpu),
+            duration_s=_expected_wakeups(next(iter(by_cpu.values()))) / 1000,
+            virtual_time=record.virtual_time,
         ),
         cpu_classes={},
     )
@@ -62,5 +64,5 @@ def _thread(cpu: int, measurements: Sequence[Measurement]) -> dict[str, Any]:
     }
 
 
-def _due(measurements: Sequence[Measurement]) -> int:
+def _expected_wakeups(measurements: Sequence[Measurement]) -> int:
     return sum(int(one.quantity.value) for one in measurements if one.name.startswith("wakeups") and one.quantity)

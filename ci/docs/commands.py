@@ -32,9 +32,12 @@ def page() -> str:
     parts = [
         _TOP,
         "| command | what it does | group |\n|---|---|---|",
-        *(f"| [`rtgate {name}`](#rtgate-{name}) | {_cell(line)} | {group} |" for group, name, line in _listed(top)),
+        *(
+            f"| [`rtgate {name}`](#rtgate-{name}) | {_cell(line)} | {group} |"
+            for group, name, line in _list_commands(top)
+        ),
         "\n## Exit codes and options of all commands\n",
-        _fenced(top.epilog or ""),
+        _fence(top.epilog or ""),
         *_table(top),
     ]
     for name, command in commands.choices.items():
@@ -42,7 +45,7 @@ def page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _listed(top: argparse.ArgumentParser) -> Iterator[tuple[str, str, str]]:
+def _list_commands(top: argparse.ArgumentParser) -> Iterator[tuple[str, str, str]]:
     """Yield the commands that the description lists: group, name, and what it does."""
     group = ""
     for line in (top.description or "").splitlines():
@@ -56,12 +59,12 @@ def _command(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
     text, _, rest = (command.description or "").partition("\nexamples:\n")
     # Examples are indented; a paragraph after them is not.
     examples = "".join(re.findall(r"\A(?:[ ][^\n]*\n?|\n(?=[ ]))*", rest))
-    yield _fenced(" ".join([name, *_usage(command)]))
+    yield _fence(" ".join([name, *_usage(command)]))
     if text:
         yield f"\n{_prose(text)}"
     yield from _table(command)
     if examples.strip():
-        yield f"\nExamples:\n\n{_fenced(examples)}"
+        yield f"\nExamples:\n\n{_fence(examples)}"
     for block in (rest.removeprefix(examples), command.epilog or ""):
         if block.strip():
             yield f"\n{_prose(block)}"
@@ -74,14 +77,14 @@ def _command(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
 def _usage(command: argparse.ArgumentParser) -> Iterator[str]:
     if any(isinstance(action, argparse._SubParsersAction) for action in command._actions):  # noqa: SLF001
         yield "COMMAND ..."
-    for action in _shown(command):
-        words = _spelled(action, 0)
+    for action in _visible_options(command):
+        words = _spell(action, 0)
         yield (
             words if action.required or (not action.option_strings and action.nargs not in ("?", "*")) else f"[{words}]"
         )
 
 
-def _spelled(action: argparse.Action, number: int) -> str:
+def _spell(action: argparse.Action, number: int) -> str:
     """Return an option with its value, or a positional argument."""
     metavar = action.metavar or (f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest)
     value = " ".join(metavar) if isinstance(metavar, tuple) else str(metavar)
@@ -97,19 +100,19 @@ def _spelled(action: argparse.Action, number: int) -> str:
 
 
 def _table(command: argparse.ArgumentParser) -> Iterator[str]:
-    actions = _shown(command)
+    actions = _visible_options(command)
     if not actions:
         return
     yield "\n| option | meaning |\n|---|---|"
     for action in actions:
         spelled = ", ".join(
-            f"`{_spelled(action, number)}`" for number in range(max(1, len(action.option_strings)))
+            f"`{_spell(action, number)}`" for number in range(max(1, len(action.option_strings)))
         ).replace("|", "\\|")
         help_text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
         yield f"| {spelled} | {_cell(help_text)} |"
 
 
-def _shown(command: argparse.ArgumentParser) -> list[argparse.Action]:
+def _visible_options(command: argparse.ArgumentParser) -> list[argparse.Action]:
     hidden = (argparse._HelpAction, argparse._SubParsersAction)  # noqa: SLF001 - the same
     return [one for one in command._actions if not isinstance(one, hidden) and one.help != argparse.SUPPRESS]  # noqa: SLF001
 
@@ -123,15 +126,15 @@ def _prose(text: str) -> str:
     """Return a description as Markdown: paragraphs, and what is indented or aligned as it is."""
     blocks = re.split(r"\n\s*\n", text.strip())
     return "\n\n".join(
-        _fenced(block) if re.search(r"^ {2,}|\S {2,}\S", block, re.MULTILINE) else _escaped(block) for block in blocks
+        _fence(block) if re.search(r"^ {2,}|\S {2,}\S", block, re.MULTILINE) else _escape(block) for block in blocks
     )
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"([<>*_\[\]])", r"\\\1", text)
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     return f"```text\n{text.strip(chr(10))}\n```"
 
 

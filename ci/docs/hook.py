@@ -38,7 +38,7 @@ def site_path(path: str) -> str:
     return path.removeprefix("docs/") if path.startswith("docs/") else f"{COPIES}/{path}"
 
 
-def linked(path: str, target: str) -> str:
+def link_target(path: str, target: str) -> str:
     """Return the path in the repository of what a link in the file `path` points to; a directory is its README."""
     found = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return f"{found}/README.md" if (ROOT / found).is_dir() else found
@@ -57,7 +57,7 @@ def links(path: str, markdown: str) -> Iterator[str]:
     """Yield the paths in the repository that a page of the repository links to."""
     for is_prose, line in prose(markdown):
         if is_prose:
-            yield from (linked(path, match[1]) for match in _LINK.finditer(line))
+            yield from (link_target(path, match[1]) for match in _LINK.finditer(line))
 
 
 def with_links_of_site(path: str, markdown: str) -> str:
@@ -65,7 +65,7 @@ def with_links_of_site(path: str, markdown: str) -> str:
     here = posixpath.dirname(site_path(path))
 
     def moved(match: re.Match[str]) -> str:
-        return posixpath.relpath(site_path(linked(path, match[1])), here or ".") + (match[2] or "")
+        return posixpath.relpath(site_path(link_target(path, match[1])), here or ".") + (match[2] or "")
 
     return "\n".join(_LINK.sub(moved, line) if is_prose else line for is_prose, line in prose(markdown))
 

@@ -61,14 +61,14 @@ def imports() -> set[tuple[str, str]]:
     found = set()
     for path in PACKAGE.rglob("*.py"):
         here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for module in _imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for module in _imports(ast.parse(path.read_text(encoding="utf-8"))):
             words = module.split(".")
             if words[0] == "rtgate" and len(words) > 1 and words[1] not in (here, "__version__"):
                 found.add((here, words[1]))
     return found
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _imports(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -90,7 +90,7 @@ def boxes() -> dict[str, Box]:
     return placed
 
 
-def drawn() -> str:
+def draw() -> str:
     """Return the picture."""
     placed = boxes()
     height = 16 + len(rows()) * ROW
@@ -132,7 +132,7 @@ def _box(box: Box) -> Iterator[str]:
 
 def main() -> int:
     """Draw the picture, or compare it."""
-    return write_or_compare(PICTURE, drawn(), what=(__doc__ or "").partition("\n")[0], source="the imports say")
+    return write_or_compare(PICTURE, draw(), what=(__doc__ or "").partition("\n")[0], source="the imports say")
 
 
 if __name__ == "__main__":

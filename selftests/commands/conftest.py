@@ -77,7 +77,7 @@ def any_shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
 def plain_shell() -> Iterator[Shell]:
     with opened(ProgramTransport(["sh"])) as shell:
         ready(shell).find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         yield shell
 
 

@@ -66,7 +66,7 @@ def test_a_build_that_prints_for_ever_is_stopped(
     job.log_directory.mkdir()
     trusted = dataclasses.replace(job, trusted=True, limits=BuildLimits(time_s=30.0))
     with pytest.raises(BuildLimitError, match="printed more than 1 MiB"):
-        tuxmake._logged(["sh", "-c", command], trusted, tmp_path / "log.txt")
+        tuxmake._run_with_log(["sh", "-c", command], trusted, tmp_path / "log.txt")
     assert (tmp_path / "log.txt").stat().st_size < 2 * MIB
 
 

@@ -22,7 +22,7 @@ LONG = 300  # the deadline of a plan is minutes
 
 def test_frames_arrive_on_any_line(any_shell: Shell, frames: str) -> None:
     any_shell.find(soon())
-    any_shell.plain(soon())
+    any_shell.start_plain_shell(soon())
     reader = collect.frames(any_shell, frames, NONCE, 20)
     assert reader.payload() == DATA
 
@@ -42,7 +42,7 @@ def test_frames_that_are_damaged_are_asked_for_again(frames: str, fault: str) ->
 
     with opened(Line(ProgramTransport(["sh"]), lines.by_line(damage))) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         reader = collect.frames(shell, frames, NONCE, 20)
     assert reader.payload() == DATA
     assert shell.again > 0
@@ -66,7 +66,7 @@ def test_an_end_that_arrives_damaged_does_not_cost_the_deadline(frames: str, wor
 
     with opened(Line(ProgramTransport(["sh"]), lines.by_line(damage))) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         began = time.monotonic()
         reader = collect.frames(shell, frames, NONCE, LONG)
     assert reader.payload() == DATA
@@ -95,7 +95,7 @@ def test_a_shell_that_waits_for_the_end_of_a_damaged_question_is_no_hang(frames:
     waits = Waits(answer=0.2, quiet=0.3, hang=2)
     with opened(Line(ProgramTransport(["sh"]), lines.by_line(miss), open_a_quote), waits) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         reader = collect.frames(shell, frames, NONCE, 3)
     assert reader.payload() == DATA
     assert missed
@@ -106,11 +106,11 @@ def test_a_shell_that_is_back_does_not_cost_the_deadline() -> None:
     """The plain shell dies with its plan, as in a boot that prints nothing but a prompt."""
     with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         shell.prompt = b"target# "
         began = time.monotonic()
         reader = collect.frames(shell, '[ -z "$rtgate" ] || kill -KILL $$; :', NONCE, LONG)
-    assert not reader.ended
+    assert not reader.has_closing_line
     assert time.monotonic() - began < 30
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_typed_while_a_plan_measures(frames: str) -> None:
 
     with opened(Line(ProgramTransport(["sh"]), outward=spy), Waits(answer=0.05, quiet=0.05)) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         began = time.monotonic()
         kernel = "echo '[    9.000000] usb 1-1: new device'"
         plan = f"plan() {{ sleep 0.5; {kernel}; sleep 0.5; echo done; sleep 0.3; {frames} $*; }}; plan"
@@ -147,7 +147,7 @@ def test_a_plan_that_does_not_arrive_is_started_again(frames: str) -> None:
 
     with opened(Line(ProgramTransport(["sh", "-c", ECHOING]), outward=lose), Waits(answer=0.3, hang=1)) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         reader = collect.frames(shell, frames, NONCE, LONG)
     assert reader.payload() == DATA
 
@@ -156,7 +156,7 @@ def test_a_plan_that_noise_has_ended_is_started_again(frames: str, tmp_path: Pat
     once = f"[ -e {tmp_path}/once ] || {{ : >{tmp_path}/once; (exit 130); }} && {frames}"
     with opened(ProgramTransport(["sh"])) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         (tmp_path / "plan").write_text(f"{once} $*\n")
         reader = collect.frames(shell, f"sh {tmp_path}/plan", NONCE, LONG)
     assert reader.payload() == DATA
@@ -173,7 +173,7 @@ def test_two_sets_of_frames_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "print").write_text(script.replace("D", shlex.quote(str(tmp_path))))
     with opened(ProgramTransport(["sh"])) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         reader = collect.frames(shell, f"sh {tmp_path}/print", NONCE, LONG)
     assert reader.payload() == DATA[::-1]
 

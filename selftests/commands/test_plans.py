@@ -25,10 +25,10 @@ from selftests.unit.target.test_plan import OTHER, plan_of
 from rtgate.board.tuning import Write
 from rtgate.console.frames import FrameReader, encode
 from rtgate.errors import ParseError
-from rtgate.measure import observed
+from rtgate.measure import observations
 from rtgate.target import plan as plan_module
 from rtgate.target.outcome import unpack
-from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
 from rtgate.tools.threads import ThreadScope
@@ -182,7 +182,7 @@ def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
     assert files["tool.deadline"] == b"after 1 s\n"
     assert {"processes.late1", "processes.late2"} <= set(files) if looked else "processes.late1" not in files
     if looked:
-        assert observed.at_work(files, ParseError("stopped"))
+        assert observations.at_work(files, ParseError("stopped"))
 
 
 @pytest.mark.parametrize("seen", [ThreadScope.OWN, ThreadScope.SESSION])
@@ -190,7 +190,7 @@ def test_the_results_arrive_in_frames(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope
 ) -> None:
     tools("stub", 'echo out; echo err >&2; echo "$*" >x.json; sleep 1; exit 3')
-    run = Run(replace(plan_of("stub", "-a", "b", directory=tmp_path / "work"), seen=seen), shell, tmp_path)
+    run = Run(replace(plan_of("stub", "-a", "b", directory=tmp_path / "work"), thread_scope=seen), shell, tmp_path)
     files = run.files()
     assert files["tool.rc"] == b"3\n"
     assert files["tool.out"] == b"out\n"
@@ -278,7 +278,7 @@ def test_a_tool_that_ends_early_was_not_seen(
     shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], seen: ThreadScope
 ) -> None:
     tools("stub", "echo done; exit 7")
-    files = Run(replace(plan_of("stub", directory=tmp_path / "work"), seen=seen), shell, tmp_path).files()
+    files = Run(replace(plan_of("stub", directory=tmp_path / "work"), thread_scope=seen), shell, tmp_path).files()
     assert (files["tool.rc"], files["tool.out"]) == (b"7\n", b"done\n")
     for moment in ("middle", "late"):
         assert session(files, moment) == []
@@ -308,7 +308,7 @@ def test_the_load_ends_with_the_measuring_threads(
     tools("load", f"while :; do cat /proc/uptime >>{tmp_path}/beats; sleep 0.05; done")
     argv = (sys.executable, "-S", "-c", THREADED)
     load = Load(name="beats", argv=("load",))
-    plan = replace(plan_of(*argv, load=load, directory=tmp_path / "work"), seen=seen, duration_s=1.5)
+    plan = replace(plan_of(*argv, load=load, directory=tmp_path / "work"), thread_scope=seen, duration_s=1.5)
     files = Run(plan, ["sh"], tmp_path).files()
     assert files["tool.rc"] == b"0\n"
     if seen is ThreadScope.OWN:
@@ -325,9 +325,9 @@ def test_a_session_s_threads_are_those_of_its_children_too(
     tools("stub", "child & child; wait")
     tools("child", "exec sleep 0.8")
     plan = plan_of("stub", directory=tmp_path / "work")
-    files = Run(replace(plan, seen=ThreadScope.SESSION), shell, tmp_path).files()
+    files = Run(replace(plan, thread_scope=ThreadScope.SESSION), shell, tmp_path).files()
     assert session(files, "middle") == ["sleep", "sleep", "stub"]
-    own = Run(replace(plan, seen=ThreadScope.OWN), shell, tmp_path).files()
+    own = Run(replace(plan, thread_scope=ThreadScope.OWN), shell, tmp_path).files()
     assert session(own, "middle") == ["stub"]
     assert len(own["threads.middle"].splitlines()) == 1
 
@@ -361,7 +361,7 @@ def test_a_tool_whose_needs_are_not_met_is_not_run(
     # What tells the kernel is there all the same.
     assert facts(files["facts"])["/proc/sys/kernel/version"] == [os.uname().version]
     assert "processes" in files
-    assert measured(run.printed.decode())
+    assert has_measured(run.printed.decode())
     assert run.again("resend", "1") == run.frames[:1]
     assert time.monotonic() - began < 20
 
@@ -653,5 +653,5 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path, shell: list[
     (tmp_path / "file").write_text("")
     run = Run(plan_of("true", directory=tmp_path / "file"), shell, tmp_path)
     assert f"rtgate: cannot write {shlex.quote(str(tmp_path))}/file/{run.plan.nonce}" in run.printed.decode()
-    assert not started(run.printed.decode())
+    assert not has_started(run.printed.decode())
     assert run.frames == []

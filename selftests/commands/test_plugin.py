@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from _pytest.pytester import RunResult
-from selftests.fake_target import FakeTarget, arm, arms, measured, skipped, slow
+from selftests.fake_target import FakeTarget, arm, arms, measured_outcome, skipped_outcome, slow
 
 from rtgate.cli import suite_options
 from rtgate.cli.main import main
@@ -136,14 +136,14 @@ def test_a_slow_kernel_fails_with_one_sentence(suite: Suite) -> None:
 @pytest.mark.parametrize(
     ("outcome", "status", "code"),
     [
-        (measured(), "PASS", 0),
+        (measured_outcome(), "PASS", 0),
         (slow(), "FAIL", 1),
-        (measured(cyclictest_json=b"{"), "ERROR", 4),
-        (measured(uptime_end=None), "ERROR", 4),
+        (measured_outcome(cyclictest_json=b"{"), "ERROR", 4),
+        (measured_outcome(uptime_end=None), "ERROR", 4),
         (Outcome(state=State.HANG, message="no sign of life"), "FAIL", 1),
         (Outcome(state=State.LAB, message="QEMU ended"), "MISS", 3),
-        (skipped(), "MISS", 3),
-        (measured(facts_start=None), "ERROR", 4),
+        (skipped_outcome(), "MISS", 3),
+        (measured_outcome(facts_start=None), "ERROR", 4),
     ],
     ids=["pass", "over the limit", "unreadable", "invalid", "hang", "lab", "skipped", "settings unread"],
 )
@@ -167,11 +167,11 @@ def test_a_replay_judges_stored_records(suite: Suite, outcome: Outcome, status: 
 @pytest.mark.parametrize(
     ("outcome", "limits", "ret", "code"),
     [
-        (measured(), "preempt_rt", pytest.ExitCode.OK, 0),
-        (measured(), "generic", pytest.ExitCode.OK, 5),
-        (skipped(), "generic", pytest.ExitCode.OK, 5),
+        (measured_outcome(), "preempt_rt", pytest.ExitCode.OK, 0),
+        (measured_outcome(), "generic", pytest.ExitCode.OK, 5),
+        (skipped_outcome(), "generic", pytest.ExitCode.OK, 5),
         (slow(), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 1),
-        (measured(cyclictest_json=b"{"), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 4),
+        (measured_outcome(cyclictest_json=b"{"), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 4),
         (Outcome(state=State.LAB, message="QEMU ended"), "preempt_rt", pytest.ExitCode.TESTS_FAILED, 3),
     ],
     ids=["pass", "not judged", "skipped", "over the limit", "unreadable", "lab"],
@@ -262,7 +262,7 @@ def test_without_limits_it_is_measured_and_not_judged(suite: Suite) -> None:
 
 
 def test_what_cannot_run_and_has_no_limits_is_skipped(suite: Suite) -> None:
-    _both(suite, lambda: FakeTarget({None: skipped("needs two CPUs\n")}))
+    _both(suite, lambda: FakeTarget({None: skipped_outcome("needs two CPUs\n")}))
     (suite.pytester.path / "limits.yaml").write_text(LIMITS.replace("preempt_rt", "generic"))
     result = suite.pytest("--replay", "records", "-rs")
     result.assert_outcomes(skipped=2)
@@ -271,7 +271,7 @@ def test_what_cannot_run_and_has_no_limits_is_skipped(suite: Suite) -> None:
 
 
 def test_what_the_baseline_can_the_candidate_must(suite: Suite) -> None:
-    suite.fake(arm(FakeTarget(), "baseline"), arm(FakeTarget({None: skipped()})))
+    suite.fake(arm(FakeTarget(), "baseline"), arm(FakeTarget({None: skipped_outcome()})))
     suite.measured("-k", "idle").assert_outcomes(failed=1, deselected=1)
     found = suite.verdict()
     assert {(one["status"], one["kind"]) for one in found["verdicts"]} == {("FAIL", "missing")}
@@ -289,7 +289,7 @@ def test_a_planned_boot_that_left_no_record_is_a_miss(suite: Suite) -> None:
 
 
 def test_two_arms_judge_the_candidate_and_excuse_what_the_baseline_shows_too(suite: Suite) -> None:
-    warned = measured(
+    warned = measured_outcome(
         dmesg=b"[    0.000000] Linux version 6.12\n[    1.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
     )
     both = replace(slow(), files={**slow().files, "dmesg": warned.files["dmesg"]})
@@ -435,7 +435,7 @@ def test_a_machine_that_cannot_measure_one_case_is_a_miss_of_that_case(suite: Su
     def act(plan: Plan) -> Outcome:
         if plan.load.name == "idle":
             raise InfrastructureError("the disk is full")
-        return measured()
+        return measured_outcome()
 
     suite.fake(arm(FakeTarget({None: act})))
     result = suite.measured()
@@ -507,11 +507,11 @@ def test_a_signal_that_comes_again_and_again_ends_it_once(suite: Suite) -> None:
         for _again in range(4):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             time.sleep(0.1)
-        return measured()
+        return measured_outcome()
 
     def later(_: Plan) -> Outcome:
         time.sleep(0.05)
-        return measured()
+        return measured_outcome()
 
     target = FakeTarget({2: killed, None: later})
     suite.fake(arm(target, time="virtual"))
@@ -542,7 +542,7 @@ WARNED = b"[    1.000000] Linux version 6.12\n[   50.000000] WARNING: CPU: 0 PID
 def one_boot(plan: Plan) -> Outcome:
     """Measure two cases of one boot, which warns during the first one."""
     began = b"40.00 1.00\n" if plan.case == IDLE else b"90.00 1.00\n"
-    return measured(dmesg=WARNED, uptime_start=began, uptime_end=b"%d.15 1.00\n" % (int(began[:2]) + 8))
+    return measured_outcome(dmesg=WARNED, uptime_start=began, uptime_end=b"%d.15 1.00\n" % (int(began[:2]) + 8))
 
 
 def test_a_fault_fails_the_case_in_which_it_happened_and_no_later_one_of_its_boot(suite: Suite) -> None:

@@ -41,7 +41,7 @@ _LONG = pytest.mark.long("other words to the same shell; some are in make test")
 
 def test_a_shell_is_found_on_any_line(any_shell: Shell) -> None:
     any_shell.find(soon())
-    any_shell.plain(soon())
+    any_shell.start_plain_shell(soon())
     # Kernel messages may stand in the output too; nothing of ours may.
     code, output = any_shell.run("echo one; echo two >&2; (exit 42)", soon())
     assert code == 42
@@ -76,7 +76,7 @@ SCRIPTS = {"empty": "", "plan": "#!/bin/sh\necho 'ab$c' \"x\" \\\n" * 300, "odd"
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_arrives_as_it_was(any_shell: Shell, tmp_path: Path, name: str) -> None:
     any_shell.find(soon())
-    any_shell.plain(soon())
+    any_shell.start_plain_shell(soon())
     any_shell.upload(SCRIPTS[name], f"{tmp_path}/script", soon())
     assert (tmp_path / "script").read_text() == SCRIPTS[name]
 
@@ -91,10 +91,10 @@ def test_a_script_arrives_over_a_lossy_line(tmp_path: Path) -> None:
     text = "".join(random.Random(6).choices("abcdefgh\n", k=2000))
     source = random.Random(5)
     with opened(
-        Line(ProgramTransport(["sh"]), lines.together(lines.drops(source, 500), lines.flips(source, 500)))
+        Line(ProgramTransport(["sh"]), lines.combine(lines.drops(source, 500), lines.flips(source, 500)))
     ) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         shell.upload(text, f"{tmp_path}/script", soon(60))
     assert (tmp_path / "script").read_text() == text
 
@@ -115,7 +115,7 @@ def test_a_kernel_that_dies_ends_every_wait(
     trace = f"[    6.626902] {OOPS}\n[    6.626933] pc : broken+0xc/0x14\n"
     with opened(wrap(ProgramTransport(["sh"]))) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         began = time.monotonic()
         with pytest.raises(KernelFaultError, match=r"^Internal error: Oops: 0000000096000046"):
             shell.run(f"printf %s {shlex.quote(trace)}; sleep 60", soon())
@@ -270,7 +270,7 @@ def changing(*changes: tuple[bytes, bytes]) -> lines.Change:
 def plain_on(line: Line) -> Iterator[Shell]:
     with opened(line) as shell:
         shell.find(soon())
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         yield shell
 
 
@@ -357,7 +357,7 @@ def test_a_console_is_left_as_it_was() -> None:
     with opened(ProgramTransport(["sh", "-c", ECHOING])) as shell:
         shell.find(soon())
         before = modes(shell)
-        shell.plain(soon())
+        shell.start_plain_shell(soon())
         assert b"echo" not in shell.run("echo hello", soon())[1]
         for _ in range(2):  # a second time must not end the outer shell
             shell.leave()

@@ -28,7 +28,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import raw_output
 from rtgate.measure.case import Arm, Case, measure
-from rtgate.measure.observed import uname_flavour
+from rtgate.measure.observations import uname_flavour
 from rtgate.measure.profiles import profile
 from rtgate.records import record as record_file
 from rtgate.records.record import KernelIdentity, Record
@@ -46,7 +46,7 @@ TOGETHER = 8
 _KERNEL_IS_DEAD = {Kind.FAULT, Kind.HANG, Kind.BOOT}
 
 
-class Judged(Enum):
+class Judgement(Enum):
     """What became of a measurement."""
 
     RIGHT = "right"
@@ -86,7 +86,7 @@ class Result:
     console: bytes
 
     @property
-    def judged(self) -> Judged:
+    def judgement(self) -> Judgement:
         status, kind, truth = self.verdict.status, self.verdict.kind, self.trial.truth
         if truth is Truth.GOOD:
             right, wrong = status is Status.PASS, status is Status.FAIL
@@ -101,12 +101,12 @@ class Result:
             right = status is Status.FAIL and kind in (_KERNEL_IS_DEAD if truth is Truth.DEAD else {Kind.FAULT})
             wrong = not right
         told = re.search(self.trial.fault.says, self.verdict.sentence) is not None
-        return Judged.WRONG if wrong else Judged.RIGHT if right and told else Judged.LOST
+        return Judgement.WRONG if wrong else Judgement.RIGHT if right and told else Judgement.LOST
 
     def __str__(self) -> str:
         console = self.console.decode("utf-8", errors="backslashreplace").replace("\r", "")
         return (
-            f"{self.trial.name}: {self.judged.value}: {self.verdict.status.value} ({self.verdict.kind.value}): "
+            f"{self.trial.name}: {self.judgement.value}: {self.verdict.status.value} ({self.verdict.kind.value}): "
             f"{self.verdict.sentence}\nstate {self.record.state}, line {dict(self.record.line)}, "
             f"seconds {dict(self.record.seconds)}\n{console[-6000:]}"
         )
@@ -125,7 +125,7 @@ def trials(times: int = 1) -> list[Trial]:
 @contextmanager
 def all_carried_out(wanted: Sequence[Trial]) -> Iterator[dict[Trial, Future[Result]]]:
     """Carry out trials beside each other: they mostly wait. What is not yet begun when the block is left is dropped."""
-    with Stage.made() as stage:
+    with Stage.make() as stage:
         pool = ThreadPoolExecutor(TOGETHER)
         try:
             yield {trial: pool.submit(carried_out, trial, stage) for trial in wanted}
@@ -141,7 +141,7 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     target = replace(fault.target, lasts_s=1.6, slow=trial.truth is Truth.SLOW)
 
     def opened(stack: ExitStack, _: Plan) -> Transport:
-        line = fault.line(stage.opened(target, source), source)
+        line = fault.line(stage.start(target, source), source)
         stack.callback(line.close)
         return line
 
@@ -162,7 +162,7 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
     # As a run does: what is judged was written, read again and held against its raw output.
     with tempfile.TemporaryDirectory(dir=stage.path) as records:
         place = record_file.write(measured, outcome.files, outcome.console, Path(records))
-        record = raw_output.verified(record_file.read(place))
+        record = raw_output.verify(record_file.read(place))
     limit = Threshold(
         board=BOARD,
         flavour=ran,

@@ -37,8 +37,8 @@ class Lab:
 def lab(target: Target, seed: int = 1) -> Iterator[Lab]:
     """Start a board and its console; it lives until the block is left."""
     over = threading.Event()
-    with Stage.made() as stage, socket.create_server(("127.0.0.1", 0)) as server:
-        board = stage.opened(target, random.Random(seed))
+    with Stage.make() as stage, socket.create_server(("127.0.0.1", 0)) as server:
+        board = stage.start(target, random.Random(seed))
         assert isinstance(board, Machine)
         found = Lab(server.getsockname()[1], bytearray())
         thread = threading.Thread(target=_serve, args=(board, server, over, found.printed))

@@ -158,7 +158,7 @@ def first(word: str, count: int) -> Change:
     return by_line(damage)
 
 
-def together(*changes: Change) -> Change:
+def combine(*changes: Change) -> Change:
     """Let one thing happen after the other."""
 
     def change(data: bytes) -> bytes:

@@ -24,7 +24,7 @@ from rtgate.judge.judging import judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Verdict
 from rtgate.measure.case import Arm, Case
-from rtgate.measure.observed import uname_flavour
+from rtgate.measure.observations import uname_flavour
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import records_by_case
 from rtgate.records.record import KernelIdentity, Record, read_all
@@ -55,7 +55,7 @@ class Console:
     said: bytes = b""
 
     def read(self) -> bytes:
-        struck = self._happened()
+        struck = self._strike_if_due()
         said = self.machine.read()
         self.said = (self.said + said)[-200:]
         if self.after_s is not None and b"rtgate: plan started" in self.said:
@@ -63,18 +63,18 @@ class Console:
         return struck + said
 
     def write(self, data: bytes) -> None:
-        self._happened()
+        self._strike_if_due()
         self.machine.write(data)
 
     def close(self) -> None:
         self.closed = True
 
-    def _happened(self) -> bytes:
+    def _strike_if_due(self) -> bytes:
         if time.monotonic() > self.due:
             self.due = float("inf")
             if self.blow is not None:
                 assert isinstance(self.machine, Machine)
-                return self.machine._struck(self.blow)
+                return self.machine._strike(self.blow)
             self.closed = True
         if self.closed:
             raise TransportError("the console closed")
@@ -98,9 +98,9 @@ class Bench:
 
     @classmethod
     @contextmanager
-    def made(cls, stage: Stage, records: Path, target: Target) -> Iterator[Bench]:
+    def make(cls, stage: Stage, records: Path, target: Target) -> Iterator[Bench]:
         """Turn a target on, and off in the end."""
-        machine = stage.opened(target, random.Random(1))
+        machine = stage.start(target, random.Random(1))
         assert isinstance(machine, Machine)
         try:
             yield cls(machine, records)
@@ -120,16 +120,16 @@ class Bench:
             arm=arm,
             target=target,
             records=self.records,
-            seen=self._seen,
+            on_chunk=self._note_record,
             say=self.told.append,
             patience_s=patience_s,
             open_again_s=1.0,
         )
 
-    def _seen(self, record: Record, _: float) -> None:
+    def _note_record(self, record: Record, _: float) -> None:
         self.seen.append(record.boot)
 
-    def _opened(self, stack: ExitStack, _: Plan) -> Transport:
+    def _open(self, stack: ExitStack, _: Plan) -> Transport:
         """Open the console: the first time plainly, then as `openings` say."""
         made = self.openings.pop(0)(self.machine) if self.openings and self.seen else Console(self.machine)
         stack.callback(made.close)
@@ -149,7 +149,7 @@ class Bench:
             time=TimeBase.REAL,
             target=LiveTarget(
                 board=board,
-                open=self._opened,
+                open=self._open,
                 stop=threading.Event(),
                 boots=False,
                 machine={"console": "bench"},
@@ -158,7 +158,7 @@ class Bench:
         )
 
     @property
-    def found(self) -> list[Record]:
+    def all_records(self) -> list[Record]:
         return list(read_all(self.records))
 
     @property
@@ -178,7 +178,7 @@ class Bench:
         return [verdict for subject in made for verdict in judge(subject, Thresholds((limit,)))]
 
     @property
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """What is left of plans in the target's work directory, but their scripts; the console's log level there."""
         mark = f"left{time.monotonic_ns()}"
         left = f"$(ls -A {WORK} | grep ^F | grep -v 'sh$') $(cat /proc/sys/kernel/printk)"
@@ -198,18 +198,18 @@ def closes(after_s: float = 0.1) -> Callable[[Machine], Transport]:
     return lambda machine: Console(machine, after_s)
 
 
-def refused(_: Machine) -> Transport:
+def refuse(_: Machine) -> Transport:
     """Return no console."""
     raise TransportError("the console cannot be opened")
 
 
-def struck(blow: Blow, after_s: float = 0.1) -> Callable[[Machine], Transport]:
+def striking_console(blow: Blow, after_s: float = 0.1) -> Callable[[Machine], Transport]:
     """Return a console whose machine is struck so many seconds after a plan has started."""
     return lambda machine: Console(machine, after_s, blow)
 
 
 @contextmanager
-def served(machine: Machine) -> Iterator[int]:
+def serve(machine: Machine) -> Iterator[int]:
     """Serve a machine's console on a TCP port, one caller at a time; it stays on when nobody calls."""
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:

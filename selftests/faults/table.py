@@ -64,7 +64,7 @@ def _line(
 
 
 def _everything(inner: Transport, source: random.Random) -> Transport:
-    inward = lines.together(
+    inward = lines.combine(
         lines.ends("\r\n"),
         lines.bursts(source, 0.0005, inside=True),
         lines.drops(source, 3000),
@@ -72,7 +72,7 @@ def _everything(inner: Transport, source: random.Random) -> Transport:
         lines.gaps(source, 8000),
         lines.doubles(source, 0.02),
     )
-    return Line(inner, inward, lines.together(lines.drops(source, 3000), lines.flips(source, 3000)))
+    return Line(inner, inward, lines.combine(lines.drops(source, 3000), lines.flips(source, 3000)))
 
 
 _NONE = (Truth.NONE,)

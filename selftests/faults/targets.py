@@ -121,7 +121,7 @@ class Stage:
 
     @classmethod
     @contextmanager
-    def made(cls) -> Iterator[Stage]:
+    def make(cls) -> Iterator[Stage]:
         """Make the directory, and remove it in the end."""
         with tempfile.TemporaryDirectory(prefix="rtgate-faults-") as name:
             path = Path(name)
@@ -135,7 +135,7 @@ class Stage:
                 (path / "toybox" / command).symlink_to(str(shutil.which(program)))
             yield cls(path)
 
-    def opened(self, target: Target, source: random.Random) -> Transport:
+    def start(self, target: Target, source: random.Random) -> Transport:
         """Start a target."""
         place = Path(tempfile.mkdtemp(dir=self.path))
         place.chmod(0o755)
@@ -187,7 +187,7 @@ class Machine:
     def __init__(self, stage: Path, place: Path, target: Target, source: random.Random) -> None:
         self._stage, self._place, self.target = stage, place, target
         self._write_files(source)
-        self._shell: Transport | None = self._started(boot=target.boots)
+        self._shell: Transport | None = self._start(boot=target.boots)
         self._seen = b""
         self._strikes: float | None = None
         self._ended: TransportError | None = None
@@ -208,7 +208,7 @@ class Machine:
                 (programs / name).write_text(f"#!/bin/sh\n{body}\n")
                 (programs / name).chmod(0o755)
 
-    def _started(self, *, boot: bool) -> ProgramTransport:
+    def _start(self, *, boot: bool) -> ProgramTransport:
         shell = SHELLS[self.target.shell]
         path = f"{self._place}/bin:" + (
             "/usr/bin:/bin" if shell.programs == "system" else f"{self._stage}/{shell.programs}"
@@ -247,14 +247,14 @@ class Machine:
         if self._strikes and time.monotonic() > self._strikes:
             self._strikes = 0.0
             assert self.target.blow is not None
-            data += self._struck(self.target.blow)
+            data += self._strike(self.target.blow)
         return data
 
-    def _struck(self, blow: Blow) -> bytes:
+    def _strike(self, blow: Blow) -> bytes:
         if blow.then != "goes on":
             self.close()
         if blow.then == "boots":
-            self._shell = self._started(boot=blow.loudly)
+            self._shell = self._start(boot=blow.loudly)
         elif blow.then == "ends":
             self._ended = EndedError("the program behind the console ended (exit code 0)", 0)
         elif blow.then == "breaks":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from selftests.faults.carried import Judged, Result, Trial, all_carried_out, carried_out, trials
+from selftests.faults.carried import Judgement, Result, Trial, all_carried_out, carried_out, trials
 from selftests.faults.table import FAULTS
 from selftests.faults.targets import Stage, lacking
 
@@ -51,11 +51,11 @@ def _is_short(trial: Trial) -> bool:
 )
 def test_the_verdict_is_right(trial: Trial, result_of: Callable[[Trial], Result], again: list[str]) -> None:
     result = result_of(trial)
-    if result.judged is Judged.LOST:
+    if result.judgement is Judgement.LOST:
         # A measurement of a second beside hundreds of others: a busy machine can spoil it too, and it is rightly
         # refused. What the line did is repeated exactly.
         again.append(f"{trial.name}: {result}")
         assert len(again) <= MOST_AGAIN, "\n".join(again)
-        with Stage.made() as stage:
+        with Stage.make() as stage:
             result = carried_out(trial, stage)
-    assert result.judged is Judged.RIGHT, str(result)
+    assert result.judgement is Judgement.RIGHT, str(result)

@@ -73,7 +73,7 @@ def in_job(found: Lab, directory: Path, *options: str) -> subprocess.CompletedPr
     )
 
 
-def decoded(log: str, directory: Path) -> tuple[records.Decoded, dict[str, Record]]:
+def decoded(log: str, directory: Path) -> tuple[records.DecodedRecords, dict[str, Record]]:
     found = records.decode(log.splitlines(), directory / "back")
     return found, {one.case: one for one in records_file.read_all(directory / "back")}
 

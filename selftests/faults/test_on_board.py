@@ -59,8 +59,8 @@ def expected() -> Expected:
 def carried_out(target: Target, number: int = 2, limit_s: float = LIMIT_S) -> list[str]:
     """Have a target carry out the steps of a boot, as LAVA's shell does; return the lines of its log."""
     steps = on_board.steps(expected(), number)
-    with Stage.made() as stage:
-        machine = stage.opened(target, random.Random(1))
+    with Stage.make() as stage:
+        machine = stage.start(target, random.Random(1))
         assert isinstance(machine, Machine)
         script = stage.path / "run.sh"
         script.write_text("set -e\nset -x\n" + "\n".join(steps) + '\nset +x\necho "the end"\n')
@@ -82,7 +82,7 @@ def good() -> tuple[str, ...]:
     return tuple(carried_out(Target(log="[    0.000000] Linux version 6.12")))
 
 
-def found(log: list[str], directory: Path) -> tuple[records.Decoded, dict[str, Record]]:
+def found(log: list[str], directory: Path) -> tuple[records.DecodedRecords, dict[str, Record]]:
     decoded = records.decode(log, directory)
     return decoded, {one.case: one for one in records_file.read_all(directory)}
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 from selftests.faults import lines
-from selftests.faults.soaks import CASE, Bench, Console, closes, refused, served, struck
+from selftests.faults.soaks import CASE, Bench, Console, closes, refuse, serve, striking_console
 from selftests.faults.table import _PANIC, _WARNING
 from selftests.faults.targets import GOOD, WORK, Blow, Machine, Stage, Target, lacking
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Kind, Status
-from rtgate.measure.observed import uname_flavour
+from rtgate.measure.observations import uname_flavour
 from rtgate.workflow.soak import spec as orders
 
 pytestmark = [
@@ -39,23 +39,23 @@ _LONG = pytest.mark.long("the same soak in another shell, or ended in another wa
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    with Stage.made() as made:
+    with Stage.make() as made:
         yield made
 
 
 @pytest.fixture
 def bench(stage: Stage, tmp_path: Path) -> Iterator[Bench]:
-    with Bench.made(stage, tmp_path / "records", Target()) as made:
+    with Bench.make(stage, tmp_path / "records", Target()) as made:
         yield made
 
 
 @pytest.fixture
 def bench_of(stage: Stage, tmp_path: Path) -> Made:
-    return lambda target: Bench.made(stage, tmp_path / "records", target)
+    return lambda target: Bench.make(stage, tmp_path / "records", target)
 
 
 def states(bench: Bench) -> list[tuple[str, str]]:
-    return [(record.boot, record.state) for record in bench.found]
+    return [(record.boot, record.state) for record in bench.all_records]
 
 
 def measured(*numbers: int) -> list[tuple[str, str]]:
@@ -74,63 +74,63 @@ def test_every_chunk_becomes_a_record(bench_of: Made, shell: str) -> None:
         assert measured(1, 2, 3) == states(bench)
         assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
         assert ["chunk 1", "chunk 2", "chunk 3"] == bench.seen
-        assert PRINTK == bench.left
+        assert PRINTK == bench.leftovers
         assert not (bench.records / "soak.json").exists()
 
 
 @pytest.mark.parametrize("shell", ["dash", *(pytest.param(name, marks=_LONG) for name in ("busybox", "android"))])
 def test_a_console_that_closes_in_mid_chunk_is_opened_again(bench_of: Made, shell: str) -> None:
     with bench_of(Target(shell=shell)) as bench:
-        bench.openings = [closes(), refused]
+        bench.openings = [closes(), refuse]
         assert "complete" == bench.chunks(4).measure()
         assert measured(*range(1, 5)) == states(bench)
         assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
         assert any("the target is out of reach" in text for text in bench.told)
         assert bench.told[-1] == "the target is back"
         # The plan that was under way has put its settings back, and nothing of it is left.
-        assert PRINTK == bench.left
+        assert PRINTK == bench.leftovers
 
 
 def test_a_console_that_stays_away_can_be_gone_on_with(bench: Bench) -> None:
-    bench.openings = [closes(), refused, refused]
+    bench.openings = [closes(), refuse, refuse]
     with pytest.raises(InfrastructureError, match="--continue"):
         bench.chunks(3, patience_s=0.1).measure()
     assert measured(1) == states(bench)
     assert "complete" == bench.chunks(3).measure()
     assert measured(1, 2, 3) == states(bench)
-    assert PRINTK == bench.left
+    assert PRINTK == bench.leftovers
 
 
 def test_a_damaged_frame_is_asked_for_again(bench: Bench) -> None:
     source = random.Random(3)
 
     def hostile(machine: Machine) -> lines.Line:
-        return lines.Line(Console(machine), lines.together(lines.drops(source, 3000), lines.flips(source, 3000)))
+        return lines.Line(Console(machine), lines.combine(lines.drops(source, 3000), lines.flips(source, 3000)))
 
     bench.openings = [hostile, hostile]
     assert "complete" == bench.chunks(3).measure()
     assert measured(1, 2, 3) == states(bench)
-    assert sum(record.line["damaged"] + record.line["repeated"] for record in bench.found) > 0
+    assert sum(record.line["damaged"] + record.line["repeated"] for record in bench.all_records) > 0
     assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
 
 
 @pytest.mark.parametrize("loudly", [pytest.param(True, marks=_LONG), False])
 def test_a_target_that_starts_again_failed(bench: Bench, loudly: bool) -> None:
-    bench.openings = [struck(Blow(then="boots", loudly=loudly))]
+    bench.openings = [striking_console(Blow(then="boots", loudly=loudly))]
     assert "another boot_id" in (why := bench.chunks(9).measure()) or "started again" in why
     assert [*measured(1), ("chunk 2", "kernel fault")] == states(bench)
     assert Kind.FAULT in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
 
 
 def test_a_panic_belongs_to_its_chunk(bench: Bench) -> None:
-    bench.openings = [struck(Blow(says=_PANIC))]
+    bench.openings = [striking_console(Blow(says=_PANIC))]
     assert "Kernel panic" in bench.chunks(9).measure()
-    assert ["panic"] == [fault.kind for fault in bench.found[-1].faults]
+    assert ["panic"] == [fault.kind for fault in bench.all_records[-1].faults]
     assert Kind.FAULT in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
 
 
 def test_a_target_that_falls_silent_hangs(bench: Bench) -> None:
-    bench.openings = [struck(Blow(then="silent"))]
+    bench.openings = [striking_console(Blow(then="silent"))]
     assert "hung" in bench.chunks(9, patience_s=1).measure()
     assert [*measured(1), ("chunk 2", "hang")] == states(bench)
     assert Kind.HANG in {verdict.kind for verdict in bench.verdicts if verdict.status is Status.FAIL}
@@ -145,7 +145,7 @@ def test_a_fault_in_the_kernel_log_belongs_to_its_chunk(bench_of: Made) -> None:
         warning = f"[ ! -e {WORK}/warned ] || cat {place}/warning"
         dmesg.write_text(dmesg.read_text().replace("; exit 0", f"; {warning}; exit 0"))
         assert "complete" == bench.chunks(4).measure()
-        assert [[], ["warning"], [], []] == [[fault.kind for fault in record.faults] for record in bench.found]
+        assert [[], ["warning"], [], []] == [[fault.kind for fault in record.faults] for record in bench.all_records]
         failed = [verdict for verdict in bench.verdicts if verdict.status is Status.FAIL]
         assert [("chunk 2", Kind.FAULT)] == [(verdict.boot, verdict.kind) for verdict in failed]
 
@@ -168,7 +168,7 @@ def test_a_target_that_cannot_soak_is_refused(bench_of: Made) -> None:
 
 
 def test_a_directory_has_one_soak_at_a_time(bench: Bench) -> None:
-    bench.openings = [closes(), refused, refused]
+    bench.openings = [closes(), refuse, refuse]
     with pytest.raises(InfrastructureError, match="--continue"):
         bench.chunks(5, patience_s=0.1).measure()
     with pytest.raises(ConfigError, match="has not ended"):
@@ -222,7 +222,7 @@ def first_chunk(records: Path) -> None:
 def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, number: signal.Signals) -> None:
     records = bench.records
     ran = ("--flavour", uname_flavour(os.uname().version))
-    with served(bench.machine) as port:
+    with serve(bench.machine) as port:
         asked = ("--board", "bench", "--console", f"tcp:127.0.0.1:{port}", "--case", "latency/cyclictest:idle")
         worker = rtgate(site, *asked, "--for", "4s", "--chunk", "1s", "--records", records, *ran)
         first_chunk(records)
@@ -237,7 +237,7 @@ def test_a_worker_that_is_gone_is_followed_by_another(bench: Bench, site: Path, 
         shown, said = again.communicate(timeout=120)
         print(said, shown)
     assert measured(1, 2, 3, 4) == states(bench)
-    assert len({record.chunk for record in bench.found}) == 4
+    assert len({record.chunk for record in bench.all_records}) == 4
     assert (records / "verdict.json").exists()
     # What stands in for cyclictest has no real-time threads: the evidence of every chunk is judged as ever.
     assert 4 == again.returncode

@@ -89,11 +89,11 @@ class GerritServer:
         self.admin = self._admin_password()
         self._accounts()
         for project in (PROJECT, NO_LABEL, NO_VOTE):
-            self.ask("PUT", f"projects/{quoted(project)}", {"create_empty_commit": True})
+            self.ask("PUT", f"projects/{quote(project)}", {"create_empty_commit": True})
         for project in (PROJECT, NO_VOTE):
-            self.ask("PUT", f"projects/{quoted(project)}/labels/Verified", {"values": _VALUES, "commit_message": "x"})
+            self.ask("PUT", f"projects/{quote(project)}/labels/Verified", {"values": _VALUES, "commit_message": "x"})
         narrow = {"values": {" 0": "No score", "+1": "Good"}, "commit_message": "x"}
-        self.ask("PUT", f"projects/{quoted(PROJECT)}/labels/Narrow", narrow)
+        self.ask("PUT", f"projects/{quote(PROJECT)}/labels/Narrow", narrow)
         self._allow_votes()
 
     def _argv(self, program: str, *words: str) -> list[str]:
@@ -174,15 +174,15 @@ class GerritServer:
         group = self.ask("GET", "groups/Service%20Users")["id"]
         rules = {group: {"action": "ALLOW", "min": -1, "max": 1}}
         permissions = {"label-Verified": {"label": "Verified", "rules": rules}}
-        self.ask("POST", f"projects/{quoted(PROJECT)}/access", {"add": {"refs/heads/*": {"permissions": permissions}}})
+        self.ask("POST", f"projects/{quote(PROJECT)}/access", {"add": {"refs/heads/*": {"permissions": permissions}}})
 
     def make_branch(self, branch: str, project: str = PROJECT) -> None:
         """Make a branch at the tip of master."""
-        self.ask("PUT", f"projects/{quoted(project)}/branches/{branch}", {"revision": "master"})
+        self.ask("PUT", f"projects/{quote(project)}/branches/{branch}", {"revision": "master"})
 
     def branch(self, project: str = PROJECT, branch: str = "master") -> str:
         """Return the tip of a branch."""
-        return str(self.ask("GET", f"projects/{quoted(project)}/branches/{branch}")["revision"])
+        return str(self.ask("GET", f"projects/{quote(project)}/branches/{branch}")["revision"])
 
     def change(self, number: int, user: str = "reader") -> Any:
         """Return a change as an account sees it."""
@@ -256,5 +256,5 @@ def _json(data: bytes) -> Any:
     return json.loads(data.removeprefix(b")]}'\n") or b"null")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     return urllib.parse.quote(name, safe="")

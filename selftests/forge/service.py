@@ -119,7 +119,7 @@ class Service:
         self.send(number)
         code = self._child.wait(WAIT_S)
         self._child = None
-        self.until(lambda: not self.left(), "processes of the service have ended")
+        self.until(lambda: not self.leftover_processes(), "processes of the service have ended")
         return code
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Service:
             self._child.kill()
             self._child.wait()
 
-    def left(self) -> list[int]:
+    def leftover_processes(self) -> list[int]:
         """Return the processes that have the service's password file in their environment."""
         marker, found = str(self.directory / "password").encode(), []
         for path in Path("/proc").glob("[0-9]*"):

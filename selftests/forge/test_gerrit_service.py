@@ -205,9 +205,9 @@ def test_a_service_that_ends_leaves_nothing_behind(
     author.commit("reviewed when the service ends")
     change = author.push()
     service.until_review(f"begins {change}-1")
-    assert len(service.left()) >= 3  # the service, ssh, the review
+    assert len(service.leftover_processes()) >= 3  # the service, ssh, the review
     secret = PASSWORDS["bot"]
-    for pid in service.left():
+    for pid in service.leftover_processes():
         argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
         assert secret not in argv
         assert base64.b64encode(f"bot:{secret}".encode()).decode() not in argv

@@ -107,7 +107,7 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    world = World.made(tmp_path / "world")
+    world = World.make(tmp_path / "world")
     (world.directory / "site" / "policy.yaml").write_text(POLICY)
     (world.directory / "site" / "thresholds.yaml").write_text((world.directory / "limits.yaml").read_text())
     with gitlab_server() as server:
@@ -134,7 +134,7 @@ def test_a_gitlab_that_is_away_for_two_minutes_in_the_middle_gets_its_note(job: 
     (note,) = job.server.notes
     assert note.body.startswith(f"{MARK} <!-- pipeline 500 -->\n\n**FAIL: the kernel breaks a limit")
     assert job.verdicts() == [("FAIL", "limit")]
-    assert job.world.left() == []
+    assert job.world.leftovers() == []
 
 
 @pytest.mark.long("a review of two kernels that is killed and done again")
@@ -151,4 +151,4 @@ def test_a_job_that_is_killed_and_started_again_goes_on_where_it_was(job: Job) -
     (note,) = job.server.notes
     assert note.body.startswith(f"{MARK} <!-- pipeline 501 -->\n\n**FAIL: the kernel breaks a limit")
     assert job.verdicts() == [("FAIL", "limit")]
-    assert job.world.left() == []
+    assert job.world.leftovers() == []

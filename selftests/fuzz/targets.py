@@ -96,7 +96,7 @@ def _with_checksum(head: bytes) -> bytes:
     return b"%b %d" % (head, cksum(head + b"\n"))
 
 
-def _sent(size: int) -> bytes:
+def _sent_frames(size: int) -> bytes:
     lines = encode(bytes(number % 251 for number in range(size)), NONCE)
     return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
@@ -230,7 +230,7 @@ def _record(path: Path) -> None:
     found = record.read(path.parent)
     for one in found.measurements:
         _finite(one)
-    again = record._decoded(json.loads(json.dumps(record.as_json(found))), path.parent)
+    again = record._decode(json.loads(json.dumps(record.as_json(found))), path.parent)
     assert again == found, "what is written again is another record"
 
 
@@ -282,7 +282,12 @@ TARGETS = {
         tuple(
             bytes([size]) + sent
             for size in (0, 63, 255)
-            for sent in (_sent(0), _sent(20), _sent(700), f"{NONCE} 1 QUJD ~\n{NONCE} end 1 1 ~\n".encode())
+            for sent in (
+                _sent_frames(0),
+                _sent_frames(20),
+                _sent_frames(700),
+                f"{NONCE} 1 QUJD ~\n{NONCE} end 1 1 ~\n".encode(),
+            )
         ),
     ),
     "faults": Target(_faults, _bytes((DATA / "console").glob("*.log"))),

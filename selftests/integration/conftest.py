@@ -38,7 +38,7 @@ CACHE = site.cache()
 Patched = Callable[[str, Path], Path]
 
 
-def built(directory: Path, build: str, *words: object) -> Path:
+def build_kernel(directory: Path, build: str, *words: object) -> Path:
     done = rtgate("build", build, "-o", directory, *words, timeout=3000, RTGATE_CACHE=str(CACHE))
     assert done.returncode == 0
     return directory
@@ -46,7 +46,7 @@ def built(directory: Path, build: str, *words: object) -> Path:
 
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "arm64", "virt-arm64-preempt_rt")
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def patched(kernel: Path) -> Patched:
                     shutil.rmtree(old)
                 shutil.rmtree(series, ignore_errors=True)
                 shutil.copytree(directory, series)
-                built(output, "virt-arm64-preempt_rt", "--patches", series)
+                build_kernel(output, "virt-arm64-preempt_rt", "--patches", series)
         return output
 
     return build
@@ -81,9 +81,9 @@ def slow_kernel(patched: Patched) -> Path:
 
 @pytest.fixture(scope="session")
 def pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "arm64-pcie", "virt-arm64-pcie")
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "arm64-pcie", "virt-arm64-pcie")
 
 
 @pytest.fixture(scope="session")
 def x86_64_pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("kernel") / "x86_64-pcie", "virt-x86_64-pcie")
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64-pcie", "virt-x86_64-pcie")

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import CACHE, built, rtgate
+from selftests.integration.conftest import CACHE, build_kernel, rtgate
 
 from rtgate import site
 from rtgate.errors import ConfigError
@@ -51,7 +51,7 @@ def test_a_boards_kernel_comes_with_modules_and_every_device_tree_that_this_tree
     if open_tree(tree).version < KernelVersion(6, 12):
         pytest.skip("this kernel has no device tree of the RK3588 EVB1")
     words = [] if tree == default_tree().path else ["--tree", tree]
-    made = built(tmp_path / "rk3588", "rk3588-preempt_rt", *words)
+    made = build_kernel(tmp_path / "rk3588", "rk3588-preempt_rt", *words)
     assert (made / "Image").is_file()
     names = _members(made / "dtbs.tar.xz")
     for soc in SOCS:

@@ -25,7 +25,7 @@ from rtgate import site
 from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
-from .conftest import CACHE, ROOT, Patched, built, rtgate
+from .conftest import CACHE, ROOT, Patched, build_kernel, rtgate
 
 BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
 RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
@@ -129,7 +129,7 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]
 
     def build(board: str, every: int) -> Path:
         (series / "rare.patch").write_text(RARE.read_text().replace("EVERY", str(every)))
-        return built(kernels / f"{board}-{every}", BUILDS[board], "--patches", series)
+        return build_kernel(kernels / f"{board}-{every}", BUILDS[board], "--patches", series)
 
     return build
 
@@ -140,7 +140,7 @@ def test_a_branch_that_never_ran_is_for_boards_and_one_that_ran_is_not(
     board: str, kernel: Path, rare: Callable[[str, int], Path], tmp_path: Path
 ) -> None:
     x86 = board == "virt-x86_64"
-    baseline = built(tmp_path / "x86_64", BUILDS[board]) if x86 else kernel
+    baseline = build_kernel(tmp_path / "x86_64", BUILDS[board]) if x86 else kernel
     # Nobody knows harmless kernels of virt-x86_64, so no number of boots would be enough there.
     few = ("--seeds", "1-2") if x86 else ()
     code, verdicts, _ = gate(baseline, rare(board, NEVER), tmp_path / "never", *few, board=board)

@@ -22,8 +22,8 @@ from rtgate.history.baselines import Revocation, kernels_on_boards, promote, rev
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.prior import HistoryPrior
-from rtgate.history.queries import Wanted
-from rtgate.history.store import Stored, add
+from rtgate.history.queries import BootFilter
+from rtgate.history.store import StoreResult, add
 
 WRITERS = 4
 
@@ -86,13 +86,13 @@ def _execute(url: str, statement: str) -> None:
 def test_it_keeps_what_it_is_given(url: str) -> None:
     made = [record(number, scale=scale) for number, scale in enumerate([1.0, 1.1, 1.0, 1.2], 1)]
     with History.open(url, create=True) as history:
-        assert add(history, made, origin()) == Stored(new=4, known=0)
+        assert add(history, made, origin()) == StoreResult(new=4, existing=0)
         make_good(history, made)
-        assert add(history, made, origin("again")) == Stored(new=0, known=4)
+        assert add(history, made, origin("again")) == StoreResult(new=0, existing=4)
         found = sorted(queries.comparable_boots(history, record(99)), key=lambda boot: boot.number)
         assert list(queries.records(history, found)) == made
         assert borrow(history, record(99)).priors["winsorised mean"].degrees == 2
-        (line,) = queries.contents(history, Wanted(board="bench"))
+        (line,) = queries.contents(history, BootFilter(board="bench"))
         assert (line.boots, line.good) == (4, 4)
 
 
@@ -109,11 +109,11 @@ def test_kernels_are_promoted_and_revoked(url: str) -> None:
         effect = revoke(history, bad[:8], Revocation(kernel="", revoked_at="now", revoked_by="joe", reason="slow"))
         assert (effect.kernels, effect.boots) == ((bad,), 2)
         assert [boot.number for boot in queries.comparable_boots(history, record(99))] == [1, 2]
-        assert len(HistoryPrior(history).known(record(99), ()).spikes) == 2
-        assert queries.comparable_revoked(history, record(99)) == (
+        assert len(HistoryPrior(history).case_history(record(99), ()).spikes) == 2
+        assert queries.revoked_warnings(history, record(99)) == (
             "left out, boots: 2: bbbbbbbbbbbb was revoked on now by joe: slow",
         )
-        assert [line.trusted for line in queries.contents(history, Wanted())] == [2]
+        assert [line.trusted for line in queries.contents(history, BootFilter())] == [2]
         good, revoked = sorted(kernels_on_boards(history), key=lambda one: one.kernel)
         assert (good.promotion, good.revocation) == (promotion(made[0]), None)
         assert (revoked.boots, revoked.revocation is None) == (2, False)
@@ -125,7 +125,7 @@ def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str)
     new = write_at_once(url, WRITERS)
     assert sum(new) == SHARED + WRITERS * OWN
     with History.open(url) as history:
-        found = queries.find(history, Wanted())
+        found = queries.find(history, BootFilter())
         assert len({boot.boot_id for boot in found}) == len(found) == sum(new)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import vouched
+from selftests.comparisons import with_evidence
 
 from rtgate.board.storage import Overwrite, Storage
 from rtgate.judge.judging import Subject, judge
@@ -36,7 +36,7 @@ def _verdicts(record: Record) -> tuple[Verdict, ...]:
         board=record.board,
         arm=record.arm,
         flavour=record.kernel.flavour,
-        records=(vouched(record),),  # never written, so no file names its raw output
+        records=(with_evidence(record),),  # never written, so no file names its raw output
         not_applicable={"steady": "an emulated disk is as fast as the host lets it be"},
     )
     return judge(subject, Thresholds())

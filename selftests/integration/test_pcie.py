@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from selftests.comparisons import vouched
+from selftests.comparisons import with_evidence
 from selftests.integration.conftest import ROOT
 
 from rtgate.board import boards
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.shell import Waits
-from rtgate.console.transport import Transport, attached
+from rtgate.console.transport import Transport, open_transport
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
@@ -144,7 +144,7 @@ class Line:
     seen: bytes = b""
 
     def open(self, stack: ExitStack, _: Plan) -> Transport:
-        self.inner = attached(self.console, 115200)
+        self.inner = open_transport(self.console, 115200)
         stack.callback(self.inner.close)
         return self
 
@@ -227,7 +227,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
 
 def _wait_for_prompt(console: str, prompt: bytes) -> None:
     """Read until the board has booted; what is typed before can leave its UART deaf (6.12, pl011 of QEMU 7.2)."""
-    transport, seen, deadline = attached(console, 115200), b"", time.monotonic() + 180
+    transport, seen, deadline = open_transport(console, 115200), b"", time.monotonic() + 180
     try:
         while prompt not in seen:
             assert time.monotonic() < deadline, seen[-1000:]
@@ -237,7 +237,7 @@ def _wait_for_prompt(console: str, prompt: bytes) -> None:
 
 
 def failures(record: Record) -> list[str]:
-    taken = (vouched(record),)  # never written, so no file names its raw output
+    taken = (with_evidence(record),)  # never written, so no file names its raw output
     subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=taken)
     return [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
 

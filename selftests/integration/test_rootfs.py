@@ -53,7 +53,7 @@ def test_it_is_small(core: images.RootfsImage) -> None:
 
 def test_every_version_is_the_locked_one_or_told(core: images.RootfsImage) -> None:
     """The archive drops a version when it has a newer one, on any day: that is no fault of a change of rtgate."""
-    lock = recipe.locked(recipe.find("core")[-1], core.arch)
+    lock = recipe.locked_versions(recipe.find("core")[-1], core.arch)
     assert core.versions.keys() == lock.keys()
     others = [f"{name} {lock[name]}: took {taken}," for name, taken in core.versions.items() if taken != lock[name]]
     assert len(core.warnings) == len(others)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from rtgate.explain.replay import Replay
-from rtgate.explain.sections import Section, named
+from rtgate.explain.sections import Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import measure
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.slowest import case_named
+from rtgate.workflow.slowest import find_case
 
 from .conftest import ROOT, Patched, rtgate
 
@@ -65,7 +65,7 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
 
 def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
     """Return the sections of a boot from power-on to the end."""
-    case = case_named("latency/cyclictest:idle", "smoke")
+    case = find_case("latency/cyclictest:idle", "smoke")
     kernels = {"candidate": directory}
     (arm,), _ = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
     kernel = Vmlinux(directory / "vmlinux")
@@ -73,10 +73,10 @@ def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
     order = TraceRequest(slice_bits=21, preemption=kept)
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
-    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).traced(order)
+    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)
     assert seen.sections is not None
     assert seen.sections.unseen == 0
-    return named(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot)
+    return sections_by_site(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot)
 
 
 @pytest.mark.long("kernels of their own, and boots under load")

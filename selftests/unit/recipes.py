@@ -42,7 +42,7 @@ def blocks(page: str) -> Iterator[Block]:
         yield Block(match["language"], name, int(code[1]) if code else 0, match["text"])
 
 
-def patched(source: str, change: str) -> str:
+def apply_change(source: str, change: str) -> str:
     """Return a source with a change, of which every line begins with a blank, `-` or `+`.
 
     Raises:
@@ -70,7 +70,7 @@ def carry_out(page: str, tree: Path, environment: Mapping[str, str]) -> list[str
         elif block.language == "text":
             assert block.text.strip() in said, f"the page promises\n{block.text}\nand what was said is\n{said}"
         elif block.language == "diff":
-            path.write_text(patched(path.read_text(encoding="utf-8"), block.text), encoding="utf-8")
+            path.write_text(apply_change(path.read_text(encoding="utf-8"), block.text), encoding="utf-8")
         elif block.language != "sh" and block.title:
             assert not path.exists(), f"{block.title} is there already"
             path.parent.mkdir(parents=True, exist_ok=True)

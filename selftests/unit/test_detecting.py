@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from selftests.comparisons import MEASURED, campaigns
-from selftests.detecting import Named, named
+from selftests.detecting import NamedSize, sizes_named
 from selftests.rates import Looks, looks
 
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
@@ -27,7 +27,7 @@ def cases() -> dict[tuple[str, str], Looks]:
 @pytest.mark.parametrize("place", [HACKBENCH, SIGNALS], ids=lambda place: place[1])
 @pytest.mark.parametrize("campaign", _CAMPAIGNS)
 def test_the_size_that_a_run_names_is_found_in_most_others(campaign: str, place: tuple[str, str]) -> None:
-    found: list[Named] = list(named(cases()[campaign, place[1]]))
+    found: list[NamedSize] = list(sizes_named(cases()[campaign, place[1]]))
     assert {one.change for one in found} == (
         {"every figure"} if place == SIGNALS else {"every wake-up", "the tail alone"}
     )

@@ -32,7 +32,7 @@ def kernels(place: Place) -> Kernels:
 @cache
 def shipped() -> Thresholds:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([site.shipped() / "thresholds.yaml"], known, LimitProfiles().options)
+    return load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().options)
 
 
 def broken_limits(place: Place, name: str) -> list[str]:
@@ -53,12 +53,12 @@ def test_harmless_kernels_keep_every_limit(place: Place) -> None:
 
 
 def test_placebos_are_known_of_what_the_guest_s_clock_counts() -> None:
-    known = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"))
+    known = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards"))
     taught = {place for place in PLACES if placebos_of(kernels(place))}
     assert taught == {("virt-arm64", "pcie/edu-msi:idle")}
     for board, case in taught:
         assert known.cases[board, "preempt_rt", case]
-        assert all(known.beside(one).figures for one in kernels((board, case))[UNPATCHED].records)
+        assert all(known.model_for(one).figures for one in kernels((board, case))[UNPATCHED].records)
 
 
 def test_harm_is_there_for_each_suite() -> None:

@@ -95,10 +95,12 @@ def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
 
 
 def test_the_list_of_changes_says_what_must_be_judged() -> None:
-    judged_by_data = {(place, name) for (place, _), case in cases().items() for name in rates.judged(place, case.first)}
+    judged_by_data = {
+        (place, name) for (place, _), case in cases().items() for name in rates.kernels_to_judge(place, case.first)
+    }
     assert set(_all()) == judged_by_data
     assert set(_all()) >= SHORT
-    assert {name for place, name in _all() if place == IDLE} == set(rates.judged(IDLE, beyond().first))
+    assert {name for place, name in _all() if place == IDLE} == set(rates.kernels_to_judge(IDLE, beyond().first))
 
 
 @pytest.mark.parametrize(("place", "name"), _parameters([one for one in _all() if one[0] == IDLE]))
@@ -131,9 +133,11 @@ def test_there_are_enough_kernels_to_say_anything() -> None:
 def test_the_same_cases_take_part_in_every_run_of_a_gate() -> None:
     """Alone a figure needs p below 0.005 / 14; beside three more cases, in which nothing happened, 0.005 / 48."""
     case = cases()[IDLE, CAMPAIGN]
-    assert {(one.board, one.case) for one in case.quiet} == set(rates.GATE) - {IDLE}
-    beside = rates.verdicts(IDLE, case.first, "interrupts-off-50us", case.known("interrupts-off-50us"), case.quiet)
-    alone = rates.verdicts(IDLE, case.first, "interrupts-off-50us", case.known("interrupts-off-50us"))
+    assert {(one.board, one.case) for one in case.quiet_cases} == set(rates.GATE) - {IDLE}
+    beside = rates.verdicts(
+        IDLE, case.first, "interrupts-off-50us", case.case_history("interrupts-off-50us"), case.quiet_cases
+    )
+    alone = rates.verdicts(IDLE, case.first, "interrupts-off-50us", case.case_history("interrupts-off-50us"))
     assert any(one.kind is Kind.REGRESSION for one in alone)
     assert {one.case for one in beside} == {IDLE[1]}
     assert not any(one.kind is Kind.REGRESSION for one in beside)
@@ -149,7 +153,7 @@ def test_a_kernel_without_placebos_is_not_judged() -> None:
 
 def test_a_file_that_lets_more_through_finds_less() -> None:
     kernels = idle()
-    known = load_placebos([site.shipped() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"])
+    known = load_placebos([site.shipped_directory() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"])
     said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", known)
     assert any(one.kind is Kind.REGRESSION for one in said)
     moved = {

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from selftests.unit.recipes import Block, blocks, carry_out, patched
+from selftests.unit.recipes import Block, apply_change, blocks, carry_out
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "how-to" / "contribute"
@@ -65,12 +65,12 @@ def test_every_recipe_is_tested() -> None:
 
 
 def test_a_change_that_does_not_fit_is_refused() -> None:
-    assert patched("a\nb\nc\n", " b\n+new\n") == "a\nb\nnew\nc\n"
-    assert patched("a\nb\nc\n", "-b\n+new\n") == "a\nnew\nc\n"
+    assert apply_change("a\nb\nc\n", " b\n+new\n") == "a\nb\nnew\nc\n"
+    assert apply_change("a\nb\nc\n", "-b\n+new\n") == "a\nnew\nc\n"
     with pytest.raises(ValueError, match="stands 0 times"):
-        patched("a\n", " b\n+c\n")
+        apply_change("a\n", " b\n+c\n")
     with pytest.raises(ValueError, match="stands 2 times"):
-        patched("b\nb\n", " b\n+c\n")
+        apply_change("b\nb\n", " b\n+c\n")
 
 
 def test_a_page_that_promises_too_much_fails(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from rtgate.tools.registry import TOOLS
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER, Threads
 
 SEEDS = yaml.safe_load((Path(__file__).resolve().parents[1] / "data" / "seeds" / "commands.yaml").read_text())
-PROFILES = profiles.read(site.shipped() / "profiles.yaml", TOOLS)
+PROFILES = profiles.read(site.shipped_directory() / "profiles.yaml", TOOLS)
 BOARD = replace(boards.board("virt-arm64"), scratch="/var/tmp")
 
 # Short options by their long ones, as the usage texts have them. `?` takes a value only in the same word, or one that
@@ -120,7 +120,7 @@ def _setting(entry: Mapping[str, Any], profile: Profile) -> Setting:
 
 def _tool(entry: Mapping[str, Any]) -> tuple[Tool, Setting]:
     profile = PROFILES[entry["profile"]]
-    return profile.fitted(TOOLS[entry["tool"]](), entry["suite"]), _setting(entry, profile)
+    return profile.fit(TOOLS[entry["tool"]](), entry["suite"]), _setting(entry, profile)
 
 
 def _id(entry: Mapping[str, Any]) -> str:
@@ -242,7 +242,7 @@ def test_a_histogram_makes_all_periods_equal_whatever_the_distance() -> None:
 
 
 def test_short_runs_of_a_deadline_need_hrtick_and_no_histogram_needs_no_option() -> None:
-    nuc = PROFILES["nuc"].fitted(TOOLS["cyclicdeadline"](), "scheduling")
+    nuc = PROFILES["nuc"].fit(TOOLS["cyclicdeadline"](), "scheduling")
     assert [need.reason.split(" in ")[0] for need in nuc.required()] == [
         "runs of less than 2 ms need the scheduler feature HRTICK_DL"
     ]

@@ -56,7 +56,7 @@ def test_what_a_site_cannot_read_hides_the_shipped_one_all_the_same(share: Path,
 
 
 def test_the_clone_is_what_is_shipped() -> None:
-    assert (site.shipped() / "pyproject.toml").is_file()
+    assert (site.shipped_directory() / "pyproject.toml").is_file()
     assert [layer.origin for layer in site.layers()] == ["shipped"]
     assert "virt-arm64" in site.names("boards")
 
@@ -116,7 +116,7 @@ def test_a_site_that_does_not_exist_is_a_mistake(share: Path, tmp_path: Path, mo
 def test_an_installed_package_has_its_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "__file__", str(tmp_path / "lib" / "rtgate" / "site.py"))
     with pytest.raises(ConfigError, match=f"{tmp_path} has no boards/: install rtgate again, from its wheel"):
-        site.shipped()
+        site.shipped_directory()
     write(tmp_path, "boards/clone.yaml")
     assert site.names("boards") == ("clone",)
     write(tmp_path / "lib" / "rtgate" / "share", "boards/wheel.yaml")
@@ -126,7 +126,7 @@ def test_an_installed_package_has_its_own_files(tmp_path: Path, monkeypatch: pyt
 def test_a_wrong_directory_of_shipped_files_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTGATE_SHARE", str(tmp_path))
     with pytest.raises(ConfigError, match=f"{tmp_path} has no boards/: set RTGATE_SHARE to a clone"):
-        site.shipped()
+        site.shipped_directory()
 
 
 def test_the_cache_lies_outside_the_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_campaigns_teach_what_the_harsher_one_showed() -> None:
     one = Placebo(move=0.1, spike=1.5, kernels=30, boots=12, move_by=3.0)
     other = Placebo(move=0.2, spike=1.2, kernels=20, boots=8, spike_at=4.0)
     together = Placebo(move=0.2, spike=1.5, kernels=30, boots=8, move_by=3.0, spike_at=4.0)
-    assert harmless.together(one, other) == harmless.together(other, one) == together
+    assert harmless.combine(one, other) == harmless.combine(other, one) == together
 
 
 CHANGED: list[Callable[[Record], Record]] = [
@@ -66,7 +66,7 @@ def test_a_placebo_with_the_unpatched_kernel_s_data_is_no_further_kernel() -> No
     assert twins
     assert distinct({name: kernels[name] for name in (UNPATCHED, *twins)}) == 0
     assert distinct({name: kernels[name] for name in (UNPATCHED, *twins, own[0])}) == 1
-    known = load_placebos([site.shipped() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"]).cases
+    known = load_placebos([site.shipped_directory() / "placebos.yaml"], ["virt-arm64", "virt-arm64-smp2"]).cases
     ((shipped,),) = (one for key, one in known.items() if (key[0], key[2]) == IDLE)
     count = max(distinct(campaign) for campaign in idle())
     assert {figure.kernels for figure in shipped.figures.values()} == {count}
@@ -83,4 +83,4 @@ def test_what_a_placebo_showed_is_not_what_it_is_judged_by() -> None:
 
 
 def test_the_shipped_file_is_what_all_campaigns_teach() -> None:
-    assert placebos_yaml(campaigns()) == (site.shipped() / "placebos.yaml").read_text()
+    assert placebos_yaml(campaigns()) == (site.shipped_directory() / "placebos.yaml").read_text()

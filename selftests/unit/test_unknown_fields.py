@@ -13,17 +13,17 @@ from selftests.unit.report.conftest import Boot, make, over_limit
 from selftests.written_records import write
 
 from rtgate.errors import ConfigError
-from rtgate.measure.raw_output import verified
+from rtgate.measure.raw_output import verify
 from rtgate.records import explained, planned
 from rtgate.records import record as records_file
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Place
 from rtgate.records.seal import write_sealed
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import write_verdicts
 
 UNKNOWN = {"colour": "red"}
-EXPLAINED = Explained(baseline_image="a", candidate_image="b", seed=1, executed={"f": 1}, resting=())
+EXPLAINED = CaseExplanation(baseline_image="a", candidate_image="b", seed=1, executed={"f": 1}, resting=())
 
 
 def _edit(path: Path, change: Callable[[Any], object]) -> None:
@@ -60,7 +60,7 @@ def test_in_a_record(change: Callable[[Any], object], place: str, tmp_path: Path
 def test_in_how_raw_output_was_read(key: str, tmp_path: Path) -> None:
     directory = write(make(Boot(samples=5)), tmp_path)
     _edit(directory / "record.json", lambda data: {**data, **data["reading"]}[key].update(UNKNOWN))
-    (problem,) = verified(records_file.read(directory)).discrepancies
+    (problem,) = verify(records_file.read(directory)).discrepancies
     assert "does not say how its raw output was read: field `colour` is not known" in problem
 
 

@@ -46,10 +46,10 @@ def _levels(worlds: ModuleType, fixed: tuple[int, int]) -> Levels:
 
 @pytest.mark.parametrize("name", ["quiet", "noisy", "bimodal"])
 def test_drawn_summaries_are_those_of_the_whole_histogram(worlds: ModuleType, name: str) -> None:
-    rng, world, fixed = np.random.default_rng(4), worlds.WORLDS[name], worlds.Fixed(29, 60)
+    rng, world, fixed = np.random.default_rng(4), worlds.WORLDS[name], worlds.FixedLevels(29, 60)
     law = worlds.factors(rng, world, np.zeros(8), worlds.NONE)
     counts, latencies = worlds.events(rng, world, law, fixed.tail)
-    found = worlds.reduced(counts, latencies, fixed)
+    found = worlds.summarise(counts, latencies, fixed)
     start = 0
     for boot, count in enumerate(counts):
         mine = latencies[start : start + count]
@@ -88,8 +88,8 @@ def test_equal_requests_are_judged_alike(worlds: ModuleType) -> None:
     rng, world = np.random.default_rng(9), worlds.WORLDS["quiet"]
     fixed = worlds.levels_of(world)
     names = [str(number) for number in range(worlds.CASES)]
-    request = worlds.judged(worlds.cases(rng, world, worlds.CASES, worlds.NONE, fixed), names)
-    assert worlds.screened(request) == worlds.screened(request)
-    bad = worlds.judged(worlds.cases(rng, world, 1, worlds.CHANGES["probability x4"], fixed), ["0"])
-    assert "0" in worlds.screened([*bad, *request[1:]]).failed
-    assert "0" in worlds.interleaved([*bad, *request[1:]]).failed
+    request = worlds.judge_rows(worlds.cases(rng, world, worlds.CASES, worlds.NONE, fixed), names)
+    assert worlds.judge_screened(request) == worlds.judge_screened(request)
+    bad = worlds.judge_rows(worlds.cases(rng, world, 1, worlds.CHANGES["probability x4"], fixed), ["0"])
+    assert "0" in worlds.judge_screened([*bad, *request[1:]]).failed
+    assert "0" in worlds.judge_interleaved([*bad, *request[1:]]).failed

@@ -108,7 +108,7 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         raise
 
 
-def write_named(path: Path, text: str) -> None:
+def write_user_file(path: Path, text: str) -> None:
     """Write a file that somebody named, which may be a device. Raises InfrastructureError: it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
@@ -156,10 +156,10 @@ def waiting_lock(
         InfrastructureError: the file cannot be made.
     """
     with _lock_file(path) as file:
-        if not _locked(file):
+        if not _try_lock(file):
             notice(f"waiting for another rtgate (process {_holder(file)}) that {what}")
             deadline = Deadline.after(patience_s)
-            while not _locked(file):
+            while not _try_lock(file):
                 if deadline.expired:
                     raise DeadlineError(
                         f"another rtgate (process {_holder(file)}) that {what} has held {path} for {patience_s:.0f} s: "
@@ -179,7 +179,7 @@ def exclusive_lock(path: Path, what: str) -> Iterator[None]:
             file cannot be made.
     """
     with _lock_file(path) as file:
-        if not _locked(file):
+        if not _try_lock(file):
             raise InfrastructureError(f"{what} is in use by another rtgate (process {_holder(file)}): wait for it")
         _sign(file)
         yield
@@ -193,7 +193,7 @@ def _lock_file(path: Path) -> TextIO:
         raise InfrastructureError(f"{path.parent} cannot be written: {error.strerror}") from error
 
 
-def _locked(file: TextIO) -> bool:
+def _try_lock(file: TextIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -32,7 +32,7 @@ from rtgate.records import planned
 from rtgate.records.record import Record, read_all
 from rtgate.report import junit
 from rtgate.report.progress import Progress
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.tools import Tool, registry
 
 if TYPE_CHECKING:
@@ -110,16 +110,16 @@ class Session:
         assert self.run is not None
         with progress.case(case.name):
             if self.run.jobs == 1:
-                return self.run.measure(case, progress.seen)
+                return self.run.measure(case, progress.note_boot)
             if self._beside is None:
-                self._beside = self._all_begun(case)
+                self._beside = self._begin_all(case)
             try:
-                return self._beside.end(case, progress.seen)
+                return self._beside.end(case, progress.note_boot)
             except BaseException:
                 self._beside = None
                 raise
 
-    def _all_begun(self, first: Case) -> BootPool:
+    def _begin_all(self, first: Case) -> BootPool:
         """Begin this case and all after it, so that no core waits for the last boot of a case."""
         assert self.run is not None
         beside = BootPool(self.run)
@@ -266,16 +266,18 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
         return session.records_of(case, progress)
     except ChangedError as error:
         session.note(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
-        pytest.exit(plain(str(error)), returncode=ChangedError.suites_code)
+        pytest.exit(plain_text(str(error)), returncode=ChangedError.suites_code)
     except InfrastructureError as error:
         session.note(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
-        pytest.fail(f"MISS: {plain(str(error))}", pytrace=False)
+        pytest.fail(f"MISS: {plain_text(str(error))}", pytrace=False)
 
 
 def _conclude(verdicts: list[Verdict]) -> None:
     status = worst(verdicts)
     sentences = [
-        f"{verdict.status.value}: {plain(verdict.full_sentence)}" for verdict in verdicts if verdict.status is status
+        f"{verdict.status.value}: {plain_text(verdict.full_sentence)}"
+        for verdict in verdicts
+        if verdict.status is status
     ]
     if status in {Status.FAIL, Status.ERROR, Status.MISS}:
         pytest.fail("\n".join(sentences), pytrace=False)
@@ -332,7 +334,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("comparison with the baseline")
     for verdict in ours.compared:
-        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain(verdict.full_sentence)}")
+        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain_text(verdict.full_sentence)}")
 
 
 def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:

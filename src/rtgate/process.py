@@ -57,11 +57,11 @@ def output(
     finished = attempt(arguments, directory=directory, environment=environment)
     if finished.returncode != 0:
         said = "\n".join((finished.stderr or finished.stdout).strip().split("\n")[-5:])
-        raise InfrastructureError(f"{_shown(arguments)} failed with status {finished.returncode}: {said}")
+        raise InfrastructureError(f"{_command_start(arguments)} failed with status {finished.returncode}: {said}")
     return finished.stdout
 
 
-def _shown(arguments: Sequence[str]) -> str:
+def _command_start(arguments: Sequence[str]) -> str:
     """Return the begin of a command, without the settings that `env` and git's `-c` give it."""
     plain = [word for word in arguments if "=" not in word and word not in {"env", "-c"}]
     return " ".join(plain[:4] if arguments[0] == "env" else arguments[:3])

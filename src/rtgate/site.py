@@ -26,7 +26,7 @@ class Layer:
     directory: Path
 
 
-def shipped() -> Path:
+def shipped_directory() -> Path:
     """Return the directory that holds rtgate's own boards, builds, limits and suites.
 
     It is the one that `RTGATE_SHARE` names; else `share` in the installed package (a wheel); else the clone.
@@ -67,7 +67,7 @@ def layers() -> tuple[Layer, ...]:
     repository = _kernel_repository()
     if repository:
         found.append(Layer("kernel repository", repository))
-    return (*found, Layer("shipped", shipped()))
+    return (*found, Layer("shipped", shipped_directory()))
 
 
 def _kernel_repository() -> Path | None:

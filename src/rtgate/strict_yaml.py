@@ -86,14 +86,14 @@ class Value:
         scalar = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
         return str(self.node.value) if scalar else self.text()
 
-    def parsed(self, parse: Callable[[str], _T]) -> _T:
+    def parse(self, parse: Callable[[str], _T]) -> _T:
         """Return what `parse` makes of a text; its ValueError is a mistake at this place."""
         try:
             return parse(self.text())
         except ValueError as error:
             self.fail(str(error))
 
-    def written(self) -> str:
+    def scalar_text(self) -> str:
         """Return a scalar as it is written: to YAML `0000:01:00.0` is a number of base 60, and `off` is false."""
         if not isinstance(self.node, yaml.ScalarNode) or not self.node.value:
             self.fail(f"expected text, found {_names(self.node.tag)}")
@@ -148,12 +148,12 @@ class Value:
             found[name] = Entry(key, Value(self.path, value_node))
         return found
 
-    def plain(self, fill: Callable[[Value], object]) -> object:
+    def plain_data(self, fill: Callable[[Value], object]) -> object:
         """Return the value as plain Python data; `fill` gives what stands for a text, and may raise ConfigError."""
         if isinstance(self.node, yaml.MappingNode):
-            return {name: entry.value.plain(fill) for name, entry in self.entries().items()}
+            return {name: entry.value.plain_data(fill) for name, entry in self.entries().items()}
         if isinstance(self.node, yaml.SequenceNode):
-            return [item.plain(fill) for item in self.items()]
+            return [item.plain_data(fill) for item in self.items()]
         readers: dict[str, Callable[[], object]] = {"bool": self.flag, "int": self.integer, "float": self.number}
         reader = readers.get(self.node.tag.removeprefix("tag:yaml.org,2002:"))
         return fill(self) if reader is None else reader()
@@ -232,7 +232,7 @@ def load(path: Path) -> Value:
 def parse(text: str, path: Path) -> Value:
     """Read the one document in `text`; `path` is used in messages. Raises ConfigError as `load`."""
     try:
-        node = _composed(text, path)
+        node = _compose(text, path)
     except yaml.MarkedYAMLError as error:
         place = _at(path, error.problem_mark) if error.problem_mark else Location(path, 1, 1)
         raise ConfigError(f"not YAML: {error.problem or error.context}", place) from error
@@ -249,7 +249,7 @@ def parse(text: str, path: Path) -> Value:
 
 
 @lru_cache(maxsize=64)
-def _composed(text: str, path: Path) -> yaml.Node | None:
+def _compose(text: str, path: Path) -> yaml.Node | None:
     """Return the document. What libyaml refuses is left to the loader in Python, whose messages are better.
 
     A board's file is read for every case that names the board: nobody changes a node, so equal texts share theirs.

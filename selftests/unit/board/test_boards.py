@@ -128,7 +128,7 @@ def test_devices_of_a_virtual_board_are_read(directory: Path) -> None:
     assert board.qemu.with_devices(["edu"]) == ("-device", "intel-iommu", "-device", "edu,addr=0x9")
     assert board.qemu.machine_with(["edu"]) == "virt,iommu=smmuv3"
     assert (board.qemu.with_devices([]), board.qemu.machine_with([])) == ((), "virt")
-    assert board.pcie["edu"].where == "1234:11e8"
+    assert board.pcie["edu"].locator == "1234:11e8"
     for before, after, message in (
         ("edu: [", "all: [", ":18:5: 'all' is not a name of a device"),
         ('[-device, "edu,addr=0x9"]', "[]", ":18:10: edu has no arguments"),
@@ -341,4 +341,4 @@ def test_mistakes_in_how_a_lab_boots_are_told(directory: Path, before: str, afte
 def test_each_lab_board_has_its_device_type(name: str) -> None:
     lava = boards.board(name).lava
     assert lava is not None
-    assert (site.shipped() / "lava-jobs" / "device-types" / f"{lava.device_type}.jinja2").is_file()
+    assert (site.shipped_directory() / "lava-jobs" / "device-types" / f"{lava.device_type}.jinja2").is_file()

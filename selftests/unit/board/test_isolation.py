@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.fake_target import FakeTarget, arm, facts, measured
+from selftests.fake_target import FakeTarget, arm, facts, measured_outcome
 
 from rtgate.board import isolation
 from rtgate.board.boot import TimeBase
 from rtgate.board.tuning import Tuning, Write
-from rtgate.measure import observed
+from rtgate.measure import observations
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
@@ -83,16 +83,16 @@ def test_what_arguments_ask_for(words: str, asked: dict[str, str]) -> None:
     ],
 )
 def test_arguments_that_the_kernel_did_not_follow(words: str, isolated: str, nohz_full: str, problem: str) -> None:
-    found = isolation.not_taken(words, {"isolated": isolated, "nohz_full": nohz_full}, 4)
+    found = isolation.ignored_arguments(words, {"isolated": isolated, "nohz_full": nohz_full}, 4)
     assert len(found) == bool(problem)
     assert all(one.startswith(problem) for one in found)
 
 
 def test_what_the_kernel_does_not_tell_is_not_judged_here() -> None:
-    assert isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": ""}, 2) == []
-    found = isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": ""}, 2)
+    assert isolation.ignored_arguments("rcu_nocbs=1", {"isolated": "", "nohz_full": ""}, 2) == []
+    found = isolation.ignored_arguments("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": ""}, 2)
     assert found == ["CPUs 1 should be rcu_nocbs, and the kernel says none"]
-    assert isolation.not_taken("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": "0-1"}, 2) == []
+    assert isolation.ignored_arguments("rcu_nocbs=1", {"isolated": "", "nohz_full": "", "rcu_nocbs": "0-1"}, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_the_kernel_does_not_tell_is_not_judged_here() -> None:
     ],
 )
 def test_the_log_tells_which_cpus_are_rid_of_rcu_callbacks(log: str, cpus: str) -> None:
-    assert isolation.offloaded(log) == cpus
+    assert isolation.offloaded_cpus(log) == cpus
 
 
 WITHOUT = {"CPU_ISOLATION": "n", "NO_HZ_FULL": "n", "SMP": "y"}
@@ -177,7 +177,7 @@ def test_whatever_stands_on_a_command_line_or_in_a_mask(words: str, moved: str, 
     wanted = isolation.interrupts(words, moved)
     assert isinstance(isolation.not_default(wanted, 4, mask), str)
     assert isolation.lacking(words, ALL) == []
-    assert isolation.offloaded(words) == "" or "Offload RCU" in words
+    assert isolation.offloaded_cpus(words) == "" or "Offload RCU" in words
 
 
 def _around(before: str, after: str, **effective: tuple[str, str]) -> dict[str, tuple[str, str]]:
@@ -233,7 +233,7 @@ def test_whatever_is_read_of_interrupts(before: str, after: str, effective: str)
 
 def _captured(name: str) -> dict[str, tuple[str, str]]:
     files = {f"facts.{when}": (DATA / f"{name}.facts.{when}").read_bytes() for when in ("start", "end")}
-    return registry.readings(observed.around(files))
+    return registry.readings(observations.around(files))
 
 
 @pytest.mark.parametrize("name", ["virt-x86_64-smp2", "virt-arm64-smp2"])
@@ -256,8 +256,8 @@ def _more(found: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
 
 def test_a_real_kernel_that_followed_its_arguments() -> None:
     files = {name: (DATA / f"debian-x86_64-smp2.{name}").read_bytes() for name in ("facts", "dmesg")}
-    told = observed.facts(files, "facts")
-    has = {name: told[f"{observed.CPU}/{name}"] for name in ("isolated", "nohz_full")}
+    told = observations.facts(files, "facts")
+    has = {name: told[f"{observations.CPU}/{name}"] for name in ("isolated", "nohz_full")}
     assert has | {"rcu_nocbs": isolation_check.rcu_nocbs(files, "rcu_nocbs=1")} == dict.fromkeys(
         ("isolated", "nohz_full", "rcu_nocbs"), "1"
     )
@@ -276,7 +276,7 @@ TUNED = Tuning(
 
 
 def _arm(time: str, **changes: bytes | None) -> Arm:
-    made = arm(FakeTarget({None: measured(**changes)}), time=time)
+    made = arm(FakeTarget({None: measured_outcome(**changes)}), time=time)
     return replace(made, tuning=TUNED, board=replace(made.board, cpus=2))
 
 
@@ -288,7 +288,7 @@ def _check(record: Record) -> Check:
 def _isolated(time: str, isolated: bytes, *, interrupts: bool = True) -> Record:
     rows = {isolation.INTERRUPTS: b"  CPU0 CPU1\n 4: 9 0 IO-APIC 4-edge ttyS0\n"} if interrupts else {}
     changes: dict[str, bytes | None] = {
-        "facts": facts("facts", {f"{observed.CPU}/isolated": isolated}),
+        "facts": facts("facts", {f"{observations.CPU}/isolated": isolated}),
         **{f"facts.{when}": facts(f"facts.{when}", rows) for when in ("start", "end")},
     }
     return measure(CASE, _arm(time, **changes), 1)[0]
@@ -297,19 +297,19 @@ def _isolated(time: str, isolated: bytes, *, interrupts: bool = True) -> Record:
 @pytest.mark.parametrize("time", ["real", "virtual"])
 def test_a_tuning_that_took(time: str) -> None:
     found = _check(_isolated(time, b"1\n"))
-    assert (found.held, found.sentence) == (CheckResult.OK, "isolated 1, no interrupt came elsewhere than on 0")
+    assert (found.result, found.sentence) == (CheckResult.OK, "isolated 1, no interrupt came elsewhere than on 0")
 
 
 def test_a_tuning_that_did_not_take_is_invalid() -> None:
     found = _check(_isolated("virtual", b"\n", interrupts=False))
-    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
+    assert (found.result, found.invalidates) == (CheckResult.FAILED, Invalidates.FIGURES)
     assert found.sentence == "CPUs 1 should be isolated, and the kernel says none"
 
 
 @pytest.mark.parametrize("time", ["real", "virtual"])
 def test_interrupts_that_nobody_looked_at_prove_nothing(time: str) -> None:
     found = _check(_isolated(time, b"1\n", interrupts=False))
-    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
+    assert (found.result, found.invalidates) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence == "where interrupts came was not read before and after"
 
 
@@ -321,7 +321,7 @@ def _booted(log: bytes = OFFLOADED, mask: bytes | None = b"1\n") -> Record:
     rows = {isolation.INTERRUPTS: b"  CPU0 CPU1\n 4: 9 0 IO-APIC 4-edge ttyS0\n"}
     rows |= {} if mask is None else {isolation.DEFAULT_AFFINITY: mask}
     changes: dict[str, bytes | None] = {
-        "facts": facts("facts", {f"{observed.CPU}/isolated": b"1\n"}),
+        "facts": facts("facts", {f"{observations.CPU}/isolated": b"1\n"}),
         **{f"facts.{when}": facts(f"facts.{when}", rows) for when in ("start", "end")},
         "dmesg": log,
     }
@@ -330,7 +330,7 @@ def _booted(log: bytes = OFFLOADED, mask: bytes | None = b"1\n") -> Record:
 
 def test_kernel_arguments_alone_are_read_back() -> None:
     found = _check(_booted())
-    assert (found.held, found.sentence) == (
+    assert (found.result, found.sentence) == (
         CheckResult.OK,
         "isolated 1, rcu_nocbs 1, no interrupt came elsewhere than on 0",
     )
@@ -338,29 +338,29 @@ def test_kernel_arguments_alone_are_read_back() -> None:
 
 def test_kernel_arguments_that_did_not_take_are_invalid() -> None:
     found = _check(_booted(log=OFFLOADED.replace(b"CPUs: 1", b"CPUs: (none)"), mask=b"3\n"))
-    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
+    assert (found.result, found.invalidates) == (CheckResult.FAILED, Invalidates.FIGURES)
     assert found.sentence == (
         "CPUs 1 should be rcu_nocbs, and the kernel says none; "
         "interrupts should be on CPUs 0 by default, and the kernel's mask is 3"
     )
-    assert _check(_booted(mask=None)).held is CheckResult.FAILED
+    assert _check(_booted(mask=None)).result is CheckResult.FAILED
 
 
 def test_a_log_without_its_beginning_does_not_tell_of_rcu_callbacks() -> None:
     found = _check(_booted(log=b"[9] late\n"))
-    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
+    assert (found.result, found.invalidates) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence == "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
     record = _booted(log=b"[9] late\n")
     # Of a soak's chunks the first one has the log of the boot; on an attached board that had lost its beginning before.
     first = replace(record, chunk=Chunk(soak="one", number=1), evidence=replace(record.evidence, log="some"))
-    assert _check(first).held is CheckResult.FAILED
+    assert _check(first).result is CheckResult.FAILED
     later = replace(record, chunk=Chunk(soak="one", number=2), evidence=replace(record.evidence, log="new"))
-    assert _check(later).held is CheckResult.OK
+    assert _check(later).result is CheckResult.OK
 
 
 def test_without_a_tuning_there_is_nothing_to_take() -> None:
     found = _check(measure(CASE, arm(FakeTarget(), time="real"), 1)[0])
-    assert (found.held, found.sentence) == (CheckResult.OK, "the tuning isolates nothing")
+    assert (found.result, found.sentence) == (CheckResult.OK, "the tuning isolates nothing")
 
 
 def _files(time: TimeBase, tuning: Tuning) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def test_functions_are_read() -> None:
         aer="both",
     )
     assert edu == Function(name="edu", id="1234:11e8")
-    assert (nvme.where, edu.where) == ("0000:01:00.0", "1234:11e8")
+    assert (nvme.locator, edu.locator) == ("0000:01:00.0", "1234:11e8")
 
 
 # To YAML the first is a number of base 60, the second false, the third a whole number of base 60.
@@ -95,9 +95,9 @@ def test_mistakes_are_told_with_their_place(before: str, after: str, place: str,
 
 def test_functions_are_chosen_by_name_or_all() -> None:
     found = read(GOOD)
-    assert set(pcie.chosen(found, ("edu", "other"))) == {"edu"}
-    assert set(pcie.chosen(found, (pcie.ALL,))) == {"nvme", "edu"}
-    assert pcie.chosen(found, ()) == {}
+    assert set(pcie.select_functions(found, ("edu", "other"))) == {"edu"}
+    assert set(pcie.select_functions(found, (pcie.ALL,))) == {"nvme", "edu"}
+    assert pcie.select_functions(found, ()) == {}
 
 
 @pytest.mark.parametrize("name", [name for name in site.names("boards") if boards.board(name).virtual])

@@ -10,7 +10,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.board.pcie_limits import GENERATIONS, GUIDE_PRINTS, LANES, PAYLOADS, Link, generation, known, share, shown
+from rtgate.board.pcie_limits import (
+    GENERATIONS,
+    GUIDE_PRINTS,
+    LANES,
+    PAYLOADS,
+    Link,
+    format_rate,
+    generation,
+    link_from_facts,
+    share,
+)
 from rtgate.cli.main import main
 from rtgate.errors import ParseError
 from rtgate.units import Quantity, Unit
@@ -33,7 +43,7 @@ def _link(text: str, payload: int = 256) -> Link:
 def test_the_guides_table_of_raw_rates(gen: int, lanes: int) -> None:
     link = Link(generation=gen, lanes=lanes, payload=128)
     row = GUIDE["raw_mb_s"][f"gen{gen}"]
-    assert shown(link.raw.value) == row[f"x{lanes}"]
+    assert format_rate(link.raw.value) == row[f"x{lanes}"]
     assert (link.gigatransfers, link.encoding) == (row["gt_s"], row["encoding"])
 
 
@@ -42,13 +52,13 @@ def test_the_guides_table_of_raw_rates(gen: int, lanes: int) -> None:
 def test_the_guides_table_after_packets(payload: int, lanes: int) -> None:
     link = Link(generation=3, lanes=lanes, payload=payload)
     printed = GUIDE["gen3_after_tlp_mb_s"][f"payload_{payload}"][f"x{lanes}"]
-    assert GUIDE_PRINTS.get(link, shown(link.usable.value)) == printed
+    assert GUIDE_PRINTS.get(link, format_rate(link.usable.value)) == printed
     # Where the guide rounds on its way, it stays within 2 in 10 000 of its own formula.
     assert float(printed) == pytest.approx(link.usable.value, rel=2e-4)
 
 
 def test_a_difference_is_listed_only_where_there_is_one() -> None:
-    assert all(shown(link.usable.value) != printed for link, printed in GUIDE_PRINTS.items())
+    assert all(format_rate(link.usable.value) != printed for link, printed in GUIDE_PRINTS.items())
 
 
 def test_the_command_prints_one_link(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,10 +151,14 @@ def test_limits_are_in_order(link: Link) -> None:
 
 
 def test_facts_that_say_all_of_a_link_give_it() -> None:
-    assert known(3, 4, 256) == _link("gen3x4")
-    assert [known(None, 4, 256), known(3, None, 256), known(3, 4, None), known(6, 4, 256), known(3, 12, 256)] == [
-        None
-    ] * 5
+    assert link_from_facts(3, 4, 256) == _link("gen3x4")
+    assert [
+        link_from_facts(None, 4, 256),
+        link_from_facts(3, None, 256),
+        link_from_facts(3, 4, None),
+        link_from_facts(6, 4, 256),
+        link_from_facts(3, 12, 256),
+    ] == [None] * 5
 
 
 @pytest.mark.parametrize(

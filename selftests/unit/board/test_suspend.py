@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.fake_target import FakeTarget, arm, facts, files, measured
+from selftests.fake_target import FakeTarget, arm, facts, files, measured_outcome
 
 from rtgate.board import suspend
 from rtgate.measure.case import Case, measure, plan
@@ -55,7 +55,7 @@ def test_any_log_is_read(log: str) -> None:
 
 
 def _recorded(time: str, **changes: bytes | None) -> Record:
-    return measure(CASE, arm(FakeTarget({None: measured(**changes)}), time=time), 1)[0]
+    return measure(CASE, arm(FakeTarget({None: measured_outcome(**changes)}), time=time), 1)[0]
 
 
 def test_counts_are_readings_of_live_boards() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.fake_target import PRINTK, FakeTarget, arm, facts, measured
+from selftests.fake_target import PRINTK, FakeTarget, arm, facts, measured_outcome
 
 from rtgate.board import thermal
 from rtgate.measure.case import Case, measure, plan
@@ -73,9 +73,9 @@ def test_temperatures_are_readings_and_no_settings() -> None:
         f"facts.{moment}": facts(f"facts.{moment}", {f"{ZONE}0/temp": temperature, f"{ZONE}0/type": b"cpu\n"})
         for moment, temperature in (("start", b"45000\n"), ("end", b"52000\n"))
     }
-    found = _recorded(measured(**around), "real")
+    found = _recorded(measured_outcome(**around), "real")
     zone = {path: values for path, values in found.evidence.readings.items() if path.startswith(ZONE)}
     assert zone == {f"{ZONE}0/temp": ("45000", "52000"), f"{ZONE}0/type": ("cpu", "cpu")}
     assert PRINTK in found.evidence.settings
     assert not set(found.evidence.readings) & set(found.evidence.settings)
-    assert {check.name: check.held for check in checks(found, {})}["settings"] is CheckResult.OK
+    assert {check.name: check.result for check in checks(found, {})}["settings"] is CheckResult.OK

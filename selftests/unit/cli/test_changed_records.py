@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli.main import main
@@ -22,7 +22,7 @@ CHANGED = "invalid measurement in seed 3 (record): raw/cyclictest.json was chang
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a directory of one record that was measured, and then changed."""
     monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
-    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     place = records_file.write(record, outcome.files, outcome.console, tmp_path / "records")
     raw = place / "raw" / "cyclictest.json"
     raw.write_bytes(raw.read_bytes().replace(b'"max": ', b'"max": 1', 1))

@@ -63,11 +63,13 @@ def test_every_shipped_file_is_right(lab: Path, capsys: pytest.CaptureFixture[st
     checked = {line.removesuffix(": ok") for line in lines}
     for kind in ("boards", "kernel-configs", "target/rootfs"):
         expected = {
-            str(path) for path in (site.shipped() / kind).glob("*.yaml") if not path.name.endswith(".lock.yaml")
+            str(path)
+            for path in (site.shipped_directory() / kind).glob("*.yaml")
+            if not path.name.endswith(".lock.yaml")
         }
         assert expected
         assert expected <= checked
-    assert {str(site.shipped() / name) for name in ("profiles.yaml", "thresholds.yaml")} <= checked
+    assert {str(site.shipped_directory() / name) for name in ("profiles.yaml", "thresholds.yaml")} <= checked
 
 
 def test_a_sites_own_files_are_checked(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +107,7 @@ def test_a_mistake_is_told_with_its_place_and_the_others_are_still_checked(
     code, lines = said(capsys)
     assert code == 2
     assert [line for line in lines if line.startswith(f"{lab}/{path}:{place}: {message}")]
-    assert f"{site.shipped()}/profiles.yaml: ok" in lines
+    assert f"{site.shipped_directory()}/profiles.yaml: ok" in lines
 
 
 LAB_BOARD = (
@@ -139,7 +141,7 @@ def test_what_a_lab_board_refers_to_is_there(
         (lab / "boards" / "b.yaml").write_text(board.replace("description_: x", "rootfs: core"))
     code, lines = said(capsys)
     assert code == 2
-    builds = site.shipped() / "kernel-configs" / "virt-arm64-generic.yaml"
+    builds = site.shipped_directory() / "kernel-configs" / "virt-arm64-generic.yaml"
     assert [line for line in lines if line.startswith(f"{lab}/{path}:{place}: {message.format(builds=builds)}")]
 
 
@@ -153,7 +155,7 @@ def test_a_board_and_its_build_agree_about_the_device_tree(
     (lab / "boards" / "b.yaml").write_text(board)
     found, lines = said(capsys)
     assert found == code
-    build = site.shipped() / "kernel-configs" / "rk3588-generic.yaml"
+    build = site.shipped_directory() / "kernel-configs" / "rk3588-generic.yaml"
     message = f"{lab}/boards/b.yaml:12:9: {build} is for rockchip/rk3588-evb1-v10: add rockchip/{tree} to its "
     assert any(line.startswith(message) for line in lines) == (code == 2)
 
@@ -204,13 +206,13 @@ def test_every_mistake_is_told(lab: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def _replaced(lab: Path, shipped: str, old: str, new: str) -> str:
     """Copy a shipped file to the site, with one text of it replaced, and return its path there."""
-    text = (site.shipped() / shipped).read_text()
+    text = (site.shipped_directory() / shipped).read_text()
     assert text.count(old) >= 1, (shipped, old)
     path = Path(shipped)
     (lab / path).parent.mkdir(parents=True, exist_ok=True)
     (lab / path).write_text(text.replace(old, new, 1))
     if path.parts[0] == "target":  # recipes name their C files
-        for source in (site.shipped() / "target").iterdir():
+        for source in (site.shipped_directory() / "target").iterdir():
             if source.is_dir() and not (lab / "target" / source.name).exists():
                 (lab / "target" / source.name).symlink_to(source)
     return str(path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rtgate.cli import command_options, gate, judge, main, suite_options
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.measure import profiles
 
 
@@ -73,8 +73,10 @@ def test_a_profile_that_nobody_names_is_the_same_everywhere() -> None:
 
 def test_which_boots_of_the_history_are_meant() -> None:
     parser = argparse.ArgumentParser()
-    command_options.stored(parser)
-    assert command_options.wanted(parser.parse_args(["--board", "b"])) == Wanted(board="b", flavour="preempt_rt")
+    command_options.add_history_options(parser)
+    assert command_options.boot_filter(parser.parse_args(["--board", "b"])) == BootFilter(
+        board="b", flavour="preempt_rt"
+    )
     whole = ("--board", "b", "--device", "b-2", "--flavour", "generic", "--case", "latency/cyclictest:idle")
-    wanted = Wanted(board="b", device="b-2", flavour="generic", case="latency/cyclictest:idle")
-    assert command_options.wanted(parser.parse_args(whole)) == wanted
+    wanted = BootFilter(board="b", device="b-2", flavour="generic", case="latency/cyclictest:idle")
+    assert command_options.boot_filter(parser.parse_args(whole)) == wanted

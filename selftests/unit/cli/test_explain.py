@@ -13,8 +13,8 @@ from rich.console import Console
 from rtgate.cli import explain as command
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
-from rtgate.explain.comparing import Compared
-from rtgate.explain.explanation import Arm, Passage, exercised, explain
+from rtgate.explain.comparing import ExplainedComparison
+from rtgate.explain.explanation import Arm, Passage, explain, find_exercise
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
 from rtgate.records import record as records_file
@@ -210,10 +210,10 @@ def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
         for n in (1000, 3000)
     )
     names = frozenset({"f"})
-    made = Compared(
+    made = ExplainedComparison(
         explanation=explain(new, old, names),
         differences=Differences(changed=("f",), options={"CONFIG_A": ("y", "")}),
-        exercise=exercised(names, {"f": 3}),
+        exercise=find_exercise(names, {"f": 3}),
     )
     console = Console(width=160, record=True, file=None, quiet=False)
     with console.capture() as capture:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from selftests.lava_log import boot, deploy, ended
+from selftests.lava_log import boot, deploy, end_lines
 from selftests.lava_server import BOARD, TOKEN, LavaServer, Story
 from selftests.unit.cli.test_submit import WAIT, server, story, verdicts
 from selftests.unit.lava.client.test_server import job
@@ -172,7 +172,10 @@ def definition(server: LavaServer, tmp_path: Path) -> str:
 
 
 def test_submitting_and_waiting(server: LavaServer, definition: str, capsys: pytest.CaptureFixture[str]) -> None:
-    server.stories += [Story(log=[deploy(1), ended()]), Story(log=[boot(1), ended("Job", "x")], health="Incomplete")]
+    server.stories += [
+        Story(log=[deploy(1), end_lines()]),
+        Story(log=[boot(1), end_lines("Job", "x")], health="Incomplete"),
+    ]
     address = server.url.replace("http://", "http://somebody@") + "/RPC2"
     assert lava_tool.main(["submit-job", address, definition, "--block"]) == 0
     told = capsys.readouterr().out
@@ -193,7 +196,7 @@ def test_a_job_that_is_refused(server: LavaServer, tmp_path: Path, capsys: pytes
 def test_status_and_output(
     server: LavaServer, definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.stories += [Story(log=[boot(1, "\x1b[31mred"), ended("Job", "x")], health="Incomplete")]
+    server.stories += [Story(log=[boot(1, "\x1b[31mred"), end_lines("Job", "x")], health="Incomplete")]
     lava_tool.main(["submit-job", server.url, definition])
     assert lava_tool.main(["job-status", server.url, "1"]) == 0
     assert "Job State: Submitted\nJob Health: Unknown" in capsys.readouterr().out

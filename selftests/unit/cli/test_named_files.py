@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli import lava_tool, main
@@ -42,7 +42,7 @@ WRITTEN = {"-o", "--log", "--out", "judge --verdict", "--ssh-config"}
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(suites, "cases", lambda *_arguments: (CASE,))  # pytest would be started to list them
-    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     records_file.write(record, outcome.files, outcome.console, tmp_path / "records")
     write_verdicts([], tmp_path / "verdict.json", records=tmp_path / "records")
     return tmp_path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from selftests.comparisons import IDLE, MEASURED, UNPATCHED
-from selftests.kernels import measured
+from selftests.kernels import measured_boots
 from selftests.unit.history.conftest import make_good, origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.compare.test_summaries import exponential, long
@@ -137,7 +137,7 @@ CAMPAIGN = MEASURED / "rootfs-fbbdee09"
 @pytest.fixture(scope="module")
 def boots() -> tuple[Record, ...]:
     """Return twelve idle boots of one real kernel on virtual time."""
-    return measured(CAMPAIGN)[IDLE][UNPATCHED].records
+    return measured_boots(CAMPAIGN)[IDLE][UNPATCHED].records
 
 
 def on_virtual_time(records: Iterable[Record], directory: Path) -> str:
@@ -169,7 +169,7 @@ def test_a_change_on_virtual_time(
 def test_of_two_kernels_the_baseline_is_planned(
     boots: tuple[Record, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow = measured(CAMPAIGN)[IDLE]["context-switch-longer"].records
+    slow = measured_boots(CAMPAIGN)[IDLE]["context-switch-longer"].records
     words = ("--detect", "+5%", "--metric", "latency p50", "--records")
     alone = planned(capsys, *words, on_virtual_time((replace(one, arm=ArmName.BASELINE) for one in boots), tmp_path))
     on_virtual_time((replace(one, arm=ArmName.CANDIDATE) for one in slow), tmp_path)

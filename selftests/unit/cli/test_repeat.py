@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, arms, measured
+from selftests.fake_target import FakeTarget, arm, arms, measured_outcome
 
 from rtgate.cli import main, repeat
 from rtgate.errors import InfrastructureError
@@ -46,7 +46,7 @@ def test_boots_that_could_not_run_the_tool_prove_nothing(lab: Lab, capsys: pytes
 
 
 def test_samples_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    boots = iter([measured(), measured(cyclictest_json=_other())])
+    boots = iter([measured_outcome(), measured_outcome(cyclictest_json=_other())])
     monkeypatch.setattr(repeat, "make_arms", arms(arm(FakeTarget({None: lambda _: next(boots)}))))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert main.main([*COMMON, "--times", "2"]) == 4
@@ -54,7 +54,7 @@ def test_samples_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 def _other() -> bytes:
-    return measured().files["cyclictest.json"].replace(b'"19664": 1', b'"19680": 1')
+    return measured_outcome().files["cyclictest.json"].replace(b'"19664": 1', b'"19680": 1')
 
 
 @pytest.mark.parametrize("times", ["1", "0"])

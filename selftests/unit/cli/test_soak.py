@@ -80,11 +80,11 @@ def test_progress_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     )
     running = SoakProgress(order, [("latency", Quantity.parse("40 virtual us"))])
     running.begin([first])
-    running.seen(second, 3661)
+    running.show_chunk(second, 3661)
     said = capsys.readouterr().err
     assert re.search(r"3 chunks of 2 s, 1 here already\n", said)
     assert re.search(r"\[2/3, 1:01:01 left\] chunk 2: max 45\.4 virtual us .*; so far max 45\.4 virtual us", said)
     assert re.search(r"; latency: 8 of \d+ over 40 virtual us", said)
     without = SoakProgress(order, [])
-    without.seen(first, 0)
+    without.show_chunk(first, 0)
     assert "99.9 % within" in capsys.readouterr().err

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import requests
 from selftests import lava_log
-from selftests.fake_target import measured
-from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
-from selftests.lava_records import printed
+from selftests.fake_target import measured_outcome
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
+from selftests.lava_records import print_records
 from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer, Story, lava_server
 from selftests.unit.lava.results.test_classify import PANIC
 
@@ -35,7 +35,7 @@ from rtgate.records.schedule import Schedule
 from rtgate.target.outcome import Outcome, State
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import suites
-from rtgate.workflow.sequential import Stored
+from rtgate.workflow.sequential import StoredComparison
 
 CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
 _LONG = pytest.mark.long("a whole submission more; others, with failures of lab and kernel, are in make test")
@@ -71,8 +71,8 @@ WAIT = (*COMMON, "--wait")
 
 
 def story(tmp_path: Path, *, health: str = "Complete", end: str = "") -> Story:
-    lines = printed(tmp_path / "sent", CASES, board=BOARD)
-    return Story(log=[deploy(1), booted(2), lava_log.shell(3, lines), end or ended()], health=health)
+    lines = print_records(tmp_path / "sent", CASES, board=BOARD)
+    return Story(log=[deploy(1), boot_lines(2), lava_log.shell(3, lines), end or end_lines()], health=health)
 
 
 def verdicts(path: Path = Path("report")) -> list[dict[str, str]]:
@@ -131,7 +131,7 @@ def test_files_are_served_until_the_job_has_ended(
 
 
 def test_a_kernel_that_panics_fails(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
-    parts = [deploy(1), boot(2, *KERNEL, *PANIC), ended("Job", "Kernel panic - not syncing")]
+    parts = [deploy(1), boot(2, *KERNEL, *PANIC), end_lines("Job", "Kernel panic - not syncing")]
     server.stories.append(Story(log=parts, health="Incomplete"))
     assert main.main(WAIT) == 1
     assert len(server.jobs) == 1
@@ -140,8 +140,8 @@ def test_a_kernel_that_panics_fails(server: LavaServer, capsys: pytest.CaptureFi
 
 
 def test_a_kernel_that_hangs_during_the_test_fails(server: LavaServer) -> None:
-    parts = [deploy(1), booted(2), lava_log.shell(3, ["rtgate: measuring"])]
-    parts += [ended("Test", "lava-docker-test-shell timed out after 600 seconds")]
+    parts = [deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: measuring"])]
+    parts += [end_lines("Test", "lava-docker-test-shell timed out after 600 seconds")]
     server.stories.append(Story(log=parts, health="Incomplete"))
     assert main.main(WAIT) == 1
     assert {(one["status"], one["kind"]) for one in verdicts()} == {("FAIL", "hang")}
@@ -149,8 +149,8 @@ def test_a_kernel_that_hangs_during_the_test_fails(server: LavaServer) -> None:
 
 def silent_second() -> Story:
     """The baseline boots; the kernel after it begins, and says nothing any more."""
-    parts = [deploy(1), booted(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL) + lava_log.passed(120)]
-    over = result("auto-login-action", "fail") + ended("Job", "auto-login-action timed out")
+    parts = [deploy(1), boot_lines(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL) + lava_log.pass_time(120)]
+    over = result("auto-login-action", "fail") + end_lines("Job", "auto-login-action timed out")
     return Story(log=[*parts, over], health="Incomplete")
 
 
@@ -158,7 +158,7 @@ def silent_second() -> Story:
 def test_a_silent_boot_is_proved_by_boots_that_come_after_it(server: LavaServer, *, boots_again: bool) -> None:
     proof = silent_second()
     if boots_again:
-        proof = Story(log=[*proof.log[:4], booted(5), lava_log.shell(6), ended()])
+        proof = Story(log=[*proof.log[:4], boot_lines(5), lava_log.shell(6), end_lines()])
     server.stories += [silent_second(), proof]
     assert main.main([*WAIT, "--baseline", "kernel", "--boots", "1"]) == (3 if boots_again else 1)
     asked = strict_yaml.data(server.jobs[2].definition)
@@ -172,7 +172,7 @@ def test_a_silent_boot_is_proved_by_boots_that_come_after_it(server: LavaServer,
 def test_a_lab_whose_power_fails_is_a_miss_after_three_attempts(
     server: LavaServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    power = [deploy(1), boot(2), result("reset-device", "fail"), ended("Infrastructure", "reset-device failed")]
+    power = [deploy(1), boot(2), result("reset-device", "fail"), end_lines("Infrastructure", "reset-device failed")]
     server.stories += [Story(log=list(power), health="Incomplete") for _ in range(3)]
     assert main.main(WAIT) == 3
     assert len(server.jobs) == 3
@@ -182,21 +182,21 @@ def test_a_lab_whose_power_fails_is_a_miss_after_three_attempts(
 
 
 def test_a_lab_that_works_the_second_time(server: LavaServer, tmp_path: Path) -> None:
-    power = [deploy(1), boot(2), ended("Infrastructure", "reset-device failed")]
+    power = [deploy(1), boot(2), end_lines("Infrastructure", "reset-device failed")]
     server.stories += [Story(log=power, health="Incomplete"), story(tmp_path)]
     assert main.main(WAIT) in {0, 5}
     assert {one["case"] for one in verdicts()} == {"latency/cyclictest:idle"}
 
 
 def test_complete_without_records_is_a_miss(server: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
-    server.stories.append(Story(log=[deploy(1), booted(2), lava_log.shell(3, ["rtgate: nothing"]), ended()]))
+    server.stories.append(Story(log=[deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: nothing"]), end_lines()]))
     assert main.main(WAIT) == 3
     assert "the log has no records" in capsys.readouterr().err
 
 
 def test_a_panic_that_lava_recovered_from_fails(server: LavaServer, tmp_path: Path) -> None:
     made = story(tmp_path)
-    made.log[1] = boot(2, *KERNEL, *PANIC) + booted(2)
+    made.log[1] = boot(2, *KERNEL, *PANIC) + boot_lines(2)
     server.stories.append(made)
     assert main.main(WAIT) == 1
     assert "died in an attempt" in " ".join(one["sentence"] for one in verdicts())
@@ -311,9 +311,9 @@ def compared(tmp_path: Path, arms: tuple[str, ...]) -> Story:
     log = [deploy(1)]
     for number, arm in enumerate(arms, 1):
         place = tmp_path / f"sent-{len(list(tmp_path.glob('sent-*')))}"
-        lines = printed(place, CASES, boot=number, name=arm, board=BOARD)
-        log += [booted(2 * number), lava_log.shell(2 * number + 1, lines)]
-    return Story(log=[*log, ended()])
+        lines = print_records(place, CASES, boot=number, name=arm, board=BOARD)
+        log += [boot_lines(2 * number), lava_log.shell(2 * number + 1, lines)]
+    return Story(log=[*log, end_lines()])
 
 
 TURNS = ("baseline", "candidate", "candidate", "baseline", "baseline", "candidate")
@@ -322,12 +322,12 @@ LOOKS = (*WAIT, "--baseline", "kernel")
 
 def told_in(outcome: Outcome, directory: Path, boot: int = 1, arm: str = "candidate") -> str:
     """Return the test of a boot in which this came of every case."""
-    return lava_log.shell(3 * boot, printed(directory, CASES, boot=boot, name=arm, board=BOARD, outcome=outcome))
+    return lava_log.shell(3 * boot, print_records(directory, CASES, boot=boot, name=arm, board=BOARD, outcome=outcome))
 
 
 HANG = Outcome(state=State.HANG, message="the target hung during the measurement")
 SPLAT = "[   60.000000] WARNING: possible circular locking dependency detected"
-POWER = boot(5) + result("reset-device", "fail") + ended("Infrastructure", "reset-device failed")
+POWER = boot(5) + result("reset-device", "fail") + end_lines("Infrastructure", "reset-device failed")
 
 
 @pytest.mark.parametrize(
@@ -335,16 +335,16 @@ POWER = boot(5) + result("reset-device", "fail") + ended("Infrastructure", "rese
     [
         pytest.param(HANG, "hang", marks=_LONG),
         (Outcome(state=State.FAULT, message="the kernel died during the measurement", faults=scan(PANIC[0])), None),
-        pytest.param(replace(measured(), faults=scan(SPLAT)), None, marks=_LONG),
+        pytest.param(replace(measured_outcome(), faults=scan(SPLAT)), None, marks=_LONG),
     ],
     ids=["hang", "panic", "lockdep"],
 )
 def test_a_failure_that_was_measured_before_the_lab_failed_is_not_measured_away(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, kind: str | None
 ) -> None:
-    bad = [deploy(1), booted(2), told_in(outcome, tmp_path / "bad"), deploy(4), POWER]
-    good = [deploy(1), booted(2), told_in(measured(), tmp_path / "one")]
-    good += [deploy(4), booted(5), told_in(measured(), tmp_path / "two", 2), ended()]
+    bad = [deploy(1), boot_lines(2), told_in(outcome, tmp_path / "bad"), deploy(4), POWER]
+    good = [deploy(1), boot_lines(2), told_in(measured_outcome(), tmp_path / "one")]
+    good += [deploy(4), boot_lines(5), told_in(measured_outcome(), tmp_path / "two", 2), end_lines()]
     server.stories += [Story(log=bad, health="Incomplete"), Story(log=good)]
     assert main.main([*WAIT, "--boots", "2"]) == 1
     assert len(server.jobs) == 1
@@ -354,7 +354,7 @@ def test_a_failure_that_was_measured_before_the_lab_failed_is_not_measured_away(
 
 @_LONG
 def test_a_baseline_that_hung_before_the_lab_failed_is_measured_again(server: LavaServer, tmp_path: Path) -> None:
-    bad = [deploy(1), booted(2), told_in(HANG, tmp_path / "bad", arm="baseline"), deploy(4), POWER]
+    bad = [deploy(1), boot_lines(2), told_in(HANG, tmp_path / "bad", arm="baseline"), deploy(4), POWER]
     server.stories += [Story(log=bad, health="Incomplete"), compared(tmp_path, TURNS[:2])]
     assert main.main([*LOOKS, "--boots", "1"]) == 5
     assert len(server.jobs) == 2
@@ -367,19 +367,22 @@ FROZEN = Outcome(state=State.LAB, message="no shell came up: the target does not
 @pytest.mark.parametrize(
     ("second", "status", "code", "boots"),
     [
-        ((measured(), LOST), "DONE", 5, 2),
-        pytest.param((measured(), FROZEN), "MISS", 3, 3, marks=_LONG),
-        pytest.param((replace(measured(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3, marks=_LONG),
+        ((measured_outcome(), LOST), "DONE", 5, 2),
+        pytest.param((measured_outcome(), FROZEN), "MISS", 3, 3, marks=_LONG),
+        pytest.param((replace(measured_outcome(), faults=scan(SPLAT)), LOST), "FAIL", 1, 3, marks=_LONG),
     ],
     ids=["console lost", "frozen", "with a failure in it"],
 )
 def test_a_pair_that_the_lab_broke_is_left_out_and_no_longer_owed(
     server: LavaServer, tmp_path: Path, second: tuple[Outcome, Outcome], status: str, code: int, boots: int
 ) -> None:
-    story, outcomes = [deploy(1)], [measured(), measured(), *second, measured(), measured()]
+    story, outcomes = (
+        [deploy(1)],
+        [measured_outcome(), measured_outcome(), *second, measured_outcome(), measured_outcome()],
+    )
     for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
-        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
-    server.stories.append(Story(log=[*story, ended()]))
+        story += [boot_lines(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories.append(Story(log=[*story, end_lines()]))
     assert main.main([*LOOKS, "--boots", "3"]) == code
     assert {one["status"] for one in verdicts()} - {"DONE"} == {status} - {"DONE"}
     place = Place(records=Path("report/records"), board=BOARD, arm="candidate", case=CASES[0].name)
@@ -391,11 +394,14 @@ def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [Measure((CASES[0].name,), 1), None]
-    monkeypatch.setattr(Stored, "wanted", lambda _self: answers.pop(0))
-    story, outcomes = [deploy(1)], [measured(), measured(), measured(), LOST, measured(), measured()]
+    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self: answers.pop(0))
+    story, outcomes = (
+        [deploy(1)],
+        [measured_outcome(), measured_outcome(), measured_outcome(), LOST, measured_outcome(), measured_outcome()],
+    )
     for number, (arm, outcome) in enumerate(zip(TURNS, outcomes, strict=True), 1):
-        story += [booted(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
-    server.stories += [Story(log=[*story, ended()]), compared(tmp_path, TURNS[:2])]
+        story += [boot_lines(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories += [Story(log=[*story, end_lines()]), compared(tmp_path, TURNS[:2])]
     main.main(LOOKS)
     assert len(server.jobs) == 2
     found = sorted((one.arm, one.pair or 0) for one in record.read_all(Path("report/records")))
@@ -407,7 +413,7 @@ def test_parts_that_nobody_came_to_are_missed(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
-    broken = [deploy(1), booted(2), told_in(measured(), tmp_path / "one"), deploy(4), POWER]
+    broken = [deploy(1), boot_lines(2), told_in(measured_outcome(), tmp_path / "one"), deploy(4), POWER]
     server.stories += [Story(log=list(broken), health="Incomplete") for _ in range(3)]
     assert main.main([*WAIT, "--boots", "6"]) == 3
     (missing,) = (one["sentence"] for one in verdicts() if one["kind"] == "missing")
@@ -433,7 +439,7 @@ def test_what_is_open_gets_a_further_job(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [Measure((CASES[0].name,), 3), None]
-    monkeypatch.setattr(Stored, "wanted", lambda _self: answers.pop(0))
+    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self: answers.pop(0))
     server.stories += [compared(tmp_path, TURNS), compared(tmp_path, TURNS)]
     main.main(LOOKS)
     assert len(server.jobs) == 2
@@ -451,7 +457,7 @@ def test_what_is_open_gets_a_further_job(
 def test_the_budget_of_the_board_allows_no_further_job(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Stored, "wanted", lambda _self: Measure((CASES[0].name,), 3))
+    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self: Measure((CASES[0].name,), 3))
     server.stories.append(compared(tmp_path, TURNS))
     main.main([*LOOKS, "--budget", "1min"])
     assert len(server.jobs) == 1

@@ -27,7 +27,7 @@ def said(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_a_shipped_name(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = [f"boards: {site.shipped()}/boards/virt-arm64.yaml (shipped, wins)"]
+    expected = [f"boards: {site.shipped_directory()}/boards/virt-arm64.yaml (shipped, wins)"]
     assert said("virt-arm64", capsys) == expected
 
 
@@ -35,7 +35,7 @@ def test_a_sites_name_hides_a_shipped_one(lab: Path, capsys: pytest.CaptureFixtu
     (lab / "boards" / "virt-arm64.yaml").write_text("")
     assert said("virt-arm64", capsys) == [
         f"boards: {lab}/boards/virt-arm64.yaml (site, wins)",
-        f"boards: {site.shipped()}/boards/virt-arm64.yaml (shipped, hidden)",
+        f"boards: {site.shipped_directory()}/boards/virt-arm64.yaml (shipped, hidden)",
     ]
 
 
@@ -68,12 +68,14 @@ def test_a_file_at_the_top(lab: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (lab / "profiles.yaml").write_text("")
     assert said("profiles.yaml", capsys) == [
         f"file: {lab}/profiles.yaml (site, wins)",
-        f"file: {site.shipped()}/profiles.yaml (shipped, hidden)",
+        f"file: {site.shipped_directory()}/profiles.yaml (shipped, hidden)",
     ]
 
 
 def test_an_image(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said("core", capsys) == [f"target/rootfs: {site.shipped()}/target/rootfs/core.yaml (shipped, wins)"]
+    assert said("core", capsys) == [
+        f"target/rootfs: {site.shipped_directory()}/target/rootfs/core.yaml (shipped, wins)"
+    ]
 
 
 def test_an_unknown_name_says_where_it_was_looked_for(lab: Path) -> None:

@@ -50,9 +50,9 @@ def check(reader: FrameReader, data: bytes = DATA, lines: Sequence[str] = LINES)
 
 
 def repair(reader: FrameReader, lines: Sequence[str]) -> None:
-    if not reader.ended:
+    if not reader.has_closing_line:
         reader.feed(stream(lines[-1:]))
-    assert reader.ended
+    assert reader.has_closing_line
     reader.feed(stream([lines[number - 1] for number in reader.missing]))
 
 
@@ -94,7 +94,7 @@ def test_any_bytes_survive_any_chunking(data: bytes, sizes: list[int]) -> None:
         size = sizes[turn % len(sizes)]
         reader.feed(whole[start : start + size])
         start, turn = start + size, turn + 1
-    assert reader.ended
+    assert reader.has_closing_line
     assert reader.missing == ()
     assert reader.payload() == data
     assert (reader.damaged, reader.repeated, reader.received) == (0, 0, len(whole))
@@ -112,7 +112,7 @@ def test_any_end_of_line_will_do(end: str) -> None:
 def test_a_line_that_was_not_ended_counts_when_nothing_more_comes() -> None:
     reader = FrameReader(NONCE)
     reader.feed(stream()[:-2])
-    assert not reader.ended
+    assert not reader.has_closing_line
     reader.finish()
     assert reader.payload() == DATA
 
@@ -159,8 +159,8 @@ def test_a_dropped_byte_never_gives_wrong_data() -> None:
 @pytest.mark.parametrize("number", range(len(LINES)))
 def test_a_dropped_line_is_missed(number: int) -> None:
     reader = reader_of(stream(LINES[:number] + LINES[number + 1 :]))
-    assert reader.ended == (number != len(LINES) - 1)
-    assert reader.missing == ((number + 1,) if reader.ended else ())
+    assert reader.has_closing_line == (number != len(LINES) - 1)
+    assert reader.missing == ((number + 1,) if reader.has_closing_line else ())
     assert not check(reader)
 
 
@@ -229,7 +229,7 @@ def test_a_reader_tells_whether_frames_still_come() -> None:
         stream(LINES[-1:]),
     ):
         reader.feed(data)
-        seen.append(reader.seen)
+        seen.append(reader.frame_count)
     assert seen == [0, 0, 1, 1, 2, 3, 4]
     assert not reader.complete
 
@@ -238,7 +238,7 @@ def test_frames_that_do_not_belong_together_can_be_forgotten() -> None:
     """A plan that a doubled line started twice sends two sets of frames."""
     other = encode(DATA[::-1], NONCE)
     reader = reader_of(stream([*LINES[:2], *other]))
-    assert reader.ended
+    assert reader.has_closing_line
     assert reader.missing == ()
     assert not reader.complete
     reader.forget()
@@ -264,7 +264,7 @@ def test_a_closing_frame_that_counts_too_many_is_damage() -> None:
     head = f"{NONCE} end 999999999 1"
     reader = FrameReader(NONCE)
     reader.feed(f"{head} {cksum(f'{head}{chr(10)}'.encode())}\n".encode())
-    assert (reader.damaged, reader.ended, reader.missing) == (1, False, ())
+    assert (reader.damaged, reader.has_closing_line, reader.missing) == (1, False, ())
 
 
 def test_two_runs_mixed_up_do_not_match_the_total() -> None:

@@ -63,7 +63,7 @@ def test_tcp_that_is_refused_and_tcp_that_closes() -> None:
     assert line.connecting
     accepted, _ = server.accept()
     select.select([], [line.descriptor], [], 5)
-    line.established()
+    line.check_connection()
     accepted.close()
     select.select([line.descriptor], [], [], 5)
     with pytest.raises(LineLostError, match="closed"):
@@ -73,7 +73,7 @@ def test_tcp_that_is_refused_and_tcp_that_closes() -> None:
     refused = opener(place)()
     select.select([], [refused.descriptor], [], 5)
     with pytest.raises(LineLostError, match="refused"):
-        refused.established()
+        refused.check_connection()
     refused.close()
 
 
@@ -84,7 +84,7 @@ def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
         server.bind(f"{tmp_path}/console")
         server.listen()
         line = opener(f"unix:{tmp_path}/console")()
-        line.established()
+        line.check_connection()
         with server.accept()[0] as accepted:
             accepted.sendall(b"x")
             select.select([line.descriptor], [], [], 5)

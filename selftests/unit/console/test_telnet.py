@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.console.telnet import DO, DONT, ECHO, IAC, SB, SE, SUPPRESS_GO_AHEAD, WILL, WONT, Decoder, encoded
+from rtgate.console.telnet import DO, DONT, ECHO, IAC, SB, SE, SUPPRESS_GO_AHEAD, WILL, WONT, Decoder, encode
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_this_end_did_not_offer_is_refused_once(asked: tuple[int, ...], ans
 
 @given(st.lists(st.binary(max_size=8), max_size=8))
 def test_any_bytes_arrive_at_a_client(pieces: list[bytes]) -> None:
-    wire = b"".join(encoded(piece) for piece in pieces)
+    wire = b"".join(encode(piece) for piece in pieces)
     # The client's side: the same rules, but for line ends.
     assert wire.replace(b"\xff\xff", b"\xff") == b"".join(pieces)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, attached
+from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, open_transport
 from rtgate.errors import ConfigError, TransportError
 
 EVERY_BYTE = bytes(range(256))
@@ -70,7 +70,7 @@ def port() -> Iterator[tuple[socket.socket, int]]:
 
 def test_a_serial_port_carries_every_byte(terminal: tuple[int, str]) -> None:
     far, name = terminal
-    transport = attached(f"serial:{name}:115200", 9600)
+    transport = open_transport(f"serial:{name}:115200", 9600)
     try:
         os.write(far, EVERY_BYTE)
         assert read(transport, 256) == EVERY_BYTE
@@ -83,7 +83,7 @@ def test_a_serial_port_carries_every_byte(terminal: tuple[int, str]) -> None:
 
 def test_a_tcp_port_carries_every_byte(port: tuple[socket.socket, int]) -> None:
     server, number = port
-    transport = attached(f"tcp:127.0.0.1:{number}", 9600)
+    transport = open_transport(f"tcp:127.0.0.1:{number}", 9600)
     far, _ = server.accept()
     with far:
         far.sendall(EVERY_BYTE)
@@ -97,7 +97,7 @@ def test_a_tcp_port_carries_every_byte(port: tuple[socket.socket, int]) -> None:
 
 
 def test_a_program_carries_bytes() -> None:
-    transport = attached("command:sh -c 'stty raw -echo; echo ready; exec cat'", 9600)
+    transport = open_transport("command:sh -c 'stty raw -echo; echo ready; exec cat'", 9600)
     try:
         assert read(transport, 6).startswith(b"ready")
         transport.write(b"\x80abc\xff\n")
@@ -156,11 +156,11 @@ def closed_port() -> int:
 )
 def test_a_console_that_cannot_be_opened_is_the_labs_fault(console: Callable[[], str]) -> None:
     with pytest.raises(TransportError, match="cannot be opened"):
-        attached(console(), 115200)
+        open_transport(console(), 115200)
 
 
 def test_a_program_that_does_not_exist_ends_at_once() -> None:
-    assert b"nowhere" in read_until_closed(attached("command:/dev/null/nowhere --option", 115200))
+    assert b"nowhere" in read_until_closed(open_transport("command:/dev/null/nowhere --option", 115200))
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("echo x; exit 3", 3), ("kill -KILL $$", None)])
@@ -188,10 +188,10 @@ def test_an_unknown_console_lists_the_known_ones(console: str) -> None:
     with pytest.raises(
         ConfigError, match=r"unknown console .* \(allowed: .*serial:DEVICE.*tcp:HOST:PORT, command:CMD, lava\)"
     ):
-        attached(console, 115200)
+        open_transport(console, 115200)
 
 
 @pytest.mark.parametrize("console", ["command:  ", "command:ssh 'board"])
 def test_a_command_that_is_none_is_a_mistake(console: str) -> None:
     with pytest.raises(ConfigError):
-        attached(console, 115200)
+        open_transport(console, 115200)

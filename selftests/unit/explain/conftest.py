@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from rtgate.explain.trace import Trace, parse
-from rtgate.explain.wakeups import Reported
+from rtgate.explain.wakeups import CpuReport
 from rtgate.tools.measurement import Measurement
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "trace"
@@ -32,7 +32,7 @@ def names() -> dict[int, str]:
     return {int(address, 16): name for address, name in stored.items()}
 
 
-def reported(name: str) -> Reported:
+def reported(name: str) -> CpuReport:
     found = {each.name: each for each in measurements(name)}
     histogram = found["latency"].histogram
     assert histogram is not None
@@ -42,7 +42,7 @@ def reported(name: str) -> Reported:
         assert quantity is not None
         return int(quantity.value)
 
-    return Reported(
+    return CpuReport(
         cpu=0,
         cycles=number("wakeups"),
         minimum=number("latency.min"),

@@ -14,7 +14,7 @@ from rtgate.explain import comparing
 from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
 from rtgate.explain.explanation import Exercise
 from rtgate.explain.replay import Ran
-from rtgate.kernel.aligned import ChangedCode
+from rtgate.kernel.alignment import ChangedCode
 from rtgate.kernel.differing import Differences
 
 
@@ -60,7 +60,7 @@ def ran(
 ) -> list[Exercise | ConfigError | ParseError]:
     monkeypatch.setattr(comparing, "Vmlinux", lambda _: None)
     monkeypatch.setattr(comparing, "differing", lambda *_: differences)
-    monkeypatch.setattr(comparing, "watched", traces)
+    monkeypatch.setattr(comparing, "trace_functions", traces)
     monkeypatch.setattr(comparing, "changed_code", lambda *_: ())
     stop = threading.Event()
     try:

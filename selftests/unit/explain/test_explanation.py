@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.explain.explanation import Arm, Passage, exercised, explain, gains
+from rtgate.explain.explanation import Arm, Passage, explain, find_exercise, gains
 from rtgate.explain.path import Profile
 
 
@@ -116,20 +116,20 @@ def test_it_can_be_written() -> None:
 
 
 def test_functions_that_did_not_run_prove_nothing() -> None:
-    nothing = exercised(frozenset({"f", "g"}), {"h": 5})
+    nothing = find_exercise(frozenset({"f", "g"}), {"h": 5})
     assert nothing.executed == {}
     assert nothing.sentence == "not exercised here, boards needed"
-    assert nothing.nothing
-    assert not exercised(frozenset({"f"}), {"h": 5}, ["limit"]).nothing
-    assert "whether limit was read is not known" in exercised(frozenset({"f"}), {}, ["limit"]).sentence
-    some = exercised(frozenset({"f", "g"}), {"h": 5, "g": 1})
+    assert nothing.has_no_effect
+    assert not find_exercise(frozenset({"f"}), {"h": 5}, ["limit"]).has_no_effect
+    assert "whether limit was read is not known" in find_exercise(frozenset({"f"}), {}, ["limit"]).sentence
+    some = find_exercise(frozenset({"f", "g"}), {"h": 5, "g": 1})
     assert some.resting == ("f",)
-    assert not some.nothing
+    assert not some.has_no_effect
     assert "1 of 2 functions that differ ran: g" in some.sentence
 
 
 def test_nothing_that_differs_is_not_exercised_either() -> None:
-    assert exercised(frozenset(), {"h": 5}).sentence == "not exercised here, boards needed"
+    assert find_exercise(frozenset(), {"h": 5}).sentence == "not exercised here, boards needed"
 
 
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10_000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from rtgate.explain.instructions import changes_run
 from rtgate.explain.replay import Ran
 from rtgate.explain.trace import Block
-from rtgate.kernel.aligned import ChangedCode
+from rtgate.kernel.alignment import ChangedCode
 from rtgate.records.explained import Change
 
 BASE = 0xFFFF000000000000

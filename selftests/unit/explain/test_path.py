@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtgate.explain.path import Code, Left, left, mean, profile
+from rtgate.explain.path import BlockExit, Code, block_exit, mean, profile
 from rtgate.explain.trace import Block, Run
 from rtgate.explain.wakeups import find
 
@@ -16,31 +16,31 @@ BRK = b"\x00\x00\x21\xd4"  # brk #0x800
 @pytest.mark.parametrize(
     ("arch", "code", "way"),
     [
-        ("arm64", "00000094", Left.CALL),
-        ("arm64", "20003fd6", Left.CALL),  # blr x1
-        ("arm64", "c0035fd6", Left.RETURN),
-        ("arm64", "e0039fd6", Left.EXCEPTION_RETURN),
-        ("arm64", "00000014", Left.OTHER),
-        ("arm64", "20001fd6", Left.OTHER),  # br x1
-        ("arm64", "010000d4", Left.OTHER),  # svc
-        ("arm64", "000021d4", Left.TRAP),  # brk #0x800
-        ("arm64", "000040d4", Left.OTHER),  # hlt #0
-        ("x86_64", "e800000000", Left.CALL),
-        ("x86_64", "ffd0", Left.CALL),  # call *%rax
-        ("x86_64", "41ffd3", Left.CALL),  # call *%r11
-        ("x86_64", "ff1425", Left.CALL),  # call *address
-        ("x86_64", "ffe0", Left.OTHER),  # jmp *%rax
-        ("x86_64", "c3", Left.RETURN),
-        ("x86_64", "f3c3", Left.RETURN),
-        ("x86_64", "48cf", Left.EXCEPTION_RETURN),
-        ("x86_64", "480f07", Left.EXCEPTION_RETURN),
-        ("x86_64", "eb05", Left.OTHER),
-        ("x86_64", "0f0b", Left.TRAP),  # ud2
-        ("x86_64", "4889c3", Left.OTHER),  # mov %rax,%rbx: its last byte is that of a return
+        ("arm64", "00000094", BlockExit.CALL),
+        ("arm64", "20003fd6", BlockExit.CALL),  # blr x1
+        ("arm64", "c0035fd6", BlockExit.RETURN),
+        ("arm64", "e0039fd6", BlockExit.EXCEPTION_RETURN),
+        ("arm64", "00000014", BlockExit.OTHER),
+        ("arm64", "20001fd6", BlockExit.OTHER),  # br x1
+        ("arm64", "010000d4", BlockExit.OTHER),  # svc
+        ("arm64", "000021d4", BlockExit.TRAP),  # brk #0x800
+        ("arm64", "000040d4", BlockExit.OTHER),  # hlt #0
+        ("x86_64", "e800000000", BlockExit.CALL),
+        ("x86_64", "ffd0", BlockExit.CALL),  # call *%rax
+        ("x86_64", "41ffd3", BlockExit.CALL),  # call *%r11
+        ("x86_64", "ff1425", BlockExit.CALL),  # call *address
+        ("x86_64", "ffe0", BlockExit.OTHER),  # jmp *%rax
+        ("x86_64", "c3", BlockExit.RETURN),
+        ("x86_64", "f3c3", BlockExit.RETURN),
+        ("x86_64", "48cf", BlockExit.EXCEPTION_RETURN),
+        ("x86_64", "480f07", BlockExit.EXCEPTION_RETURN),
+        ("x86_64", "eb05", BlockExit.OTHER),
+        ("x86_64", "0f0b", BlockExit.TRAP),  # ud2
+        ("x86_64", "4889c3", BlockExit.OTHER),  # mov %rax,%rbx: its last byte is that of a return
     ],
 )
-def test_how_a_block_is_left(arch: str, code: str, way: Left) -> None:
-    assert left(arch, bytes.fromhex(code)) is way
+def test_how_a_block_is_left(arch: str, code: str, way: BlockExit) -> None:
+    assert block_exit(arch, bytes.fromhex(code)) is way
 
 
 def traced(*steps: tuple[str, int, bytes]) -> tuple[Code, list[Run], tuple[int, int]]:

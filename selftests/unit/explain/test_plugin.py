@@ -9,7 +9,7 @@ import pytest
 
 from rtgate.errors import InfrastructureError
 from rtgate.explain import plugin
-from rtgate.target.compiled import compile_library
+from rtgate.target.library_cache import compile_library
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 

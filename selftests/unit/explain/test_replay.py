@@ -46,7 +46,9 @@ def test_a_record_without_a_histogram_is_refused() -> None:
 
 
 def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
-    intervals = replay._joined([wakeup(90_000, 93_000), wakeup(10_000, 12_000), wakeup(14_000, 15_000), wakeup(5, 9)])
+    intervals = replay._join_spans(
+        [wakeup(90_000, 93_000), wakeup(10_000, 12_000), wakeup(14_000, 15_000), wakeup(5, 9)]
+    )
     assert intervals == [(0, 9), (6_000, 15_000), (86_000, 93_000)]
 
 
@@ -85,10 +87,10 @@ def test_what_ran_in_the_window_is_added_up_by_function() -> None:
     }
     kernel: Any = Kernel()
     window = Trace(events=(), runs=(), counts=_counts((2, 0, 7), (0, 0, 7), (1, 0, 5), (4, 0, 2)), blocks=blocks)
-    assert replay.executed(kernel, window) == {"f": 12, "g": 7, "(programs)": 2}
+    assert replay.count_instructions(kernel, window) == {"f": 12, "g": 7, "(programs)": 2}
     slices = replace(window, counts=_counts((0, 1, 100), (2, 2, 3), (2, 3, 4), (1, 4, 9), (3, 5, 100)))
-    assert list(replay.executed(kernel, slices, range(2, 5)).items()) == [("f", 9), ("g", 7)]
-    assert replay.executed(kernel, slices, range(0)) == {}
+    assert list(replay.count_instructions(kernel, slices, range(2, 5)).items()) == [("f", 9), ("g", 7)]
+    assert replay.count_instructions(kernel, slices, range(0)) == {}
 
 
 _SLICE = 1 << replay._SLICE_BITS
@@ -111,9 +113,9 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
     order = _measured(monkeypatch, start, end, Trace(events=(), runs=(), counts=counts, blocks={0: block}))
     if ran is None:
         with pytest.raises(ParseError, match="instructions ran while measuring, in no whole slice"):
-            replay.watched(order)
+            replay.trace_functions(order)
     else:
-        assert replay.watched(order).functions == ran
+        assert replay.trace_functions(order).functions == ran
 
 
 def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace) -> Any:
@@ -127,12 +129,12 @@ def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace
         seed = 1
 
         @staticmethod
-        def traced(_order: object) -> tuple[None, Trace]:
+        def trace(_order: object) -> tuple[None, Trace]:
             return None, seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
     intervals = (wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end))
-    monkeypatch.setattr(replay, "_found", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
+    monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
     monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, vectors=(), helpers=()))
     return Order
 
@@ -147,11 +149,11 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0))
-    _, found = replay.followed(order)
+    _, found = replay.trace_sections(order)
     assert [(each.site.begin.function, each.count, each.longest) for each in found] == [("f", 2, 12)]
 
 
 def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(1))
     with pytest.raises(ParseError, match="changed 1 times by instructions that are not known"):
-        replay.followed(order)
+        replay.trace_sections(order)

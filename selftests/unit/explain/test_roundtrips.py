@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rtgate.errors import ParseError
-from rtgate.explain.roundtrips import Reported, find, report
+from rtgate.explain.roundtrips import ThreadReport, find, report
 from rtgate.explain.trace import Event, Kind
 
 from .conftest import measurements, trace
@@ -70,9 +70,9 @@ class Ring:
 TRIPS = [40_000, 40_800, 56_000, 40_080, 41_600] * 8
 
 
-def reported(trips: Sequence[int], threads: int = 2) -> Reported:
+def reported(trips: Sequence[int], threads: int = 2) -> ThreadReport:
     cut = [value // 1000 for value in trips]
-    return Reported(
+    return ThreadReport(
         threads=threads,
         rounds=len(cut),
         minimum=min(cut),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 
 from rtgate.explain.section_changes import changes, sentence
-from rtgate.explain.sections import Context, Kind, Section, Site, Spot, merged
+from rtgate.explain.sections import Context, Kind, Section, Site, Spot, merge
 
 from .test_sections import SECTIONS, section
 
@@ -56,14 +56,14 @@ def test_a_site_that_is_gone_did_not_grow() -> None:
 
 @given(SECTIONS)
 def test_a_kernel_is_not_worse_than_itself(found: list[Section]) -> None:
-    sections = merged(found)
+    sections = merge(found)
     assert all(change.growth == 0 for change in changes(sections, sections))
     assert sentence(changes(sections, sections), 8) == "no critical section is longer than in the baseline"
 
 
 @given(SECTIONS, SECTIONS)
 def test_every_growth_is_listed(one: list[Section], other: list[Section]) -> None:
-    old, new = merged(one), merged(other)
+    old, new = merge(one), merge(other)
     found = changes(old, new)
     assert [change.growth for change in found] == sorted((change.growth for change in found), reverse=True)
     longest = {each.site: each.longest for each in old}

@@ -18,7 +18,7 @@ NOP = bytes.fromhex("1f2003d5")
 def test_what_ran_from_the_beginning_to_the_end_is_counted() -> None:
     asked: list[TraceRequest] = []
 
-    def traced(request: TraceRequest) -> tuple[None, Trace]:
+    def trace(request: TraceRequest) -> tuple[None, Trace]:
         asked.append(request)
         blocks = {0: Block(0xFFFF000000001000, 4, NOP, 16), 1: Block(0xFFFF000000002000, 30, NOP, 120)}
         runs = (Run(8990, 0, 0, 0), Run(9005, 0, 1, 0))
@@ -26,7 +26,7 @@ def test_what_ran_from_the_beginning_to_the_end_is_counted() -> None:
 
     kernel = SimpleNamespace(arch="arm64", function_at=lambda address: "f" if address < 0xFFFF000000002000 else "g")
     order: Any = SimpleNamespace(
-        traced=traced, kernel=kernel, tell=lambda _: None, arm=SimpleNamespace(name="candidate"), seed=1
+        trace=trace, kernel=kernel, tell=lambda _: None, arm=SimpleNamespace(name="candidate"), seed=1
     )
     found = section_profile(order, SECTION, frozenset({"g"}))
     assert asked[0].intervals == [(5000, 9020)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
-from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, merged, named, parse
+from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, merge, parse, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.kernel.preemption import Preemption
 
@@ -44,7 +44,7 @@ def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, in
     # The third site is another address in the same functions as the first.
     sites = site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 1, 0x101), (1, 0, 2, 0, 0, 0))
     log = parse(sites, b"".join(sum_bytes(*each) for each in counted), "unseen 1\ncpu 0 99\n")
-    found = named(log, range(2, 8), spot)
+    found = sections_by_site(log, range(2, 8), spot)
     expected: dict[Site, list[int]] = {}
     for number, slice_, lengths in counted:
         if slice_ in range(2, 8):
@@ -63,14 +63,14 @@ def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, in
 
 def test_a_place_in_a_helper_is_named_by_its_caller() -> None:
     log = parse(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
-    assert [each.site for each in named(log, range(1), spot)] == [
+    assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.IRQSOFF, Context.THREAD, Spot("f3", "h1"), Spot("f4", "h2"))
     ]
 
 
 def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
     log = parse(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
-    assert [each.site for each in named(log, range(1), spot)] == [
+    assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.PREEMPTOFF, Context.THREAD, Spot("h1"), Spot("h1"))
     ]
 
@@ -122,8 +122,8 @@ SECTIONS = st.lists(st.builds(section, SITES, LENGTHS), max_size=12)
 
 @given(SECTIONS, SECTIONS)
 def test_boots_are_added_up_in_any_order(one: list[Section], other: list[Section]) -> None:
-    both = merged([*one, *other])
-    assert both == merged([*other, *one]) == merged([*merged(one), *merged(other)])
+    both = merge([*one, *other])
+    assert both == merge([*other, *one]) == merge([*merge(one), *merge(other)])
     assert sum(each.count for each in both) == sum(each.count for each in [*one, *other])
     assert len({each.site for each in both}) == len(both)
 

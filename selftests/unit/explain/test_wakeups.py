@@ -7,7 +7,7 @@ import pytest
 
 from rtgate.errors import ParseError
 from rtgate.explain.trace import Event, Kind
-from rtgate.explain.wakeups import Reported, find
+from rtgate.explain.wakeups import CpuReport, find
 
 from .conftest import reported, trace
 
@@ -64,9 +64,9 @@ def events(
     return found
 
 
-def answer(latencies: list[int]) -> Reported:
+def answer(latencies: list[int]) -> CpuReport:
     counts = {value: latencies.count(value) for value in latencies}
-    return Reported(
+    return CpuReport(
         cpu=0, cycles=len(latencies), minimum=min(latencies), maximum=max(latencies), counts=counts, overflow=0
     )
 

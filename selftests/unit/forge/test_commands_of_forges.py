@@ -68,13 +68,13 @@ def test_a_member_of_gitlab_with_the_role_developer_or_more(server: GitLabServer
 def test_gitlabs_newest_version_says_when_the_head_was_pushed(server: GitLabServer) -> None:
     server.versions += [("b" * 40, "2026-11-25T12:00:00.000Z"), (gl.HEAD, "2026-11-25T12:30:00.000Z")]
     pushed = NOON.replace(minute=30)
-    assert gitlab_commands(server).proposal(NOTE) == Proposal(is_open=True, head=gl.HEAD, pushed=pushed)
+    assert gitlab_commands(server).proposal(NOTE) == Proposal(is_open=True, head=gl.HEAD, push_time=pushed)
 
 
 def test_a_push_whose_version_gitlab_is_still_to_make(server: GitLabServer) -> None:
     """Also where the commit was there long ago."""
     server.versions += [("b" * 40, "2026-11-25T11:30:00.000Z")]
-    assert gitlab_commands(server).proposal(NOTE).pushed is None
+    assert gitlab_commands(server).proposal(NOTE).push_time is None
 
 
 def test_a_merge_request_that_is_closed(server: GitLabServer) -> None:
@@ -101,7 +101,7 @@ def test_gitlab_that_is_away_for_a_moment(server: GitLabServer) -> None:
     server.moods = [("POST", "pipeline", "503"), ("GET", "versions", "throttled"), ("GET", "members", "page")]
     ours = gitlab_commands(server)
     assert ours.may_run(str(gl.MAINTAINER))
-    assert ours.proposal(NOTE).pushed == ELEVEN
+    assert ours.proposal(NOTE).push_time == ELEVEN
     ours.start(NOTE, gl.HEAD)
     assert len(server.pipelines) == 1
 
@@ -124,15 +124,15 @@ def test_a_member_of_github_who_may_write(github: GitHubServer, login: str, may:
 
 
 def test_githubs_activity_says_when_the_head_was_pushed(github: GitHubServer) -> None:
-    assert github_commands(github).proposal(COMMENT) == Proposal(is_open=True, head=gh.HEAD, pushed=ELEVEN)
+    assert github_commands(github).proposal(COMMENT) == Proposal(is_open=True, head=gh.HEAD, push_time=ELEVEN)
     github.pushes += [("b" * 40, "2026-11-25T11:30:00Z")]
-    assert github_commands(github).proposal(COMMENT).pushed is None  # the pull request is behind its branch
+    assert github_commands(github).proposal(COMMENT).push_time is None  # the pull request is behind its branch
 
 
 @pytest.mark.parametrize("source", [None, gh.FORK])
 def test_a_fork_that_cannot_be_seen(github: GitHubServer, source: str | None) -> None:
     github.source, github.private = source, True
-    assert github_commands(github).proposal(COMMENT).pushed is None
+    assert github_commands(github).proposal(COMMENT).push_time is None
 
 
 def test_a_workflow_of_github_gets_the_commit(github: GitHubServer) -> None:

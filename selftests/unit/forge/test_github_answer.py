@@ -22,7 +22,7 @@ from selftests.unit.forge.conftest import HASTY
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation
-from rtgate.forge.github_api import GitHubApi, NotAllowed
+from rtgate.forge.github_api import Forbidden, GitHubApi
 from rtgate.forge.note_body import GITHUB, MARK, note_body
 from rtgate.http.patience import NotNow
 from rtgate.http.secret import Token
@@ -154,19 +154,19 @@ def test_a_wrong_token(github: GitHubServer) -> None:
 def test_permissions_that_lack(github: GitHubServer) -> None:
     github.tokens = {TOKEN: App(permissions=("contents: read",))}
     for attempt in (lambda: conversation(github).check(CHECK), lambda: write(github)):
-        with pytest.raises(NotAllowed, match=r"does not let the token from \$X do this \(Resource not accessible by"):
+        with pytest.raises(Forbidden, match=r"does not let the token from \$X do this \(Resource not accessible by"):
             attempt()
 
 
 def test_a_persons_token_makes_no_check_runs(github: GitHubServer) -> None:
     github.tokens = {TOKEN: App(slug="")}
-    with pytest.raises(NotAllowed, match="You must authenticate via a GitHub App"):
+    with pytest.raises(Forbidden, match="You must authenticate via a GitHub App"):
         conversation(github).check(CHECK)
 
 
 def test_a_locked_conversation(github: GitHubServer) -> None:
     github.locked = True
-    with pytest.raises(NotAllowed, match="Unable to create comment because issue is locked"):
+    with pytest.raises(Forbidden, match="Unable to create comment because issue is locked"):
         write(github)
 
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rtgate.forge.run_command import Command, Comment, Proposal, asked, is_for_us, obstacle
+from rtgate.forge.run_command import Command, Comment, Proposal, is_for_us, obstacle, requested_commit
 
 HEAD, OTHER = "a" * 40, "b" * 40
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 COMMAND = Command(project="rt/kernel", merge_request=7, comment=9)
 COMMENT = Comment(author="101", text="/rtgate run", at=NOON)
-PROPOSAL = Proposal(is_open=True, head=HEAD, pushed=NOON - timedelta(seconds=1))
+PROPOSAL = Proposal(is_open=True, head=HEAD, push_time=NOON - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ PROPOSAL = Proposal(is_open=True, head=HEAD, pushed=NOON - timedelta(seconds=1))
     ],
 )
 def test_commands(text: str, commit: str) -> None:
-    assert asked(text) == commit
+    assert requested_commit(text) == commit
     assert is_for_us(text)
 
 
@@ -47,7 +47,7 @@ def test_commands(text: str, commit: str) -> None:
     ],
 )
 def test_what_is_no_command(text: str) -> None:
-    assert asked(text) is None
+    assert requested_commit(text) is None
 
 
 def test_what_may_run() -> None:
@@ -57,13 +57,13 @@ def test_what_may_run() -> None:
 
 def test_a_commit_that_is_named_may_run_whenever_it_was_pushed() -> None:
     named = replace(COMMENT, text=f"/rtgate run {HEAD}")
-    assert obstacle(COMMAND, named, replace(PROPOSAL, pushed=None)) == ""
+    assert obstacle(COMMAND, named, replace(PROPOSAL, push_time=None)) == ""
     assert "which is another commit" in obstacle(COMMAND, named, replace(PROPOSAL, head=OTHER))
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 3600])
 def test_a_commit_that_was_pushed_after_the_comment_does_not_run(seconds: int) -> None:
-    later = replace(PROPOSAL, pushed=NOON + timedelta(seconds=seconds))
+    later = replace(PROPOSAL, push_time=NOON + timedelta(seconds=seconds))
     assert "was not pushed before the comment was written" in obstacle(COMMAND, COMMENT, later)
     # Also where the delivery was made after the push, and so names the new commit.
     assert "was not pushed before" in obstacle(replace(COMMAND, head=HEAD), COMMENT, later)
@@ -78,7 +78,7 @@ def test_a_delivery_that_names_another_commit_is_refused_whatever_the_clocks_say
     [
         (replace(COMMENT, text="never mind"), PROPOSAL, "say `/rtgate run`"),
         (COMMENT, replace(PROPOSAL, is_open=False), "it is not open"),
-        (COMMENT, replace(PROPOSAL, pushed=None), f"nothing says when {HEAD} was pushed"),
+        (COMMENT, replace(PROPOSAL, push_time=None), f"nothing says when {HEAD} was pushed"),
     ],
 )
 def test_other_obstacles(comment: Comment, proposal: Proposal, reason: str) -> None:

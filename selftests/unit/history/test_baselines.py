@@ -26,7 +26,7 @@ from rtgate.history.pairing import borrow
 from rtgate.history.prior import HistoryPrior
 from rtgate.history.qualifying import examine, standing_of
 from rtgate.history.qualifying import keep as keep_qualification
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.history.screens import keep as keep_screen
 from rtgate.history.screens import level
 from rtgate.history.store import add
@@ -50,7 +50,7 @@ def test_a_kernel_is_good_on_the_board_that_it_was_promoted_on(history: History)
     other = replace(one, board="desk", environment=replace(one.environment, board="desk"))
     add(history, [one, other], origin())
     make_good(history, [one])
-    assert {boot.board: boot.trusted for boot in queries.find(history, Wanted())} == {"bench": True, "desk": False}
+    assert {boot.board: boot.trusted for boot in queries.find(history, BootFilter())} == {"bench": True, "desk": False}
 
 
 def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: History) -> None:
@@ -59,11 +59,11 @@ def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: Hi
     before = borrow(history, record(99)).priors
     assert bad(history).kernels == (BAD,)
     assert lent(history) == ["night-1", "night-1"]
-    assert len(queries.find(history, Wanted())) == 4
+    assert len(queries.find(history, BootFilter())) == 4
     after = borrow(history, record(99)).priors
     assert after["winsorised mean"].degrees == before["winsorised mean"].degrees - 1
     assert after["winsorised mean"].variance < before["winsorised mean"].variance / 10
-    assert [line.trusted for line in queries.contents(history, Wanted())] == [2, 0]
+    assert [line.trusted for line in queries.contents(history, BootFilter())] == [2, 0]
 
 
 def test_boots_that_come_after_a_revocation_lend_nothing_either(fill: Fill, history: History) -> None:
@@ -156,7 +156,7 @@ def test_what_rests_on_a_revoked_kernel_counts_no_more_and_is_named(fill: Fill, 
     fill("night-1", [1 + number % 5 / 1000 for number in range(24)], image=BAD)
     fill("gate-2", [1.0], first=50, arm="baseline", image=BAD)
     fill("gate-2", [1.0], first=50, arm="candidate", image=GOOD)
-    boots = queries.find(history, Wanted(image=BAD))
+    boots = queries.find(history, BootFilter(image=BAD))
     examined = examine(history, boots)
     assert examined is not None
     keep_qualification(history, boots, *examined, NOW)
@@ -185,8 +185,8 @@ def test_a_comparison_says_whose_boots_it_did_not_use(fill: Fill, history: Histo
     bad(history)
     bad(history, "c" * 64)  # never promoted: nobody would have used it
     prior = HistoryPrior(history)
-    prior.known(record(99), ())
-    prior.known(record(98), ())
+    prior.case_history(record(99), ())
+    prior.case_history(record(98), ())
     assert prior.left_out == ("left out, boots: 2: bbbbbbbbbbbb was revoked on 2026-12-01 by joe: it is slow",)
 
 

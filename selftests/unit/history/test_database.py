@@ -11,7 +11,7 @@ from selftests.unit.history.conftest import origin, record
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries, schema
 from rtgate.history.database import History
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.history.store import add
 from rtgate.history.url import VARIABLE, require_url
 
@@ -77,7 +77,7 @@ def test_every_step_can_be_the_last_that_was_seen(url: str, monkeypatch: pytest.
         with History.open(url, create=True) as history:
             add(history, [record(known)], origin())
     with History.open(url) as history:
-        assert len(queries.find(history, Wanted())) == len(steps)
+        assert len(queries.find(history, BootFilter())) == len(steps)
 
 
 def test_a_step_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_step_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.M
         with pytest.raises(ZeroDivisionError):
             History.open(url, create=True)
     with History.open(url) as history:
-        assert not queries.find(history, Wanted())
+        assert not queries.find(history, BootFilter())
 
 
 def test_a_server_that_does_not_answer_is_the_labs_failure_and_no_password_is_told() -> None:
@@ -109,6 +109,6 @@ def test_readers_do_not_wait_for_a_writer(url: str, tmp_path: Path) -> None:
         add(history, [record(1)], origin())
         with sqlite3.connect(tmp_path / "history.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
-            assert len(queries.find(history, Wanted())) == 1
+            assert len(queries.find(history, BootFilter())) == 1
             other.execute("ROLLBACK")
         other.close()

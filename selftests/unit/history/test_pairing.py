@@ -14,9 +14,9 @@ from selftests.unit.report.conftest import make
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow, pairs, variances
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot, BootFilter
 from rtgate.history.store import add
-from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import SessionHistory, suspicions
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 
@@ -107,11 +107,11 @@ def test_a_summary_that_one_boot_lacks_counts_where_it_is() -> None:
 
 
 def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -> None:
-    assert borrow(history, record(1)) == Known()
+    assert borrow(history, record(1)) == CaseHistory()
     virtual = [make(Made(seed=seed)) for seed in (1, 2)]
     add(history, virtual, origin())
-    assert len(queries.find(history, Wanted(good=True))) == 2
-    assert borrow(history, virtual[0]) == Known()
+    assert len(queries.find(history, BootFilter(good=True))) == 2
+    assert borrow(history, virtual[0]) == CaseHistory()
 
 
 def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, history: History) -> None:

@@ -14,7 +14,7 @@ from selftests.history_writers import OWN, ROOT, SHARED, write_at_once
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 
 WRITERS = 4
 
@@ -24,7 +24,7 @@ def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str)
     new = write_at_once(url, WRITERS)
     assert sum(new) == SHARED + WRITERS * OWN
     with History.open(url) as history:
-        found = queries.find(history, Wanted())
+        found = queries.find(history, BootFilter())
         assert len(found) == sum(new)
         assert len({boot.boot_id for boot in found}) == len(found)
         assert len(queries.records(history, found)) == len(found)
@@ -52,7 +52,7 @@ def test_a_writer_that_is_killed_leaves_whole_records_only(url: str, tmp_path: P
     done = subprocess.run([sys.executable, "-c", _DIES.format(root=str(ROOT)), url], check=False, cwd=tmp_path)
     assert done.returncode == -signal.SIGKILL
     with History.open(url) as history:
-        assert [boot.number for boot in queries.find(history, Wanted())] == [1]
+        assert [boot.number for boot in queries.find(history, BootFilter())] == [1]
     with sqlite3.connect(tmp_path / "history.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -17,7 +17,7 @@ from rtgate.cli.main import main
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import Standing, examine, keep, standing_of
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.history.store import Origin, add
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
@@ -36,14 +36,14 @@ def test_a_device_is_not_qualified_before_a_night_said_so(history: History) -> N
 
 def test_a_night_qualifies_a_device_for_a_case_in_its_environment(fill: Fill, history: History) -> None:
     fill("night-1", night(0.005))
-    examined = examine(history, queries.find(history, Wanted()))
+    examined = examine(history, queries.find(history, BootFilter()))
     assert examined is not None
     like, standing = examined
     body = next(one for one in standing.noise if one.metric == "winsorised mean")
     assert body.pairs == 12
     assert 0.002 < body.boot_sd < 0.02
     assert body.smallest < 1.08
-    keep(history, queries.find(history, Wanted()), like, standing, NOW)
+    keep(history, queries.find(history, BootFilter()), like, standing, NOW)
     assert standing_of(history, record(99)).qualified == standing.qualified
     assert "another environment" in standing_of(history, record(99, firmware="newer")).reason
     assert "never qualified" in standing_of(history, record(99, device="bench-02")).reason
@@ -54,7 +54,7 @@ def test_the_newest_night_counts(fill: Fill, history: History) -> None:
     fill("quiet", night(0.002))
     fill("noisy", night(0.3), first=100, image="b" * 64)
     for run in ("quiet", "noisy"):
-        boots = queries.find(history, Wanted(runs=[run]))
+        boots = queries.find(history, BootFilter(runs=[run]))
         examined = examine(history, boots)
         assert examined is not None
         keep(history, boots, *examined, NOW)
@@ -69,7 +69,7 @@ def test_virtual_time_needs_no_qualification(history: History) -> None:
 
 def test_boots_that_are_all_invalid_say_nothing(fill: Fill, history: History) -> None:
     fill("night-1", night(0.01, 4), online="")
-    assert examine(history, queries.find(history, Wanted())) is None
+    assert examine(history, queries.find(history, BootFilter())) is None
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def test_a_proven_level_is_for_its_device_case_and_environment(history: History)
     assert level(history, record(1)) is None
     assert keep(history, [], record(1), PROVEN, NOW)
     assert level(history, record(2)) == 0.02
-    assert HistoryPrior(history).known(record(2), ()).screen == 0.02
+    assert HistoryPrior(history).case_history(record(2), ()).screen == 0.02
     assert level(history, record(2, device="bench-02")) is None
     assert level(history, record(2, firmware="newer")) is None
     assert level(history, record(2, case="latency/cyclictest:hackbench")) is None

@@ -16,11 +16,11 @@ from rtgate.console.faults import Fault, FaultKind
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, queries
 from rtgate.history.database import History
-from rtgate.history.queries import Wanted
-from rtgate.history.store import Origin, Stored, add, store
+from rtgate.history.queries import BootFilter
+from rtgate.history.store import Origin, StoreResult, add, store
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.records import record as records_file
-from rtgate.records.codec import decoded
+from rtgate.records.codec import decode
 from rtgate.records.environment import COMPARED, Environment
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
@@ -28,16 +28,16 @@ from rtgate.units import Quantity, Unit
 
 def test_what_is_stored_comes_back_as_it_was(history: History) -> None:
     made = [record(number, scale=1 + number / 10) for number in (1, 2, 3)]
-    assert add(history, made, origin()) == Stored(new=3, known=0)
-    found = sorted(queries.find(history, Wanted()), key=lambda boot: boot.number)
+    assert add(history, made, origin()) == StoreResult(new=3, existing=0)
+    found = sorted(queries.find(history, BootFilter()), key=lambda boot: boot.number)
     assert list(queries.records(history, found)) == made
 
 
 def test_a_record_stored_twice_is_one_row(history: History) -> None:
     add(history, [record(1), record(2)], origin())
     again = [record(2), record(3), record(3)]
-    assert add(history, again, origin("another-run")) == Stored(new=1, known=2)
-    assert [boot.run for boot in queries.find(history, Wanted())] == ["night-1", "night-1", "another-run"]
+    assert add(history, again, origin("another-run")) == StoreResult(new=1, existing=2)
+    assert [boot.run for boot in queries.find(history, BootFilter())] == ["night-1", "night-1", "another-run"]
 
 
 def test_a_record_is_known_again_from_another_directory(url: str, tmp_path: Path) -> None:
@@ -49,12 +49,12 @@ def test_a_record_is_known_again_from_another_directory(url: str, tmp_path: Path
 def test_more_records_than_a_transaction_takes(history: History) -> None:
     one = record(1)
     many = [replace(one, boot_id=f"boot-{number}") for number in range(250)]
-    assert add(history, many, origin()) == Stored(new=250, known=0)
+    assert add(history, many, origin()) == StoreResult(new=250, existing=0)
 
 
 def test_the_row_says_what_the_record_was(history: History) -> None:
     add(history, [record(7, device="bench-02")], origin())
-    (boot,) = queries.find(history, Wanted())
+    (boot,) = queries.find(history, BootFilter())
     assert (boot.board, boot.device, boot.flavour, boot.case) == ("bench", "bench-02", "preempt_rt", CASE)
     assert (boot.arm, boot.run, boot.number, boot.seed) == ("baseline", "night-1", 7, None)
     assert (boot.stored_at, boot.state, boot.good) == (NOW.strftime("%Y-%m-%dT%H:%M:%SZ"), "measured", True)
@@ -64,23 +64,23 @@ def test_the_row_says_what_the_record_was(history: History) -> None:
 def test_an_invalid_boot_is_kept_and_says_why(history: History) -> None:
     bad = record(1, online="")
     add(history, [bad], origin())
-    (boot,) = queries.find(history, Wanted())
+    (boot,) = queries.find(history, BootFilter())
     assert not boot.good
     assert boot.why_invalid == "cpus: which CPUs were online was not read"
-    assert not queries.find(history, Wanted(good=True))
+    assert not queries.find(history, BootFilter(good=True))
 
 
 def test_a_check_that_the_board_declares_away_makes_no_boot_invalid(history: History) -> None:
     not_applicable = {"bench": {"cpus": "one of the CPUs sleeps"}}
     add(history, [record(1, online="")], Origin(run="r", now=NOW, not_applicable=not_applicable))
-    assert queries.find(history, Wanted(good=True))
+    assert queries.find(history, BootFilter(good=True))
 
 
 def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: History) -> None:
     silent = replace(record(1), state=State.NO_BOOT, message="no shell", measurements=())
     faulty = replace(record(2), faults=(Fault(kind=FaultKind("warning"), line="WARNING: x", text=""),))
     add(history, [silent, faulty], origin())
-    found = {boot.number: boot for boot in queries.find(history, Wanted())}
+    found = {boot.number: boot for boot in queries.find(history, BootFilter())}
     assert found[1].why_invalid == "no boot: no shell"
     assert (found[2].valid, found[2].faults, found[2].good) == (True, 1, False)
 
@@ -130,7 +130,7 @@ FIELDS = sorted({*Environment().as_mapping()} - {"time"})
 def test_the_digest_says_what_the_environment_says(said: tuple[str, str]) -> None:
     name, text = said
     one = record(1)
-    other = replace(one, environment=decoded({**one.environment.as_mapping(), name: text}, Environment))
+    other = replace(one, environment=decode({**one.environment.as_mapping(), name: text}, Environment))
     may = not one.environment.incomparable(other.environment)
     assert (encoding.comparable(one) == encoding.comparable(other)) == may
     assert (encoding.environment_digest(one) == encoding.environment_digest(other)) == may
@@ -141,7 +141,7 @@ def test_the_digest_says_what_the_environment_says(said: tuple[str, str]) -> Non
 def test_histograms_keep_every_sample(counts: dict[int, int], overflow: int) -> None:
     histogram = Histogram(unit=Unit.VIRTUAL_NS, counts=counts, overflow=overflow, limit=10**9)
     measurement = Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels={"cpu": "3"})
-    packed, _, _ = encoding.packed(replace(record(1), measurements=(measurement,)))
+    packed, _, _ = encoding.pack(replace(record(1), measurements=(measurement,)))
     assert encoding.unpacked_measurements(packed, "here") == (measurement,)
 
 
@@ -167,7 +167,7 @@ NUMBERS = st.builds(
 @given(st.lists(NUMBERS, max_size=12))
 def test_what_is_read_for_summaries_gives_the_same_summaries(numbers: list[Measurement]) -> None:
     whole = replace(record(1), measurements=(*record(1).measurements, *numbers))
-    packed, _, _ = encoding.packed(whole)
+    packed, _, _ = encoding.pack(whole)
     read = replace(whole, measurements=encoding.summarised_measurements(packed, "here"))
     fixed = levels([whole])
     assert levels([read]) == fixed
@@ -177,13 +177,13 @@ def test_what_is_read_for_summaries_gives_the_same_summaries(numbers: list[Measu
 
 @given(st.binary(max_size=60))
 def test_damaged_rows_are_errors_that_name_the_boot(data: bytes) -> None:
-    good, rest, environment = encoding.packed(record(1))
+    good, rest, environment = encoding.pack(record(1))
     with pytest.raises(ConfigError, match="boot 5: damaged"):
-        encoding.unpacked(data, rest, environment, "boot 5")
+        encoding.unpack(data, rest, environment, "boot 5")
     with pytest.raises(ConfigError, match="boot 5: damaged"):
         encoding.summarised_measurements(data, "boot 5")
     with pytest.raises(ConfigError, match="boot 5: damaged"):
-        encoding.unpacked(good, data, environment, "boot 5")
+        encoding.unpack(good, data, environment, "boot 5")
 
 
 @pytest.mark.parametrize("field", ["unit", "better"])
@@ -199,9 +199,9 @@ def test_contents_are_counted_by_run(fill: Fill, history: History) -> None:
     fill("night-1", [1.0, 1.0, 1.0])
     fill("night-2", [1.0], first=4, online="")
     fill("night-2", [1.0], first=5, image="b" * 64)
-    lines = queries.contents(history, Wanted(board="bench"))
+    lines = queries.contents(history, BootFilter(board="bench"))
     assert [(line.run, line.boots, line.good, line.kernels) for line in lines] == [
         ("night-1", 3, 3, 1),
         ("night-2", 2, 1, 2),
     ]
-    assert not queries.contents(history, Wanted(board="unknown"))
+    assert not queries.contents(history, BootFilter(board="unknown"))

@@ -11,7 +11,7 @@ from selftests.lava_server import TOKEN, LavaServer, lava_server
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http import client
-from rtgate.http.client import Http, NoAnswer, NotSent, Refused
+from rtgate.http.client import AccessRefused, Http, NoAnswer, NotSent
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token
 
@@ -54,7 +54,7 @@ def test_a_server_in_trouble_is_asked_again(server: LavaServer, trouble: str) ->
 
 def test_an_outage_is_told_once_and_so_is_its_end(server: LavaServer) -> None:
     said: list[str] = []
-    asking = Http(patience=HASTY, told=said.append)
+    asking = Http(patience=HASTY, notify=said.append)
     for _ in range(2):
         server.moods += [("GET", "version", "503")] * 3
         asking.repeat("GET", at(server, "system/version/"))
@@ -109,7 +109,7 @@ def test_a_user_and_a_password() -> None:
 
 def test_a_password_that_is_refused_is_not_shown(server: LavaServer) -> None:
     asking = Http(Token(SECRET, "$X"), user="bot", patience=HASTY)
-    with pytest.raises(Refused, match=r"refused bot with the password from \$X .HTTP 401") as caught:
+    with pytest.raises(AccessRefused, match=r"refused bot with the password from \$X .HTTP 401") as caught:
         asking.repeat("GET", at(server, "system/whoami/"))
     assert SECRET not in str(caught.value)
     assert caught.value.reply.status == 401

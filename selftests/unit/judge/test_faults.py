@@ -19,7 +19,7 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.limits import Finding
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.measure import observed
+from rtgate.measure import observations
 from rtgate.records.record import Record
 from rtgate.target.outcome import Outcome, State
 from rtgate.validity.readings import UPTIME, began_s
@@ -40,7 +40,7 @@ OTHER = "latency/cyclictest:hackbench"
 
 def seen(log: str) -> tuple[Fault, ...]:
     """Return what a record has of a kernel's log."""
-    return observed.faults(Outcome(state=State.MEASURED, files={"dmesg": log.encode()}), {})
+    return observations.faults(Outcome(state=State.MEASURED, files={"dmesg": log.encode()}), {})
 
 
 def splat(function: str, at: float = 10.0) -> tuple[Fault, ...]:

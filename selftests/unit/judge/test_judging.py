@@ -29,7 +29,7 @@ from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
-from rtgate.records.evidence import LoadSeen, Thread
+from rtgate.records.evidence import LoadSample, Thread
 from rtgate.records.record import Record
 from rtgate.tools import Count
 from rtgate.units import Unit
@@ -38,7 +38,7 @@ from rtgate.validity.registry import checks
 
 STRESS = "scheduling/pi_stress:idle"
 LOADED = "latency/cyclictest:hackbench"
-DEAD = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
+DEAD = (LoadSample(moment="start", processes=1, ticks=0), LoadSample(moment="middle", processes=0, ticks=5))
 SLOW = {30_000: 1999, 150_000: 1}
 CHANGED = {**SETTINGS, "/proc/sys/kernel/printk": ("1\t4\t1\t7", "7\t4\t1\t7")}
 
@@ -652,7 +652,7 @@ def test_exit_code_zero_means_measured_valid_and_judged(
         return
     assert records
     assert all(one.state == "measured" for one in records)
-    assert all(check.held is not CheckResult.FAILED for one in records for check in checks(one, {}))
+    assert all(check.result is not CheckResult.FAILED for one in records for check in checks(one, {}))
     assert any(one.status is Status.PASS for one in found)
     names = {limit.measurement for limit in limits if limit.measurement}
     assert all(names <= {one.name for one in made.measurements} for made in records)
@@ -666,7 +666,8 @@ def test_a_maximum_over_its_limit_in_a_sound_boot_always_fails(records: list[Rec
         for one in records
         if one.state == "measured"
         and not any(
-            check.held is CheckResult.FAILED and check.spoils is not Invalidates.GOOD_NEWS for check in checks(one, {})
+            check.result is CheckResult.FAILED and check.invalidates is not Invalidates.GOOD_NEWS
+            for check in checks(one, {})
         )
         and any(
             part.name == "latency.max" and part.quantity and part.quantity.value > 50_000 for part in one.measurements

@@ -10,7 +10,7 @@ import pytest
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.detection import Detection
-from rtgate.judge.compare.phase_findings import Compared, findings
+from rtgate.judge.compare.phase_findings import PhaseComparison, findings
 from rtgate.judge.compare.phases import Placebo, decide, shifts
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -35,9 +35,9 @@ def told(factor: float, placebo: Placebo = PLACEBO, not_looked_at: tuple[str, ..
     old = [figures(seed, 1.0) for seed in range(12)]
     new = [figures(seed, factor) for seed in range(12, 24)]
     found = decide(shifts(old, new, dict.fromkeys(old[0], placebo)))
-    case = Compared(
+    case = PhaseComparison(
         board="virt-arm64",
-        found=found,
+        shifts=found,
         lost=0,
         instruction_ns="8",
         boot_s=7.0,

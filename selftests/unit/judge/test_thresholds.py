@@ -278,7 +278,7 @@ def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
 
 def test_the_shipped_limits_are_right() -> None:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    assert load_thresholds([site.shipped() / "thresholds.yaml"], known, LimitProfiles().options).entries
+    assert load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().options).entries
 
 
 BESIDE = """\

@@ -29,8 +29,8 @@ def test_description(describe: Describe) -> None:
     found = describe("CONFIG_A=y\n#: kernel >= 6.13\nCONFIG_B=y\n#: end\n", "targets: [kernel, modules]\n")
     assert (found.name, found.arch, found.flavour, found.base) == ("fake", "arm64", "generic", "tinyconfig")
     assert found.targets == ("kernel", "modules")
-    assert set(found.asked(KernelVersion(6, 12))) == {"A"}
-    assert set(found.asked(KernelVersion(6, 13))) == {"A", "B"}
+    assert set(found.requested_options(KernelVersion(6, 12))) == {"A"}
+    assert set(found.requested_options(KernelVersion(6, 13))) == {"A", "B"}
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_a_site_may_use_fragments_of_other_directories(tmp_path: Path, describe:
     (tmp_path / "more" / "only.config").write_text("CONFIG_A=m\n")  # its own one wins
     (tmp_path / "more" / "extra.config").write_text("CONFIG_B=y\n")
     path.write_text(path.read_text().replace("[only]", "[only, extra]"))
-    asked = load_description(path, [tmp_path / "more"]).asked(KernelVersion(6, 12))
+    asked = load_description(path, [tmp_path / "more"]).requested_options(KernelVersion(6, 12))
     assert {symbol: option.value for symbol, option in asked.items()} == {"A": "y", "B": "y"}
 
 
 def test_lost_options_are_named_with_reasons(describe: Describe, fake_tree: Path) -> None:
     description = describe("CONFIG_PREEMPT_RT=y\nCONFIG_NOPE=y\nCONFIG_NR_CPUS=8\n# CONFIG_TINY is not set\n")
-    asked = description.asked(KernelVersion(6, 12))
+    asked = description.requested_options(KernelVersion(6, 12))
     config = {"NR_CPUS": "4", "EXPERT": "y"}
     lost = lost_options(asked, frozenset({"NOPE"}), config, lambda: scan(Sources(fake_tree, "arm64")))
     text = str(LostOptionsError(lost, fake_tree))
@@ -92,7 +92,7 @@ def test_lost_options_are_named_with_reasons(describe: Describe, fake_tree: Path
 
 
 def test_nothing_is_lost(describe: Describe, fake_tree: Path) -> None:
-    asked = describe("CONFIG_A=y\n# CONFIG_B is not set\n").asked(KernelVersion(6, 12))
+    asked = describe("CONFIG_A=y\n# CONFIG_B is not set\n").requested_options(KernelVersion(6, 12))
     assert lost_options(asked, frozenset(), {"A": "y"}, lambda: scan(Sources(fake_tree, "arm64"))) == ()
 
 
@@ -123,7 +123,7 @@ def test_shipped_builds_are_valid(path: Path) -> None:
     # Builds of virtual boards are named by architecture, those of real ones by SoC and flavour.
     assert found.arch in found.name or found.name.endswith(f"-{found.flavour}")
     for version in (KernelVersion(6, 1), KernelVersion(6, 12, 117), KernelVersion(7, 2)):
-        asked = found.asked(version)
+        asked = found.requested_options(version)
         assert (asked["PREEMPT_RT"].value == "y") == (found.flavour == "preempt_rt")
 
 

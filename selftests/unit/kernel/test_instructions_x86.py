@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.kernel.aligned import changed_code
+from rtgate.kernel.alignment import changed_code
 from rtgate.kernel.instruction import Instruction
 from rtgate.kernel.instructions_x86 import reader
 from rtgate.kernel.vmlinux import Vmlinux

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rtgate.kernel.arm64 import page_of
 from rtgate.kernel.differing import differing
-from rtgate.kernel.pages import Held, pages_before, update
+from rtgate.kernel.pages import PageRegister, pages_before, update
 
 from .linked import kernel
 
@@ -167,7 +167,7 @@ WRITTEN = {
     "ldtrsw x1,[x3]": (0xB8800861, {1}),
 }
 WRITTEN["ldp x1,x2,[sp],#16"] = (0xA8C10BE1, {1, 2})
-ALL = {register: Held(PAGE, 0) for register in (*range(31), *range(32, 64))}
+ALL = {register: PageRegister(PAGE, 0) for register in (*range(31), *range(32, 64))}
 
 
 def adrp(register: int, pages: int) -> int:
@@ -228,31 +228,39 @@ def test_what_writes_a_register_ends_what_is_known_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAME)
 def test_what_only_reads_it_does_not(name: str) -> None:
-    assert pages_before([adrp(0, 5), SAME[name], NOP], START)[2][0] == Held(PAGE, 0)
+    assert pages_before([adrp(0, 5), SAME[name], NOP], START)[2][0] == PageRegister(PAGE, 0)
 
 
 def test_a_call_leaves_the_registers_that_belong_to_the_caller() -> None:
     for call in (BL, BLR):
-        assert pages_before([adrp(0, 5), adrp(19, 6), call, NOP], START)[3] == {19: Held(PAGE + 0x1000, 1)}
+        assert pages_before([adrp(0, 5), adrp(19, 6), call, NOP], START)[3] == {19: PageRegister(PAGE + 0x1000, 1)}
 
 
 def test_a_page_is_followed_into_another_register_and_onto_the_stack() -> None:
     words = [adrp(21, 5), 0xF90037F5, 0xAA1503E1, adrp(21, 9), 0xF94037E2, NOP]  # str, mov x1, then ldr x2, [sp, #104]
     known = pages_before(words, START)[5]
-    assert (known[1], known[2], known[21]) == (Held(PAGE, 0), Held(PAGE, 0), Held(START + 0x9000, 3))
+    assert (known[1], known[2], known[21]) == (
+        PageRegister(PAGE, 0),
+        PageRegister(PAGE, 0),
+        PageRegister(START + 0x9000, 3),
+    )
 
 
 def test_what_all_ways_agree_on_is_known_where_they_meet() -> None:
     # x1 is made before the branch, x0 on both ways, differently; x2 on one of them.
     words = [adrp(1, 5), if_zero(4), adrp(0, 6), adrp(2, 7), branch(2), adrp(0, 8), NOP]
     known = pages_before(words, START)
-    assert known[6] == known[5] == {1: Held(PAGE, 0)}
-    assert known[4] == {1: Held(PAGE, 0), 0: Held(START + 0x6000, 2), 2: Held(START + 0x7000, 3)}
+    assert known[6] == known[5] == {1: PageRegister(PAGE, 0)}
+    assert known[4] == {
+        1: PageRegister(PAGE, 0),
+        0: PageRegister(START + 0x6000, 2),
+        2: PageRegister(START + 0x7000, 3),
+    }
 
 
 def test_a_way_back_counts_too() -> None:
     words = [adrp(0, 5), adrp(1, 5), NOP, adrp(0, 6), if_zero(-2), RET]
-    assert pages_before(words, START)[2] == {1: Held(PAGE, 1)}
+    assert pages_before(words, START)[2] == {1: PageRegister(PAGE, 1)}
 
 
 def test_nothing_is_known_where_only_a_table_leads() -> None:
@@ -260,7 +268,7 @@ def test_nothing_is_known_where_only_a_table_leads() -> None:
     assert pages_before([adrp(0, 5), jump, NOP, adrp(1, 8), RET, NOP], START)[2:] == [
         {},
         {},
-        {1: Held(START + 0x8000, 3)},
+        {1: PageRegister(START + 0x8000, 3)},
         {},
     ]
 
@@ -274,7 +282,7 @@ def test_every_page_that_is_known_was_made_by_the_function(words: list[int]) -> 
 @given(st.lists(st.sampled_from([ADRP, adrp(1, 7), *SAME.values(), *OTHER.values()]), max_size=30))
 def test_without_a_branch_it_is_what_stands_before(words: list[int]) -> None:
     straight = [word for word in words if word not in {SAME[name] for name in SAME if ".+4" in name}]
-    known: dict[int, Held] = {}
+    known: dict[int, PageRegister] = {}
     for number, found in enumerate(pages_before(straight, START)):
         assert found == known
         update(known, straight[number], (number, START + 4 * number))

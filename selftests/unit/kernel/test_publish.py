@@ -7,7 +7,7 @@ import pytest
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel.build import build
-from rtgate.kernel.publish import Made, check_output
+from rtgate.kernel.publish import BuildResult, check_output
 from rtgate.kernel.source import open_tree
 
 from .conftest import Describe
@@ -44,8 +44,8 @@ def test_output_that_cannot_be_written(describe: Describe, fake_tree: Path, tmp_
 
 
 def test_made_survives_json(tmp_path: Path) -> None:
-    made = Made("abc", 1.5, 3, 2, 1)
+    made = BuildResult("abc", 1.5, 3, 2, 1)
     made.write(tmp_path / "made.json")
-    assert Made.read(tmp_path / "made.json") == made
+    assert BuildResult.read(tmp_path / "made.json") == made
     (tmp_path / "made.json").write_text('{"inputs": 1}')
-    assert Made.read(tmp_path / "made.json") is None
+    assert BuildResult.read(tmp_path / "made.json") is None

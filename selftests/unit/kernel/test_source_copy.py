@@ -86,7 +86,7 @@ def test_the_shipped_changes_are_whole() -> None:
     changes = harmless_changes()
     build = load_description(site.find("kernel-configs", "virt-arm64-preempt_rt.yaml"))
     used = {path.name for change in changes.values() for path in (change.code, change.fragment) if path}
-    assert used == {path.name for path in (site.shipped() / "kernel-configs" / "harmless").iterdir()}
+    assert used == {path.name for path in (site.shipped_directory() / "kernel-configs" / "harmless").iterdir()}
     for name, change in changes.items():
         assert change.name == name
         assert bool(change.command_line) != change.is_built

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.kernel.aligned import ChangedCode, with_lines
+from rtgate.kernel.alignment import ChangedCode, with_lines
 from rtgate.kernel.source_lines import source_lines
 from rtgate.kernel.vmlinux import Vmlinux
 

@@ -24,8 +24,8 @@ from selftests.fake_target import (
     arm,
     facts,
     files,
-    measured,
-    skipped,
+    measured_outcome,
+    skipped_outcome,
 )
 
 from rtgate.board import boards
@@ -34,8 +34,8 @@ from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Case, beforehand, measure, plan, setting
-from rtgate.measure.observed import LOG_GOES_ON, LOG_LOST, uname_flavour
-from rtgate.records.evidence import LoadSeen
+from rtgate.measure.observations import LOG_GOES_ON, LOG_LOST, uname_flavour
+from rtgate.records.evidence import LoadSample
 from rtgate.records.record import Record
 from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.target.plan import Plan, script
@@ -106,11 +106,11 @@ def _stub(outcome: Outcome, tool: Stub, load: str = "idle") -> Record:
 
 
 def _failed(found: Record) -> dict[str, str]:
-    return {check.name: check.sentence for check in checks(found, {}) if check.held is CheckResult.FAILED}
+    return {check.name: check.sentence for check in checks(found, {}) if check.result is CheckResult.FAILED}
 
 
 def test_a_real_boot_becomes_a_valid_record() -> None:
-    found = _record(replace(measured(), line=LineQuality(received=9, damaged=1, repeated=2)))
+    found = _record(replace(measured_outcome(), line=LineQuality(received=9, damaged=1, repeated=2)))
     assert (found.case, found.board, found.arm, found.profile) == (
         *("latency/cyclictest:hackbench", "virt-arm64", "candidate", "smoke"),
     )
@@ -118,14 +118,14 @@ def test_a_real_boot_becomes_a_valid_record() -> None:
     assert found.boot_id == "2bc343bb-0303-4c11-899a-760055fa73c3"
     assert found.line == {"received": 9, "damaged": 1, "repeated": 2}
     assert len(found.measurements) == 6
-    held = {check.name: check.held for check in checks(found, {})}
+    held = {check.name: check.result for check in checks(found, {})}
     # What a board's file has to ask for.
     assert {name for name in held if held[name] is CheckResult.NOT_APPLICABLE} == {"temperature", "firmware"}
     assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {CheckResult.OK}
 
 
 def test_the_environment_is_what_target_board_and_host_said() -> None:
-    environment = _record(measured()).environment
+    environment = _record(measured_outcome()).environment
     assert environment.time == "virtual"
     assert environment.instruction_ns == "8"
     assert environment.cpu_model == "cortex-a57"
@@ -142,7 +142,7 @@ def test_the_environment_is_what_target_board_and_host_said() -> None:
     )
     assert environment.isolated == ""
     assert environment.rootfs == ROOTFS
-    assert _record(replace(measured(), machine={})).environment.rootfs == ""
+    assert _record(replace(measured_outcome(), machine={})).environment.rootfs == ""
 
 
 @pytest.mark.parametrize(("tool", "kept"), [(Cyclictest(), True), (Pmqtest(), False)])
@@ -165,14 +165,14 @@ def test_a_cpu_that_the_board_has_not_is_known_before_it_boots(board: str, there
 
 
 def test_the_versions_of_the_tools_are_those_of_the_root_filesystem() -> None:
-    tools = _record(measured()).environment.tools.split(", ")
+    tools = _record(measured_outcome()).environment.tools.split(", ")
     assert "rt-tests 2.10-1" in tools
     assert "stress-ng 0.15.06-2" in tools
 
 
 @pytest.mark.parametrize("listed", [None, b"", b"{", b"[]", b'{"packages": 3}', b'{"packages": [1]}', b"\xff"])
 def test_a_root_filesystem_of_somebody_else_has_no_versions(listed: bytes | None) -> None:
-    assert _record(measured(facts=facts("facts", {PACKAGES: listed}))).environment.tools == ""
+    assert _record(measured_outcome(facts=facts("facts", {PACKAGES: listed}))).environment.tools == ""
 
 
 FACTS = {
@@ -196,7 +196,7 @@ FACTS = {
 
 
 def test_what_an_expert_asks_for_is_kept() -> None:
-    environment = _record(measured(facts=facts("facts", FACTS))).environment
+    environment = _record(measured_outcome(facts=facts("facts", FACTS))).environment
     assert environment.model == "Board: one, V1.0"
     assert (environment.isolated, environment.nohz_full) == ("2-3", "1-3")
     assert environment.governors == "performance, schedutil"
@@ -223,7 +223,7 @@ def test_frequencies_and_idle_states_that_are_off_are_kept() -> None:
         )
     }
     told |= {f"{CPU}/cpu{cpu}/cpuidle/state1/name": b"cpu-sleep\n" for cpu in (0, 4, 10)}
-    found = _record(measured(facts=facts("facts", told))).environment
+    found = _record(measured_outcome(facts=facts("facts", told))).environment
     assert (found.frequency, found.frequency_min) == ("408000, 2016000", "408000")
     assert (found.frequency_max, found.idle_disabled) == ("1992000, 2016000", "cpu-sleep on CPU 4, 10")
     # A governor's lowest and highest are settings; what it has chosen last is not.
@@ -233,7 +233,7 @@ def test_frequencies_and_idle_states_that_are_off_are_kept() -> None:
 
 
 def test_what_a_target_does_not_have_is_empty() -> None:
-    environment = _record(measured()).environment
+    environment = _record(measured_outcome()).environment
     rest = (
         *("model", "nohz_full", "governors", "idle_states", "idle_disabled", "mitigations", "irq_affinity"),
         *("frequency", "frequency_min", "frequency_max"),
@@ -257,7 +257,7 @@ def test_what_a_target_does_not_have_is_empty() -> None:
     ],
 )
 def test_facts_may_hold_colons_and_lines(content: bytes, expected: str) -> None:
-    environment = _record(measured(facts=facts("facts", {"/proc/cmdline": content}))).environment
+    environment = _record(measured_outcome(facts=facts("facts", {"/proc/cmdline": content}))).environment
     assert environment.command_line == expected
     assert environment.flavour == "preempt_rt"  # no fact disturbs another one
     assert environment.kernel_version == "#1 SMP PREEMPT_RT Mon Jan  1 00:00:00 UTC 2024"
@@ -265,29 +265,29 @@ def test_facts_may_hold_colons_and_lines(content: bytes, expected: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"grep: no such file", b"\n\n", b"/proc/cmdline", b"/proc/cmdline\0"])
 def test_facts_without_a_path_say_nothing(text: bytes) -> None:
-    found = _record(measured(facts=text))
+    found = _record(measured_outcome(facts=text))
     assert (found.environment.flavour, found.environment.command_line, found.boot_id) == ("", "", "")
     assert set(_failed(found)) == {"flavour", "cpus"}
 
 
 @pytest.mark.parametrize(("time", "cpu", "ns"), [("host", "cortex-a57", ""), ("real", "", "")])
 def test_other_clocks_have_no_seed_and_no_instructions(time: str, cpu: str, ns: str) -> None:
-    found = _record(measured(cyclictest_json=files()["cyclictest.json"]), time=time)
+    found = _record(measured_outcome(cyclictest_json=files()["cyclictest.json"]), time=time)
     assert found.seed is None
     assert (found.environment.cpu_model, found.environment.instruction_ns) == (cpu, ns)
 
 
 def test_the_evidence_is_what_proc_showed() -> None:
-    evidence = _record(measured()).evidence
+    evidence = _record(measured_outcome()).evidence
     seen = {(thread.moment, thread.policy, thread.priority) for thread in evidence.threads}
     assert seen == {
         (moment, policy, priority) for moment in ("middle", "late") for policy, priority in ((0, 0), (1, 99))
     }
     assert evidence.load_seen == (
-        LoadSeen(moment="start", processes=1, ticks=11),
-        LoadSeen(moment="middle", processes=7, ticks=106),
-        LoadSeen(moment="late", processes=3, ticks=201),
-        LoadSeen(moment="end", processes=1, ticks=659),
+        LoadSample(moment="start", processes=1, ticks=11),
+        LoadSample(moment="middle", processes=7, ticks=106),
+        LoadSample(moment="late", processes=3, ticks=201),
+        LoadSample(moment="end", processes=1, ticks=659),
     )
     assert evidence.elapsed_s == 8.15
     assert evidence.settings == {
@@ -311,7 +311,7 @@ def test_the_evidence_is_what_proc_showed() -> None:
 
 def test_a_thread_s_name_may_hold_spaces_and_brackets() -> None:
     line = files()["threads.late"].splitlines()[0].replace(b"(cyclictest)", b"(a) 1 (b))")
-    found = _record(measured(threads_late=line, threads_middle=None)).evidence.threads
+    found = _record(measured_outcome(threads_late=line, threads_middle=None)).evidence.threads
     (thread,) = found
     assert (thread.moment, thread.name, thread.policy, thread.priority) == ("late", "a) 1 (b)", 1, 99)
     fields = line.decode().rpartition(")")[2].split()
@@ -320,7 +320,7 @@ def test_a_thread_s_name_may_hold_spaces_and_brackets() -> None:
 
 def test_zombies_of_the_load_count_their_time_but_are_not_alive() -> None:
     dead = re.sub(rb"\) [A-Z] ", b") Z ", files()["processes.middle"])
-    evidence = _record(measured(processes_middle=dead)).evidence
+    evidence = _record(measured_outcome(processes_middle=dead)).evidence
     (seen,) = (entry for entry in evidence.load_seen if entry.moment == "middle")
     assert (seen.processes, seen.ticks) == (0, 106)
 
@@ -330,7 +330,7 @@ SETTINGS = {PRINTK: "1\t4\t1\t7", RUNTIME: "950000", CLOCK: "arch_sys_counter"}
 
 @pytest.mark.parametrize("path", SETTINGS)
 def test_a_setting_that_changed_is_told(path: str) -> None:
-    found = _record(measured(facts_end=facts("facts.end", {path: b"7\n"})))
+    found = _record(measured_outcome(facts_end=facts("facts.end", {path: b"7\n"})))
     assert found.evidence.settings[path] == (SETTINGS[path], "7")
     assert _failed(found) == {"settings": f"{path} was {SETTINGS[path]!r} and became '7'"}
 
@@ -338,7 +338,7 @@ def test_a_setting_that_changed_is_told(path: str) -> None:
 @pytest.mark.parametrize("path", SETTINGS)
 @pytest.mark.parametrize("name", ["facts.start", "facts.end"])
 def test_a_setting_that_was_not_read_is_invalid(path: str, name: str) -> None:
-    found = _record(measured(**{name: facts(name, {path: None})}))
+    found = _record(measured_outcome(**{name: facts(name, {path: None})}))
     pair = ("", SETTINGS[path]) if name == "facts.start" else (SETTINGS[path], "")
     assert found.evidence.settings[path] == pair
     assert _failed(found) == {"settings": f"{path} was not read"}
@@ -346,21 +346,21 @@ def test_a_setting_that_was_not_read_is_invalid(path: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", [None, b"", b"not found\n"])
 def test_settings_of_which_none_was_read_are_invalid(text: bytes | None) -> None:
-    found = _record(measured(facts_start=text, facts_end=text))
+    found = _record(measured_outcome(facts_start=text, facts_end=text))
     assert found.evidence.settings == dict.fromkeys(SETTINGS, ("", ""))
     assert _failed(found) == {"settings": "; ".join(f"{path} was not read" for path in sorted(SETTINGS))}
 
 
 def test_kernel_messages_that_were_let_through_are_invalid() -> None:
     loud = {PRINTK: b"4\t4\t1\t7\n"}
-    found = _record(measured(facts_start=facts("facts.start", loud), facts_end=facts("facts.end", loud)))
+    found = _record(measured_outcome(facts_start=facts("facts.start", loud), facts_end=facts("facts.end", loud)))
     assert _failed(found) == {"settings": "the console's log level was 4, so kernel messages could disturb"}
 
 
 def test_tsc_early_is_tsc_before_its_calibration() -> None:
     def clock(before: bytes, after: bytes) -> Record:
         start, end = facts("facts.start", {CLOCK: before}), facts("facts.end", {CLOCK: after})
-        return _record(measured(facts_start=start, facts_end=end))
+        return _record(measured_outcome(facts_start=start, facts_end=end))
 
     calibrated = clock(b"tsc-early\n", b"tsc\n")
     assert calibrated.evidence.settings[CLOCK] == ("tsc", "tsc")
@@ -370,18 +370,18 @@ def test_tsc_early_is_tsc_before_its_calibration() -> None:
 
 @pytest.mark.parametrize("processes", [None, b"", b"\n"])
 def test_processes_that_were_not_read(processes: bytes | None) -> None:
-    assert _record(measured(processes=processes)).evidence.processes == ()
+    assert _record(measured_outcome(processes=processes)).evidence.processes == ()
 
 
 def test_each_process_is_named_once() -> None:
     named = b"init\nsh\nWeb Content\nsh\nkworker/0:1-events\n"
-    found = _record(measured(processes=named)).evidence.processes
+    found = _record(measured_outcome(processes=named)).evidence.processes
     assert found == ("init", "sh", "Web Content", "kworker/0:1-events")
 
 
 @pytest.mark.parametrize(("name", "held"), [("chronyd", False), ("crond", True)])
 def test_a_clock_keeper_on_the_target_spoils_a_tool_that_needs_the_clock(name: str, *, held: bool) -> None:
-    outcome = measured(processes=f"init\n{name}\n".encode())
+    outcome = measured_outcome(processes=f"init\n{name}\n".encode())
     assert ("clock" not in _failed(_stub(outcome, Stub(clock=True)))) is held
     assert "clock" not in _failed(_stub(outcome, Stub(clock=False)))
 
@@ -413,7 +413,7 @@ SEEN = b"".join(
 
 
 def _names(tool: Stub, pid: bytes | None = b"66\n") -> list[str]:
-    outcome = measured(threads_middle=SEEN, threads_late=None, tool_pid=pid)
+    outcome = measured_outcome(threads_middle=SEEN, threads_late=None, tool_pid=pid)
     found = _stub(outcome, tool).evidence.threads
     assert {thread.moment for thread in found} <= {"middle"}
     return [f"{thread.name} {thread.policy} {thread.priority}" for thread in found]
@@ -459,7 +459,7 @@ GROUPS = (Threads(count=1, policy=SCHED_FIFO, priority=80), Threads(count=1, pol
     ],
 )
 def test_a_tool_s_groups_of_threads_are_checked_where_they_are_found(tool: Stub, sentence: str) -> None:
-    outcome = measured(threads_middle=SEEN, threads_late=None, tool_pid=b"66\n")
+    outcome = measured_outcome(threads_middle=SEEN, threads_late=None, tool_pid=b"66\n")
     found = _failed(_stub(outcome, tool)).get("threads", "")
     assert found.startswith(sentence) if sentence else not found
 
@@ -475,7 +475,7 @@ def test_a_case_has_the_needs_writes_and_image_of_its_tool_and_its_load() -> Non
         assert made.load == load
         assert made.needs == (*Stub.needs, *load.needs)
         assert made.writes == Stub.writes
-        assert (made.image, made.seen, made.duration_s) == ("full", ThreadScope.SESSION, 7)
+        assert (made.image, made.thread_scope, made.duration_s) == ("full", ThreadScope.SESSION, 7)
         assert made.argv == ("stub", f"--cpus={board.cpus}", f"--memory={board.memory_mib}")
         plain = plan(Case(suite="latency", tool=Cyclictest(), load=name), arm(FakeTarget()), 1)
         assert (plain.needs, plain.writes, plain.image) == (load.needs, (), load.image)
@@ -488,7 +488,7 @@ def _written(**values: bytes) -> dict[str, str]:
     """Return the failed checks of a boot on which these settings were written and read back."""
     paths = {"timer": TIMER, "one": f"{CPU}/cpu0/power/control", "other": f"{CPU}/cpu1/power/control"}
     read = {paths[name]: value for name, value in values.items()}
-    outcome = measured(facts_start=facts("facts.start", read), facts_end=facts("facts.end", read))
+    outcome = measured_outcome(facts_start=facts("facts.start", read), facts_end=facts("facts.end", read))
     found = _failed(_stub(outcome, Stub()))
     return {name: sentence for name, sentence in found.items() if name == "settings"}
 
@@ -514,7 +514,7 @@ def test_what_was_written_must_read_back(values: dict[str, bytes], sentence: str
 
 
 def test_a_target_that_lacks_what_the_tool_needs_is_a_record_with_the_reasons() -> None:
-    found = _record(skipped("needs two CPUs\nneeds a tracer: osnoise\n"))
+    found = _record(skipped_outcome("needs two CPUs\nneeds a tracer: osnoise\n"))
     assert (found.state, found.message) == ("skipped", "needs two CPUs; needs a tracer: osnoise")
     assert found.measurements == ()
     assert found.environment.flavour == "preempt_rt"  # a lost flavour is told all the same
@@ -565,18 +565,18 @@ def test_what_is_known_beforehand(needs: tuple[Need, ...], reasons: tuple[str, .
 
 @pytest.mark.parametrize("reasons", [None, b""])
 def test_without_a_reason_nothing_is_skipped(reasons: bytes | None) -> None:
-    assert _record(measured(skip=reasons)).state == "measured"
-    assert _record(measured(skip=reasons, tool_rc=None)).state == "unreadable"
+    assert _record(measured_outcome(skip=reasons)).state == "measured"
+    assert _record(measured_outcome(skip=reasons, tool_rc=None)).state == "unreadable"
 
 
 @pytest.mark.parametrize("state", [State.NO_BOOT, State.FAULT, State.HANG, State.LAB, State.UNREADABLE])
 def test_a_boot_that_went_wrong_is_not_skipped(state: State) -> None:
-    assert _record(replace(skipped(), state=state, message="it did")).state == state.value
+    assert _record(replace(skipped_outcome(), state=state, message="it did")).state == state.value
 
 
 @pytest.mark.parametrize("uptime", [None, b"", b"soon\n"])
 def test_a_clock_that_was_not_read(uptime: bytes | None) -> None:
-    assert _record(measured(uptime_end=uptime)).evidence.elapsed_s is None
+    assert _record(measured_outcome(uptime_end=uptime)).evidence.elapsed_s is None
 
 
 @pytest.mark.parametrize(
@@ -590,14 +590,14 @@ def test_a_clock_that_was_not_read(uptime: bytes | None) -> None:
     ],
 )
 def test_output_that_cannot_be_read_is_a_record_that_says_so(changes: dict[str, bytes | None], message: str) -> None:
-    found = _record(measured(**changes))
+    found = _record(measured_outcome(**changes))
     assert found.state == "unreadable"
     assert found.message.startswith(message)
     assert found.measurements == ()
 
 
 def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
-    found = _record(measured(tool_deadline=b"after 24 s\n"))
+    found = _record(measured_outcome(tool_deadline=b"after 24 s\n"))
     assert (found.state, found.measurements) == ("hang", ())
     assert found.message == "cyclictest was stopped after 24 s: it did not end by itself"
 
@@ -609,7 +609,7 @@ def test_a_tool_that_never_ended_was_left_waiting_by_the_kernel() -> None:
 def test_a_tool_that_never_ended_on_an_emulated_board_of_a_lab_blames_nobody(
     time: str, host_wait: float | None, expected: str
 ) -> None:
-    found = _record(replace(measured(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
+    found = _record(replace(measured_outcome(tool_deadline=b"after 24 s\n"), host_wait=host_wait), time=time)
     assert found.state == expected
     assert "cyclictest was stopped after 24 s" in found.message
 
@@ -619,7 +619,7 @@ _NEVER_WOKE = (CAPTURE.parents[1] / "rt-tests/2.4/cyclictest-zero-cycles.json").
 
 @pytest.mark.parametrize("host_wait", [None, 0.1])
 def test_a_thread_that_never_woke_up_on_host_time_shows_a_busy_host(host_wait: float | None) -> None:
-    asleep = replace(measured(cyclictest_json=_NEVER_WOKE), host_wait=host_wait)
+    asleep = replace(measured_outcome(cyclictest_json=_NEVER_WOKE), host_wait=host_wait)
     found = _record(asleep, "host")
     assert (found.state, found.measurements) == ("lab", ())
     said = "host too busy: cyclictest reports a thread that never woke up (0 of 2000 cycles); measure again on a host"
@@ -628,7 +628,7 @@ def test_a_thread_that_never_woke_up_on_host_time_shows_a_busy_host(host_wait: f
 
 @pytest.mark.parametrize("time", ["virtual", "real"])
 def test_a_thread_that_never_woke_up_elsewhere_is_output_nobody_understands(time: str) -> None:
-    assert _record(measured(cyclictest_json=_NEVER_WOKE), time).state == "unreadable"
+    assert _record(measured_outcome(cyclictest_json=_NEVER_WOKE), time).state == "unreadable"
 
 
 HACKBENCH = Case(suite="scheduling", tool=Hackbench(), load="idle")
@@ -643,7 +643,7 @@ def test_a_tool_that_was_still_at_work_when_its_time_was_over_was_not_left_waiti
 ) -> None:
     looks = {} if later is None else {"late1": 50, "late2": later}
     changes = {f"processes.{name}": _STAT.format(66, session, ticks).encode() for name, ticks in looks.items()}
-    stopped = measured(tool_out=b"Running\n", tool_rc=b"143\n", tool_deadline=b"after 60 s\n")
+    stopped = measured_outcome(tool_out=b"Running\n", tool_rc=b"143\n", tool_deadline=b"after 60 s\n")
     outcome = replace(stopped, host_wait=0.1, files={**stopped.files, **changes})
     found = _record(outcome, "host", HACKBENCH)
     assert (found.state, found.message) == (expected, "hackbench was stopped after 60 s: it did not end by itself")
@@ -652,7 +652,7 @@ def test_a_tool_that_was_still_at_work_when_its_time_was_over_was_not_left_waiti
 
 def test_tests_of_ssdd_that_ended_well_are_a_sign_of_work_where_nobody_looked() -> None:
     said = b"#main : 50\nforktest#0/55: EXITING, no error\n"
-    outcome = measured(tool_out=said, tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    outcome = measured_outcome(tool_out=said, tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
     found = _record(outcome, case=Case(suite="scheduling", tool=Ssdd(), load="idle"))
     assert (found.state, found.message) == (
         "unreadable",
@@ -687,7 +687,7 @@ def test_the_plan_waits_longer_for_more_work() -> None:
 def test_a_lock_that_was_never_given_up_is_the_kernel_s_failure_unless_the_host_was_busy(
     tool: Tool, time: str, host_wait: float | None, expected: str
 ) -> None:
-    silent = measured(tool_out=b"", tool_err=b"", tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
+    silent = measured_outcome(tool_out=b"", tool_err=b"", tool_rc=b"143\n", tool_deadline=b"after 20 s\n")
     found = _record(replace(silent, host_wait=host_wait), time, Case(suite="scheduling", tool=tool, load="idle"))
     assert found.state == expected
     failures = [one.quantity.value for one in found.measurements if one.quantity]
@@ -696,7 +696,7 @@ def test_a_lock_that_was_never_given_up_is_the_kernel_s_failure_unless_the_host_
 
 
 def test_a_failure_that_the_tool_told_of_stands_on_a_busy_host() -> None:
-    said = measured(tool_err=b"WATCHDOG triggered: group 0 is deadlocked!\n", tool_deadline=b"after 20 s\n")
+    said = measured_outcome(tool_err=b"WATCHDOG triggered: group 0 is deadlocked!\n", tool_deadline=b"after 20 s\n")
     case = Case(suite="scheduling", tool=PiStress(), load="idle")
     assert _record(replace(said, host_wait=0.9), "host", case).state == "measured"
 
@@ -713,7 +713,7 @@ def test_a_failure_that_the_tool_told_of_stands_on_a_busy_host() -> None:
     ],
 )
 def test_a_kernel_that_did_not_get_to_run_is_not_to_blame(state: State, host_wait: float | None, expected: str) -> None:
-    outcome = replace(measured(), state=state, message="silence", host_wait=host_wait)
+    outcome = replace(measured_outcome(), state=state, message="silence", host_wait=host_wait)
     record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
     assert record.state == expected
     assert record.message.endswith("silence")
@@ -735,7 +735,7 @@ def test_an_oops_while_booting_is_the_kernel_s_unless_qemu_is_known_to_make_it(
 ) -> None:
     faults = scan("".join(f"[    0.738417] {line}\n" for line in log.split("\n")))
     assert faults
-    outcome = replace(measured(), state=State.NO_BOOT, message="it died", host_wait=host_wait, faults=faults)
+    outcome = replace(measured_outcome(), state=State.NO_BOOT, message="it died", host_wait=host_wait, faults=faults)
     record, _ = measure(CASE, arm(FakeTarget({None: outcome})), 1)
     assert record.state == expected
     assert record.message.endswith("it died")
@@ -743,12 +743,15 @@ def test_an_oops_while_booting_is_the_kernel_s_unless_qemu_is_known_to_make_it(
 
 
 def test_what_was_measured_on_a_busy_host_stays() -> None:
-    record, _ = measure(CASE, arm(FakeTarget({None: replace(measured(), host_wait=0.9)})), 1)
+    record, _ = measure(CASE, arm(FakeTarget({None: replace(measured_outcome(), host_wait=0.9)})), 1)
     assert record.state == "measured"
 
 
 def test_cobalt_shows_itself_beside_uname() -> None:
-    assert _record(measured(facts=facts("facts", {"/proc/xenomai/version": b"3.2.4"}))).environment.flavour == "xenomai"
+    assert (
+        _record(measured_outcome(facts=facts("facts", {"/proc/xenomai/version": b"3.2.4"}))).environment.flavour
+        == "xenomai"
+    )
 
 
 @pytest.mark.parametrize(
@@ -762,7 +765,7 @@ def test_cobalt_shows_itself_beside_uname() -> None:
 )
 def test_a_root_cell_of_jailhouse_has_preempt_rt(version: bytes | None, enabled: bytes, flavour: str) -> None:
     told = facts("facts", {"/sys/devices/jailhouse/enabled": enabled, "/proc/sys/kernel/version": version})
-    assert _record(measured(facts=told)).environment.flavour == flavour
+    assert _record(measured_outcome(facts=told)).environment.flavour == flavour
 
 
 @pytest.mark.parametrize(
@@ -783,18 +786,18 @@ def test_a_root_cell_of_jailhouse_has_preempt_rt(version: bytes | None, enabled:
     ],
 )
 def test_how_much_of_the_kernel_s_log_there_is(dmesg: bytes | None, time: str, log: str) -> None:
-    assert _record(measured(dmesg=dmesg), time=time).evidence.log == log
+    assert _record(measured_outcome(dmesg=dmesg), time=time).evidence.log == log
 
 
 @pytest.mark.parametrize(("attached", "log"), [(True, "some"), (False, "late")])
 def test_a_board_that_was_running_before_may_have_lost_its_first_lines(attached: bool, log: str) -> None:
-    made = arm(FakeTarget({None: measured(dmesg=b"[    0.500000] late\n")}), time="host")
+    made = arm(FakeTarget({None: measured_outcome(dmesg=b"[    0.500000] late\n")}), time="host")
     assert measure(CASE, replace(made, attached=attached), 1)[0].evidence.log == log
 
 
 @pytest.mark.parametrize("start", [None, b"", b"soon\n"])
 def test_a_log_is_not_late_for_a_measurement_of_which_nobody_knows_when_it_began(start: bytes | None) -> None:
-    outcome = measured(dmesg=b"[    9.000000] late\n", uptime_start=start)
+    outcome = measured_outcome(dmesg=b"[    9.000000] late\n", uptime_start=start)
     assert _record(outcome, time="real").evidence.log == "some"
 
 
@@ -809,7 +812,7 @@ def test_a_boot_that_went_wrong_is_a_record_too(state: State) -> None:
 
 def test_faults_of_console_and_kernel_log_count_once() -> None:
     line = "[    1.000000] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
-    both = replace(measured(dmesg=(line + "[    2.000000] BUG: other\n").encode()), faults=scan(line))
+    both = replace(measured_outcome(dmesg=(line + "[    2.000000] BUG: other\n").encode()), faults=scan(line))
     assert [fault.kind for fault in _record(both).faults] == ["warning", "bug"]
 
 
@@ -827,33 +830,33 @@ WARNED = "[{:12.6f}] WARNING: CPU: 0 PID: 1 at kernel/x.c:3 f+0x1/0x2\n"
 def test_two_faults_with_one_first_line_are_two() -> None:
     log = SPLAT.format(10, "foo") + SPLAT.format(20, "bar")
     for console in ("", log, SPLAT.format(10, "foo"), SPLAT.format(20, "bar")):
-        found = _record(replace(measured(dmesg=log.encode()), faults=scan(console))).faults
+        found = _record(replace(measured_outcome(dmesg=log.encode()), faults=scan(console))).faults
         assert [[name for name in ("foo", "bar") if name in one.text] for one in found] == [["foo"], ["bar"]]
 
 
 def test_of_a_fault_that_the_console_shows_in_part_the_log_s_copy_stays() -> None:
     log = SPLAT.format(10, "foo")
-    short = replace(measured(dmesg=log.encode()), faults=scan(log.split("\n")[0]))
+    short = replace(measured_outcome(dmesg=log.encode()), faults=scan(log.split("\n")[0]))
     assert ["foo" in one.text for one in _record(short).faults] == [True]
     other = replace(short, faults=scan(SPLAT.format(11, "bar")))
     assert ["bar" in one.text for one in _record(other).faults] == [True, False]
-    alone = replace(measured(dmesg=b""), faults=scan(log))
+    alone = replace(measured_outcome(dmesg=b""), faults=scan(log))
     assert ["foo" in one.text for one in _record(alone).faults] == [True]
 
 
 def test_what_happens_a_thousand_times_is_one_fault_the_last() -> None:
     log = "".join(WARNED.format(number) for number in range(1000))
-    (fault,) = _record(measured(dmesg=log.encode())).faults
+    (fault,) = _record(measured_outcome(dmesg=log.encode())).faults
     assert "[  999.000000] " in fault.text
-    (fault,) = _record(replace(measured(dmesg=log.encode()), faults=scan(WARNED.format(2000)))).faults
+    (fault,) = _record(replace(measured_outcome(dmesg=log.encode()), faults=scan(WARNED.format(2000)))).faults
     assert "[ 2000.000000] " in fault.text
 
 
 @pytest.mark.parametrize("time", ["virtual", "host", "real"])
 def test_when_a_measurement_began_is_a_reading_but_not_on_virtual_time(time: str) -> None:
-    found = _record(measured(), time=time).evidence.readings
+    found = _record(measured_outcome(), time=time).evidence.readings
     assert readings.began_s(found) == (None if time == "virtual" else 0.53)
-    nothing = _record(measured(uptime_start=None, uptime_end=None), time=time).evidence.readings
+    nothing = _record(measured_outcome(uptime_start=None, uptime_end=None), time=time).evidence.readings
     assert (readings.UPTIME in nothing, readings.began_s(nothing)) == (False, None)
 
 
@@ -876,7 +879,7 @@ def test_both_arms_carry_out_the_same_plan() -> None:
     assert target.plans[0].argv[0] == "cyclictest"
     assert target.plans[0].load.argv[0] == "hackbench"
     assert target.plans[0].duration_s == 2
-    assert target.plans[0].seen is ThreadScope.OWN
+    assert target.plans[0].thread_scope is ThreadScope.OWN
     assert target.plans[0].nonce != plan(CASE, arm(target), 6).nonce
 
 
@@ -904,7 +907,7 @@ def test_flavours_by_uname(version: str, expected: str) -> None:
 )
 def test_whatever_a_target_sends_there_is_a_record(name: str, start: int, length: int, new: bytes) -> None:
     data = files()[name]
-    found = _record(measured(**{name: data[:start] + new + data[start + length :]}))
+    found = _record(measured_outcome(**{name: data[:start] + new + data[start + length :]}))
     assert found.state in {"measured", "unreadable"}
     assert [check.name for check in checks(found, {})]
     assert hashlib.sha256(repr(found).encode("utf-8", "backslashreplace")).hexdigest()
@@ -1016,7 +1019,7 @@ def test_the_environment_names_the_devices() -> None:
     case = Case(suite="latency", tool=OnDevices(), load="idle")
     environment = measure(case, arm(FakeTarget(), board="virt-arm64"), 1)[0].environment
     assert environment.machine == "virt,gic-version=3,iommu=smmuv3 with nvme, edu"
-    assert _record(measured()).environment.machine == "virt,gic-version=3"
+    assert _record(measured_outcome()).environment.machine == "virt,gic-version=3"
 
 
 # --- storage, and loads that measure
@@ -1036,7 +1039,7 @@ def _with_fio(**changes: bytes | None) -> Outcome:
         "health.start": HEALTHY,
         "health.end": HEALTHY,
     }
-    return measured(**{**mine, **changes})
+    return measured_outcome(**{**mine, **changes})
 
 
 def _on(storage: Storage | None, outcome: Outcome, case: Case = INTERFERENCE) -> Record:
@@ -1118,16 +1121,16 @@ def test_two_tools_do_not_share_the_storage() -> None:
 
 
 def test_refused_storage_is_for_the_lab() -> None:
-    found = _on(SCRATCH, measured(refused=b"/dev/nvme0n1 is mounted: nothing was written\n", tool_rc=None))
+    found = _on(SCRATCH, measured_outcome(refused=b"/dev/nvme0n1 is mounted: nothing was written\n", tool_rc=None))
     assert found.state == "lab"
     assert found.message == "the storage is refused: /dev/nvme0n1 is mounted: nothing was written"
     assert found.measurements == ()
 
 
 def test_a_disk_that_is_not_there_is_a_state_of_its_own() -> None:
-    found = _on(SCRATCH, measured(lost=b"the kernel shows no NVMe disk\n", tool_rc=None))
+    found = _on(SCRATCH, measured_outcome(lost=b"the kernel shows no NVMe disk\n", tool_rc=None))
     assert (found.state, found.message) == ("device lost", "the kernel shows no NVMe disk")
 
 
 def test_without_a_disk_the_environment_names_none() -> None:
-    assert _record(measured()).environment.storage == ""
+    assert _record(measured_outcome()).environment.storage == ""

@@ -203,9 +203,9 @@ def test_a_profile_may_have_options_for_tools_and_loads(path: Path) -> None:
     path.write_text(SEED)
     found = profiles.read(path, TOOLS)["mr"]
     assert found.of("cyclictest").duration_s == 2
-    assert found.fitted(Cyclictest(), "latency") == Cyclictest(threads=4, affinity="none")
-    assert found.fitted(Cyclictest(), "nvme") == Cyclictest(threads=2)
-    assert found.fitted(Hackbench(loops=7), "scheduling") == Hackbench(loops=7)
+    assert found.fit(Cyclictest(), "latency") == Cyclictest(threads=4, affinity="none")
+    assert found.fit(Cyclictest(), "nvme") == Cyclictest(threads=2)
+    assert found.fit(Hackbench(loops=7), "scheduling") == Hackbench(loops=7)
     assert found.loads == {"idle": {}, "stress": {"cpu": 4, "vm": 1, "vm-bytes": "4M"}}
     assert found.asks("cyclictest", "nvme", "stress") == {
         "threads": 2,
@@ -238,7 +238,10 @@ def test_a_profile_may_measure_something_else_on_a_board_beside_another(path: Pa
     assert not there.has("signal", "signaltest", "hackbench")
     assert not there.has("latency", "cyclictest", "idle")
     assert there.lengths == found.lengths
-    assert (found.beside("virt-arm64"), found.beside("virt-arm64-smp2")) == (("virt-arm64-smp2",), ())
+    assert (found.companion_boards("virt-arm64"), found.companion_boards("virt-arm64-smp2")) == (
+        ("virt-arm64-smp2",),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,8 +259,8 @@ def test_a_board_of_a_profile_must_be_there(path: Path, boards: str, said: str) 
 
 
 def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
-    compare = profiles.read(site.shipped() / "profiles.yaml", TOOLS)["compare"]
-    assert compare.beside("virt-arm64") == ("virt-arm64-smp2",)
+    compare = profiles.read(site.shipped_directory() / "profiles.yaml", TOOLS)["compare"]
+    assert compare.companion_boards("virt-arm64") == ("virt-arm64-smp2",)
     assert compare.on("virt-arm64-smp2").has("signal", "signaltest", "idle")
 
 
@@ -291,7 +294,7 @@ def _takes_a_length(tool: str) -> bool:
 
 
 def test_a_night_measures_longer_with_every_tool_that_takes_a_length() -> None:
-    shipped = profiles.read(site.shipped() / "profiles.yaml", TOOLS)
+    shipped = profiles.read(site.shipped_directory() / "profiles.yaml", TOOLS)
     mr, nightly = shipped["mr"], shipped["nightly"]
     timed = [tool for tool in TOOLS if _takes_a_length(tool)]
     assert {"cyclictest", "signaltest", "oslat", "rt-migrate-test", "fio-read"} <= set(timed)

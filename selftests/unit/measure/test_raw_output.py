@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selftests.examples import examples
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.unit.measure.test_case import CASE
 
 from rtgate.judge.judging import Subject, judge
@@ -32,7 +32,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def _written(records: Path) -> Path:
-    record, outcome = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     return records_file.write(record, outcome.files, outcome.console, records)
 
 
@@ -49,7 +49,7 @@ def _replayed(records: Path) -> Record:
 
 
 def _problems(record: Record) -> dict[str, str]:
-    return {check.name: check.sentence for check in checks(record, {}) if check.held is CheckResult.FAILED}
+    return {check.name: check.sentence for check in checks(record, {}) if check.result is CheckResult.FAILED}
 
 
 def _lower_maximum(data: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ def test_a_record_that_does_not_say_how_it_was_read_is_an_error(tmp_path: Path) 
 
 
 def test_a_reading_survives_the_file() -> None:
-    record, _ = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    record, _ = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     data = json.loads(json.dumps(record.reading))
     assert json.loads(json.dumps(Reading.from_json(data).as_json())) == data
 
@@ -168,5 +168,5 @@ def test_any_single_figure_that_changes_is_told(tmp_path_factory: pytest.TempPat
 
 
 def test_discrepancies_are_not_written(tmp_path: Path) -> None:
-    record, _ = measure(CASE, arm(FakeTarget({None: measured()})), 3)
+    record, _ = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     assert "discrepancies" not in records_file.as_json(replace(record, discrepancies=("a",)))

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, measured
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
@@ -87,7 +87,7 @@ def test_boots_of_two_cases_run_beside_each_other(tmp_path: Path, monkeypatch: p
 
     def act(_: Plan) -> Outcome:
         both.wait()
-        return measured()
+        return measured_outcome()
 
     told: list[str] = []
     beside = BootPool(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1,)))
@@ -108,7 +108,7 @@ def test_a_case_that_the_machine_could_not_measure_is_told_when_it_is_asked_for(
     def act(plan: Plan) -> Outcome:
         if plan.case == OTHER.name:
             raise InfrastructureError("no room")
-        return measured()
+        return measured_outcome()
 
     beside = BootPool(_run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2)))
     for case in (CASE, OTHER):
@@ -128,7 +128,7 @@ def test_a_live_board_boots_one_at_a_time_the_arms_in_turns(tmp_path: Path) -> N
             assert busy.acquire(blocking=False)
             log.append(f"{name}{plan.seed}")
             busy.release()
-            return measured()
+            return measured_outcome()
 
         return FakeTarget({None: act})
 
@@ -147,7 +147,7 @@ def test_virtual_boots_use_all_cores(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def act(_: Plan) -> Outcome:
         both.wait()
-        return measured()
+        return measured_outcome()
 
     run = _run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2, 3, 4))
     assert run.jobs == 4
@@ -184,7 +184,7 @@ def test_a_case_can_be_measured_after_one_that_the_machine_could_not(tmp_path: P
     run = _run(tmp_path, arm(target))
     with pytest.raises(InfrastructureError):
         run.measure(CASE, _ignore)
-    target.script = {None: lambda _: measured() if not run.stop.is_set() else _stopped()}
+    target.script = {None: lambda _: measured_outcome() if not run.stop.is_set() else _stopped()}
     assert len(run.measure(CASE, _ignore)) == 3
 
 

@@ -46,5 +46,5 @@ def test_what_the_target_must_have() -> None:
 def test_what_was_used_is_named_by_the_disk_itself() -> None:
     files = {"storage": b"Samsung SSD 980 1TB, firmware 1B4QFXO7, 1953525168 sectors\n[none] mq-deadline\n"}
     told = "Samsung SSD 980 1TB, firmware 1B4QFXO7, 1953525168 sectors, disk, f2fs, libaio"
-    assert storage_use.described(files, STORAGE) == told
-    assert storage_use.described({}, STORAGE) == storage_use.described(files, None) == ""
+    assert storage_use.describe(files, STORAGE) == told
+    assert storage_use.describe({}, STORAGE) == storage_use.describe(files, None) == ""

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rtgate.records.codec import decoded, encoded, require_keys
+from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.evidence import Thread
 from rtgate.records.expectation import Expectation
 from rtgate.tools.threads import Threads, ThreadScope
@@ -20,8 +20,8 @@ READ = Expectation(
 
 
 def test_plain_data_becomes_the_value_and_back() -> None:
-    assert decoded(GIVEN, Expectation) == READ
-    assert decoded(json.loads(json.dumps(encoded(READ))), Expectation) == READ
+    assert decode(GIVEN, Expectation) == READ
+    assert decode(json.loads(json.dumps(encode(READ))), Expectation) == READ
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_plain_data_becomes_the_value_and_back() -> None:
 )
 def test_nothing_becomes_another_type_and_a_mistake_names_its_place(change: dict[str, object], place: str) -> None:
     with pytest.raises(ValueError, match=re.escape(place)):
-        decoded({**GIVEN, **change}, Expectation)
+        decode({**GIVEN, **change}, Expectation)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def test_nothing_becomes_another_type_and_a_mistake_names_its_place(change: dict
 )
 def test_a_field_that_the_type_does_not_have_is_an_error(change: dict[str, object], place: str) -> None:
     with pytest.raises(ValueError, match=re.escape(place)):
-        decoded({**GIVEN, **change}, Expectation)
+        decode({**GIVEN, **change}, Expectation)
 
 
 def test_names_that_are_data_may_be_any() -> None:
-    assert decoded({"a": {"b": "c"}}, dict[str, dict[str, str]]) == {"a": {"b": "c"}}
+    assert decode({"a": {"b": "c"}}, dict[str, dict[str, str]]) == {"a": {"b": "c"}}
 
 
 def test_every_field_must_be_there_where_a_file_is_whole() -> None:
-    thread = encoded(Thread(moment="late", name="a", policy=1, priority=99, processor=0))
+    thread = encode(Thread(moment="late", name="a", policy=1, priority=99, processor=0))
     require_keys(thread, Thread)
     require_keys({name: thread[name] for name in thread if name != "policy"}, Thread, without={"policy"})
     with pytest.raises(ValueError, match="field `policy` is missing"):
@@ -76,14 +76,14 @@ _THREADS = """
 import sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import make_dataclass
-from rtgate.records.codec import decoded
+from rtgate.records.codec import decode
 
 sys.setswitchinterval(1e-6)
 
 def one(start, kind):
     start.wait()
     try:
-        decoded({}, kind)
+        decode({}, kind)
     except ValueError:
         pass
 

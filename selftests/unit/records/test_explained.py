@@ -7,10 +7,10 @@ import pytest
 
 from rtgate.errors import ConfigError
 from rtgate.records import explained
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 
 IMAGES = {"baseline_image": "a", "candidate_image": "b"}
-SEEN = Explained(
+SEEN = CaseExplanation(
     baseline_image="a",
     candidate_image="b",
     seed=3,
@@ -47,11 +47,11 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
 def test_a_change_is_awake_only_if_a_function_ran(
     executed: dict[str, int], resting: tuple[str, ...], told: str
 ) -> None:
-    seen = Explained(
+    seen = CaseExplanation(
         baseline_image="a", candidate_image="b", seed=1, executed=executed, resting=resting, others=("HZ",)
     )
-    assert seen.exercised is bool(executed)
-    assert seen.told == told
+    assert seen.is_exercised is bool(executed)
+    assert seen.summary == told
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,15 @@ def test_a_change_is_awake_only_if_a_function_ran(
 def test_where_no_function_differs_a_name_is_nothing_and_anything_else_may_matter(
     others: tuple[str, ...], exercised: bool
 ) -> None:
-    seen = Explained(baseline_image="a", candidate_image="b", seed=1, executed={}, resting=(), others=others)
-    assert seen.exercised is exercised
+    seen = CaseExplanation(baseline_image="a", candidate_image="b", seed=1, executed={}, resting=(), others=others)
+    assert seen.is_exercised is exercised
 
 
 def test_why_nothing_can_be_said() -> None:
     def why_not_exercised(resting: tuple[str, ...], *others: str) -> str:
-        seen = Explained(baseline_image="a", candidate_image="b", seed=1, executed={}, resting=resting, others=others)
+        seen = CaseExplanation(
+            baseline_image="a", candidate_image="b", seed=1, executed={}, resting=resting, others=others
+        )
         return seen.why_not_exercised
 
     assert why_not_exercised(("f", "g", "h", "i")) == "of 4 functions that differ (f, g, h and others) none ran"

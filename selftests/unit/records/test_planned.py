@@ -12,7 +12,7 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records import planned
 from rtgate.records import record as records_file
-from rtgate.records.planned import Planned
+from rtgate.records.planned import CasePlan
 from rtgate.records.record import Place
 
 CASE = "latency/cyclictest:idle"
@@ -48,7 +48,7 @@ def test_boots_of_boards_are_counted_beside_seeds(place: Place) -> None:
 def test_records_that_nobody_planned_are_planned_with_the_next_seeds(place: Place) -> None:
     _measure(place, 5)
     planned.plan(place, (1, 2), virtual=True)
-    assert planned.read(place) == Planned(seeds=(1, 2, 5)).grown()
+    assert planned.read(place) == CasePlan(seeds=(1, 2, 5)).extend()
 
 
 def test_boots_of_a_board_come_on_top_of_those_it_has(place: Place) -> None:
@@ -78,7 +78,7 @@ def test_only_directories_that_are_numbers_hold_records(place: Place) -> None:
     (place.directory / ".writing-1").mkdir()
     (place.directory / ".writing-1" / "record.json").write_text("{}")
     (place.directory / "3").mkdir()
-    assert planned.measured(place) == (1, 12)
+    assert planned.measured_numbers(place) == (1, 12)
 
 
 def test_arms_and_cases_that_left_nothing_are_known(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_a_plan_of_one_batch_has_no_word_of_looks(place: Place) -> None:
 
 
 def test_nothing_was_planned_where_there_is_no_file(place: Place) -> None:
-    assert planned.read(place) == Planned()
+    assert planned.read(place) == CasePlan()
     assert planned.missing(place, []) == ()
     place.records.joinpath("virt-arm64").write_text("no directory")
-    assert planned.read(place) == Planned()
+    assert planned.read(place) == CasePlan()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records import planned
 from rtgate.records import record as records
-from rtgate.records.evidence import Evidence, LoadSeen, Thread
+from rtgate.records.evidence import Evidence, LoadSample, Thread
 from rtgate.records.expectation import CountedFunction, Expectation
 from rtgate.records.record import Chunk, Place, Record
 from rtgate.target.outcome import State
@@ -77,7 +77,7 @@ EVIDENCE = Evidence(
     load="hackbench",
     load_processes=7,
     threads=(Thread(moment="late", name="a) (b", policy=6, priority=0, processor=3),),
-    load_seen=(LoadSeen(moment="end", processes=0, ticks=9),),
+    load_seen=(LoadSample(moment="end", processes=0, ticks=9),),
     elapsed_s=2.5,
     settings={"/proc/sys/kernel/printk": ("1\t4", "7\t4"), "/sys/x": ("", "two\nlines: é")},
     readings={"/sys/class/thermal/thermal_zone0/temp": ("45000", "")},
@@ -212,7 +212,7 @@ def test_a_chunk_lies_below_its_number_and_is_replaced_whole(tmp_path: Path) -> 
     assert dead == directory
     assert directory.name == "007"
     assert _same(records.read(directory)) == _same(CHUNK)
-    assert (1, 7) == planned.measured(_place(tmp_path, CHUNK))
+    assert (1, 7) == planned.measured_numbers(_place(tmp_path, CHUNK))
 
 
 @pytest.mark.parametrize("chunk", ["S01234567", 7, {"soak": "S01234567"}, {"soak": "S01234567", "number": 7, "of": 9}])

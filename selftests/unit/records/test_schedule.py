@@ -8,14 +8,14 @@ import pytest
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.records import planned
 from rtgate.records.record import Place
-from rtgate.records.schedule import Schedule, checked, format_steps, parsed
+from rtgate.records.schedule import Schedule, check_steps, format_steps, parse_steps
 
 PLACE = {"board": "b", "arm": "candidate", "case": "latency/cyclictest:idle"}
 
 
 @pytest.mark.parametrize("steps", [RELEASE.steps, CONFIRM.steps, ((2, 1.0),)])
 def test_steps_come_back_as_they_were_told(steps: tuple[tuple[int, float], ...]) -> None:
-    assert parsed(format_steps(steps)) == steps
+    assert parse_steps(format_steps(steps)) == steps
     schedule = Schedule(steps=steps, taken=(3, 6), screened=3)
     assert Schedule.from_json(schedule.as_json()) == schedule
 
@@ -25,13 +25,13 @@ def test_steps_come_back_as_they_were_told(steps: tuple[tuple[int, float], ...])
 )
 def test_shares_of_more_than_the_whole_and_looks_that_do_not_rise_are_refused(steps: list[tuple[int, float]]) -> None:
     with pytest.raises(ValueError, match="no looks"):
-        checked(steps)
+        check_steps(steps)
 
 
 @pytest.mark.parametrize("text", ["", "3", "3:", "a:0.1", "3:0.2,x"])
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        parsed(text)
+        parse_steps(text)
 
 
 def test_who_judges_later_knows_every_look(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_jobs_of_a_lab_count_as_one_look_until_somebody_looks(tmp_path: Path) ->
     place = Place(records=tmp_path, **PLACE)
     planned.add(place, [], 2)
     planned.add(place, [], 1)
-    planned.looked(place, RELEASE.steps, 0)
+    planned.note_look(place, RELEASE.steps, 0)
     planned.add(place, [], 3)
-    planned.looked(place, RELEASE.steps, 0)
+    planned.note_look(place, RELEASE.steps, 0)
     assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3, 6))
 
 
@@ -76,7 +76,7 @@ def test_a_look_without_steps_does_not_undo_an_earlier_one(tmp_path: Path) -> No
     """Forgotten, the pairs would count as looked at once, with all of the false alarms allowed."""
     place = Place(records=tmp_path, **PLACE)
     planned.add(place, [], 3)
-    planned.looked(place, RELEASE.steps, 2)
+    planned.note_look(place, RELEASE.steps, 2)
     planned.add(place, [], 3)
-    planned.looked(place, (), 0)
+    planned.note_look(place, (), 0)
     assert planned.read(place).schedule == Schedule(steps=RELEASE.steps, taken=(3, 6), screened=2)

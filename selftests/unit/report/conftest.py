@@ -19,7 +19,7 @@ from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.records import record as records
 from rtgate.records.environment import Environment
-from rtgate.records.evidence import Evidence, LoadSeen, Thread
+from rtgate.records.evidence import Evidence, LoadSample, Thread
 from rtgate.records.expectation import Expectation
 from rtgate.records.record import KernelIdentity, Record
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -145,7 +145,7 @@ def _evidence(boot: Boot) -> Evidence:
         for cpu in range(boot.cpus)
     )
     moments = ("start", "middle", "late", "end")
-    seen = tuple(LoadSeen(moment=moment, processes=4, ticks=100 * number) for number, moment in enumerate(moments))
+    seen = tuple(LoadSample(moment=moment, processes=4, ticks=100 * number) for number, moment in enumerate(moments))
     return Evidence(
         expectation=_expectation(boot),
         load=boot.case.partition(":")[2],

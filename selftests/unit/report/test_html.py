@@ -98,7 +98,7 @@ def test_a_failure_is_the_lab_s(tmp_path: Path, results: Path, monkeypatch: pyte
 
 def test_a_missing_program_says_what_to_do(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RTGATE_ALLURE", raising=False)
-    monkeypatch.setattr(site, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(site, "shipped_directory", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(html.NoAllureError, match=r"npm install --global allure@[\d.]+`"):
         html.generate(results, tmp_path / "report")
@@ -108,7 +108,7 @@ def test_a_missing_program_says_what_to_do(tmp_path: Path, results: Path, monkey
 
 
 def test_the_version_is_the_clone_s() -> None:
-    package = json.loads((site.shipped() / "package.json").read_text(encoding="utf-8"))
+    package = json.loads((site.shipped_directory() / "package.json").read_text(encoding="utf-8"))
     assert package["dependencies"] == {"allure": html.VERSION}
 
 
@@ -118,13 +118,13 @@ def test_the_clone_s_own_program_comes_first(tmp_path: Path, monkeypatch: pytest
     own.mkdir(parents=True)
     _program(own, "")
     _program(tmp_path, "")
-    monkeypatch.setattr(site, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(site, "shipped_directory", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert html._command() == [str(own / "allure")]
 
 
 @pytest.mark.skipif(
-    not (site.shipped() / "node_modules" / ".bin" / "allure").is_file() and shutil.which("allure") is None,
+    not (site.shipped_directory() / "node_modules" / ".bin" / "allure").is_file() and shutil.which("allure") is None,
     reason="Allure is not installed (npm install)",
 )
 def test_the_real_allure(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

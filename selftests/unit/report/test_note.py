@@ -17,7 +17,7 @@ from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.report.note import About, Note, Section, note, summary
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import WIDTH, as_text
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.units import Quantity, Unit
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_no_line_outside_of_code_is_a_quick_action_or_a_mention(text: str) -> No
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_control_character_gets_through(text: str) -> None:
     for made in (as_markdown(_hostile(text)), as_text(_hostile(text))):
-        assert plain(made) == made
+        assert plain_text(made) == made
 
 
 @given(st.text(max_size=400))

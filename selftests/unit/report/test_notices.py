@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from rtgate.report import build_progress, notices
-from rtgate.report.notices import reminder, say, silence, spoken, step
+from rtgate.report.notices import reminder, say, silence, step, step_printer
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    with spoken() as tell:
+    with step_printer() as tell:
         tell("fetching packages")
         time.sleep(0.3)
     first, *lines = capsys.readouterr().err.splitlines()
@@ -29,7 +29,7 @@ def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixtu
 
 
 def test_a_step_that_says_nothing_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with spoken("listing"):
+    with step_printer("listing"):
         time.sleep(0.3)
     assert set(capsys.readouterr().err.splitlines()) == {"listing ... 0 s"}
 
@@ -43,7 +43,7 @@ def test_a_step_ends_with_its_time(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_innermost_speaks(capsys: pytest.CaptureFixture[str]) -> None:
-    with step("building"), spoken("copying the source"):
+    with step("building"), step_printer("copying the source"):
         time.sleep(0.3)
     assert set(capsys.readouterr().err.splitlines()[1:-1]) == {"copying the source ... 0 s"}
 
@@ -51,7 +51,7 @@ def test_the_innermost_speaks(capsys: pytest.CaptureFixture[str]) -> None:
 def test_steps_that_are_short_and_say_nothing_are_no_excuse(capsys: pytest.CaptureFixture[str]) -> None:
     with reminder(lambda: "gate"):
         for _ in range(20):
-            with spoken("listing"):
+            with step_printer("listing"):
                 time.sleep(0.02)
     said = capsys.readouterr().err.splitlines()
     assert said
@@ -107,7 +107,7 @@ def test_what_a_build_has_left_is_told_by_its_speed_alone(monkeypatch: pytest.Mo
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with build_progress.shown("virt-arm64", quiet=False) as listener:
+    with build_progress.show_progress("virt-arm64", quiet=False) as listener:
         now[0] += 300
         listener.progress(400, 1000, "first.o")
         now[0] += 20
@@ -121,7 +121,7 @@ def test_a_build_s_progress_is_neither_markup_nor_moves_a_cursor(monkeypatch: py
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
-    with build_progress.shown("virt-arm64", quiet=False) as listener:
+    with build_progress.show_progress("virt-arm64", quiet=False) as listener:
         listener.progress(1, 2, "[/hostile]\x1b]0;title\x07.o")
         time.sleep(0.3)
     assert "[/hostile]" in shown.getvalue()

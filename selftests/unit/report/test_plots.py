@@ -16,7 +16,7 @@ from rtgate.report.plots import (
     Picture,
     Series,
     TrendLine,
-    binned,
+    bin_samples,
     boots_plot,
     histogram_plot,
     trend_plot,
@@ -94,7 +94,7 @@ def test_nanoseconds_are_put_into_bins_of_a_microsecond() -> None:
     histogram = Histogram(
         unit=Unit.VIRTUAL_NS, counts={0: 1, 992: 2, 1000: 4, 1999: 8, 2000: 16}, overflow=0, limit=9000
     )
-    assert binned(histogram) == {0: 3, 1: 12, 2: 16}
+    assert bin_samples(histogram) == {0: 3, 1: 12, 2: 16}
 
 
 def test_a_histogram_in_which_everything_overflowed() -> None:

@@ -34,8 +34,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_per_boot_says_what_is_done_and_how_long_the_rest_takes(shown: io.StringIO) -> None:
     progress = Progress(total=31, workers=2)
     with progress.case("latency/cyclictest:idle"):
-        progress.seen(_timed(1))
-        progress.seen(_timed(2, 10.0))
+        progress.note_boot(_timed(1))
+        progress.note_boot(_timed(2, 10.0))
     case = "latency/cyclictest:idle"
     assert shown.getvalue().splitlines() == [
         f"[1/31, about 90 s left] {case} seed 1 candidate: max 30.0 virtual us (3750 instructions)",
@@ -46,14 +46,14 @@ def test_a_line_per_boot_says_what_is_done_and_how_long_the_rest_takes(shown: io
 def test_the_last_boot_leaves_nothing(shown: io.StringIO) -> None:
     progress = Progress(total=1, workers=4)
     with progress.case("c"):
-        progress.seen(_timed(1))
+        progress.note_boot(_timed(1))
     assert shown.getvalue().startswith("[1/1] ")
 
 
 def test_long_lines_and_markup_stay_as_they_are(shown: io.StringIO) -> None:
     progress = Progress(total=1, workers=1)
     with progress.case("c"):
-        progress.seen(record(state="hang", message="[bold]it hung[/bold] " + "x" * 300))
+        progress.note_boot(record(state="hang", message="[bold]it hung[/bold] " + "x" * 300))
     assert f"hang: [bold]it hung[/bold] {'x' * 300}\n" in shown.getvalue()
 
 
@@ -62,7 +62,7 @@ def test_a_terminal_gets_a_bar_that_goes_away(shown: io.StringIO, monkeypatch: p
     monkeypatch.setenv("TERM", "xterm")
     progress = Progress(total=2, workers=1)
     with progress.case("latency/cyclictest:idle"):
-        progress.seen(_timed(1))
+        progress.note_boot(_timed(1))
     assert "measuring latency/cyclictest:idle" in shown.getvalue()
     assert "seed 1 candidate: max" in shown.getvalue()
 
@@ -106,7 +106,7 @@ def test_a_slow_boot_is_not_silent_in_a_log(shown: io.StringIO, impatient: None)
     progress = Progress(total=4, workers=1)
     with progress.case("latency/cyclictest:idle"):
         time.sleep(0.3)
-        progress.seen(_timed(1))
+        progress.note_boot(_timed(1))
     lines = shown.getvalue().splitlines()
     assert lines[0].startswith("[0/4] measuring latency/cyclictest:idle ... 0 s")
     assert lines[-1].startswith("[1/4")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtgate.report.text import last_lines, plain, visible
+from rtgate.report.text import last_lines, plain_text, visible
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from rtgate.report.text import last_lines, plain, visible
     ],
 )
 def test_plain(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert plain_text(text) == expected
 
 
 def _controls(text: str) -> set[str]:
@@ -38,9 +38,9 @@ def _controls(text: str) -> set[str]:
 @settings(deadline=None)  # other programs may hold the CPU
 @given(st.text(st.characters()))
 def test_plain_leaves_no_control_character_and_changes_nothing_twice(text: str) -> None:
-    cleaned = plain(text)
+    cleaned = plain_text(text)
     assert not _controls(cleaned)
-    assert plain(cleaned) == cleaned
+    assert plain_text(cleaned) == cleaned
     cleaned.encode("utf-8")
 
 
@@ -53,7 +53,7 @@ def test_visible_is_text_without_control_characters(data: bytes) -> None:
 @settings(deadline=None)  # other programs may hold the CPU
 @given(st.text(st.characters(categories=("L", "N", "P", "Zs"))))
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert plain(text) == text
+    assert plain_text(text) == text
     assert visible(text.encode()).decode() == text
 
 

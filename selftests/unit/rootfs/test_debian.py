@@ -46,7 +46,7 @@ def test_upstream_version(version: str, expected: str) -> None:
     ],
 )
 def test_files_of_old_packages_move_below_usr(name: str, expected: str) -> None:
-    assert debian.merged(name) == expected
+    assert debian.usr_path(name) == expected
 
 
 def test_the_line_that_tells_is_found_and_passwords_are_not_shown() -> None:

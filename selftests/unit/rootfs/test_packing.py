@@ -281,7 +281,7 @@ def test_an_image_holds_the_versions_that_the_inner_recipe_is_locked_to(
 class TestBuild:
     @pytest.fixture(autouse=True)
     def _offline(self, monkeypatch: pytest.MonkeyPatch, members: dict[str, dict[str, Member]]) -> None:
-        fetched = packing.Fetched(members, VERSIONS, ("careful",))
+        fetched = packing.FetchedPackages(members, VERSIONS, ("careful",))
         monkeypatch.setattr(packing, "fetch", lambda *_: fetched)
 
     def test_two_builds_give_the_same_bytes(self, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_an_unknown_recipe_lists_those_that_exist(place: Path) -> None:
 @pytest.mark.parametrize("name", recipes.names())
 def test_the_shipped_recipes_are_right(name: str, arch: str) -> None:
     chain = recipes.find(name)
-    assert set(recipes.locked(chain[-1], arch)) == set(recipes.added(chain, arch))
+    assert set(recipes.locked_versions(chain[-1], arch)) == set(recipes.added_packages(chain, arch))
 
 
 def test_the_shipped_image_with_python_has_all_of_the_other_one() -> None:
@@ -170,7 +170,7 @@ def test_the_shipped_image_with_python_has_all_of_the_other_one() -> None:
     assert (core.name, full.name) == ("core", "full")
     # hwlatdetect is of the same package as the other tools, in the same version.
     assert recipes.packages((core, full), "arm64")["rt-tests"] == "forky"
-    assert "rt-tests" not in recipes.added((core, full), "arm64")
+    assert "rt-tests" not in recipes.added_packages((core, full), "arm64")
 
 
 def test_a_recipe_locks_what_it_adds_to_the_ones_it_extends(place: Path) -> None:
@@ -179,8 +179,8 @@ def test_a_recipe_locks_what_it_adds_to_the_ones_it_extends(place: Path) -> None
         "packages: {fio: [usr/bin/fio], busybox-static: [usr/share/x]}\nlibraries: [libc6, zlib1g]\n"
     )
     chain = recipes.find("large")
-    assert recipes.added(chain, "x86_64") == {"fio": "trixie", "zlib1g": "trixie"}
-    assert recipes.added(chain[:1], "x86_64") == chain[0].packages("x86_64")
+    assert recipes.added_packages(chain, "x86_64") == {"fio": "trixie", "zlib1g": "trixie"}
+    assert recipes.added_packages(chain[:1], "x86_64") == chain[0].packages("x86_64")
     # The inner recipe decides about the suite.
     assert recipes.packages(chain, "x86_64")["libc6"] == "forky"
 
@@ -190,11 +190,11 @@ class TestLock:
         recipe = recipes.read(place / "tiny.yaml")
         versions = {arch: dict.fromkeys(recipe.packages(arch), f"1:2.{arch}") for arch in recipes.ARCHES}
         recipe.lock.write_text(recipes.lock_text(recipe, versions))
-        assert recipes.locked(recipe, "arm64") == versions["arm64"]
-        assert recipes.locked(recipe, "x86_64") == versions["x86_64"]
+        assert recipes.locked_versions(recipe, "arm64") == versions["arm64"]
+        assert recipes.locked_versions(recipe, "x86_64") == versions["x86_64"]
 
     def test_without_a_lock_nothing_is_locked(self, place: Path) -> None:
-        assert recipes.locked(recipes.read(place / "tiny.yaml"), "arm64") == {}
+        assert recipes.locked_versions(recipes.read(place / "tiny.yaml"), "arm64") == {}
 
     @pytest.mark.parametrize(
         ("text", "where", "message"),
@@ -213,7 +213,7 @@ class TestLock:
         recipe = recipes.read(place / "tiny.yaml")
         recipe.lock.write_text(text)
         with pytest.raises(ConfigError, match=message) as caught:
-            recipes.locked(recipe, "arm64")
+            recipes.locked_versions(recipe, "arm64")
         assert str(caught.value).startswith(f"{recipe.lock}:{where}:")
 
 

@@ -30,14 +30,14 @@ def day(seed: int, *, due: bool) -> float:
     """Return a moment of next year, on a day on which a seed's boots are made again, or are not."""
     first = int(time.time() / DAY) + 365
     days = (number * DAY + 1.0 for number in range(first, first + AGAIN_EVERY))
-    return next(began for began in days if BootCache(Path(), began).due("", plan_of().case, seed) is due)
+    return next(began for began in days if BootCache(Path(), began).is_due("", plan_of().case, seed) is due)
 
 
 def boot(lab: Lab, plan: Plan | None = None, *, due: bool = False, board: VirtualBoard | None = None) -> Outcome:
     """Boot in a run that began after everything that was kept so far."""
     plan = plan or plan_of()
     kept_boots = BootCache(lab.directory / "kept", day(plan.seed, due=due))
-    return replace(board or lab.board, kept=kept_boots).run(plan)
+    return replace(board or lab.board, boot_cache=kept_boots).run(plan)
 
 
 def test_an_equal_boot_is_not_made_again(lab: Lab) -> None:
@@ -135,7 +135,7 @@ def test_a_kernel_that_is_built_anew_while_it_boots_is_neither_kept_nor_measured
 def test_of_two_equal_boots_in_one_run_one_is_made(lab: Lab) -> None:
     """So that two kernels of one image are not compared with one and the same file."""
     boot(lab)
-    board = replace(lab.board, kept=BootCache(lab.directory / "kept", day(1, due=False)))
+    board = replace(lab.board, boot_cache=BootCache(lab.directory / "kept", day(1, due=False)))
     assert [board.run(plan_of()).machine.keys() & {"booted", "repeated"} for _ in range(2)] == [
         {"booted"},
         {"repeated"},
@@ -144,7 +144,7 @@ def test_of_two_equal_boots_in_one_run_one_is_made(lab: Lab) -> None:
 
 def test_a_run_takes_nothing_that_it_made_itself(lab: Lab) -> None:
     """Two kernels of one image are both booted, so that it shows when virtual time does not repeat."""
-    board = replace(lab.board, kept=BootCache(lab.directory / "kept", time.time() - 60))
+    board = replace(lab.board, boot_cache=BootCache(lab.directory / "kept", time.time() - 60))
     assert "booted" not in board.run(plan_of()).machine
     assert "booted" not in board.run(plan_of()).machine
     assert len(lab.boots()) == 2
@@ -158,14 +158,16 @@ def test_on_its_day_a_boot_is_made_again_and_compared(lab: Lab) -> None:
 
 
 def test_of_twelve_seeds_one_is_made_again_each_day_and_each_has_its_day() -> None:
-    today = [{seed for seed in range(1, 13) if BootCache(Path(), d * DAY).due("", "a", seed)} for d in range(12)]
+    today = [{seed for seed in range(1, 13) if BootCache(Path(), d * DAY).is_due("", "a", seed)} for d in range(12)]
     assert [len(seeds) for seeds in today] == [1] * 12
     assert set.union(*today) == set(range(1, 13))
 
 
 def test_who_asks_for_it_gets_every_boot_made_and_compared(lab: Lab) -> None:
     boot(lab)
-    found = replace(lab.board, kept=BootCache(lab.directory / "kept", day(1, due=False), again=True)).run(plan_of())
+    found = replace(lab.board, boot_cache=BootCache(lab.directory / "kept", day(1, due=False), again=True)).run(
+        plan_of()
+    )
     assert len(lab.boots()) == 2
     assert "repeated" in found.machine
 
@@ -183,7 +185,7 @@ def test_a_boot_that_does_not_repeat_is_no_measurement_and_is_forgotten(lab: Lab
 def test_after_one_that_differs_a_run_makes_every_boot(lab: Lab) -> None:
     for seed in (1, 2):
         boot(lab, plan_of(seed))
-    board = replace(lab.board, kept=BootCache(lab.directory / "kept", day(1, due=True)))
+    board = replace(lab.board, boot_cache=BootCache(lab.directory / "kept", day(1, due=True)))
     lab.mode("kernel says hello")
     assert board.run(plan_of(1)).state is State.UNREPEATED
     assert board.run(plan_of(2)).state is State.UNREPEATED
@@ -252,13 +254,13 @@ def test_what_is_old_and_the_oldest_of_too_much_is_removed(tmp_path: Path, monke
     now = time.time()
     for name, age in {"new": 1, "week": 7, "fortnight": 14, "month": 31}.items():
         os.utime(written(tmp_path / "boots" / name, b"." * 100), (now, now - age * DAY))
-    assert BootCache.opened(again=False) is not None
+    assert BootCache.open(again=False) is not None
     assert {path.name for path in (tmp_path / "boots").iterdir()} == {"new", "week"}
 
 
 def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "no")
-    assert BootCache.opened(again=False) is None
+    assert BootCache.open(again=False) is None
 
 
 @pytest.mark.parametrize(

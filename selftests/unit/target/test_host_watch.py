@@ -35,7 +35,7 @@ def test_a_stop_of_qemu_alone_is_seen_although_it_goes_on_later() -> None:
         time.sleep(2.5)
         child.send_signal(signal.SIGCONT)
         time.sleep(0.2)
-        assert re.fullmatch(r"this host stopped QEMU \(state T\) for [1-9] s", watch.stopped())
+        assert re.fullmatch(r"this host stopped QEMU \(state T\) for [1-9] s", watch.stop_reason())
         child.kill()
 
 
@@ -75,12 +75,12 @@ def test_what_the_clocks_tell(
 ) -> None:
     readings = iter(clocks)
     monkeypatch.setattr(host_watch, "_clocks", lambda: next(readings))
-    assert HostWatch(pid).stopped() == expected
+    assert HostWatch(pid).stop_reason() == expected
 
 
 def test_a_wall_clock_that_steps_is_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = iter(range(0, 10**9, 86400))
     monkeypatch.setattr(time, "time", lambda: float(next(steps)))
     watch = HostWatch(None)
-    assert watch.stopped() == ""
-    assert watch.stopped() == ""
+    assert watch.stop_reason() == ""
+    assert watch.stop_reason() == ""

@@ -13,7 +13,7 @@ import pytest
 
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.board.tuning import Write
-from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.storage import Use
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
@@ -38,7 +38,7 @@ OTHER: dict[str, object] = {
     "load": Load(name="hackbench", argv=("hackbench",)),
     "seed": 2,
     "duration_s": 0.4,
-    "seen": ThreadScope.OWN,
+    "thread_scope": ThreadScope.OWN,
     "needs": (Need(test="true", reason="nothing"),),
     "writes": (Write(path="/proc/sys/kernel/timer_migration", value="0"),),
     "image": "full",
@@ -103,14 +103,14 @@ def test_seeds_spread_the_phases_below_50_ms() -> None:
 @pytest.mark.parametrize("seen", ThreadScope)
 def test_no_placeholder_is_left(seen: ThreadScope) -> None:
     plan = plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True))
-    assert not re.search("@[A-Z_]+@", script(replace(plan, seen=seen)))
+    assert not re.search("@[A-Z_]+@", script(replace(plan, thread_scope=seen)))
 
 
 def test_a_console_tells_how_far_a_plan_came() -> None:
-    assert not started("Run /init as init process")
-    assert started("Run /init as init process\nrtgate: plan started\n")
-    assert not measured("rtgate: plan started\n")
-    assert measured("rtgate: plan started\nrtgate: measured\n")
+    assert not has_started("Run /init as init process")
+    assert has_started("Run /init as init process\nrtgate: plan started\n")
+    assert not has_measured("rtgate: plan started\n")
+    assert has_measured("rtgate: plan started\nrtgate: measured\n")
 
 
 def test_the_tools_deadline_is_longer_than_its_duration() -> None:
@@ -144,7 +144,7 @@ def test_the_script_is_sound(seen: ThreadScope) -> None:
         pytest.skip("shellcheck is not installed")
     plan = replace(
         plan_of("stub", load=Load(name="hackbench", argv=("hackbench",), repeat=True)),
-        seen=seen,
+        thread_scope=seen,
         needs=(Need(test="[ $(nproc) -gt 1 ]", reason="needs two CPUs"),),
         writes=(Write(path="/sys/devices/system/cpu/cpu*/power/control", value="on"),),
         priorities=(("irq/", 90),),

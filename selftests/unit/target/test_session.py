@@ -15,7 +15,7 @@ from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.deadline import Deadline
 from rtgate.errors import HangError, KernelFaultError
-from rtgate.target.live import AFTER, _Carried
+from rtgate.target.live import AFTER, _PlanRun
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.session import BOOT_ID, Session
@@ -55,14 +55,14 @@ def _boot_id() -> str:
 
 def test_what_does_not_end_is_ended_and_the_kernel_may_speak(session: Session, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
-    assert session.revived(_boot_id(), f"cat {tmp_path}/log")
+    assert session.revive(_boot_id(), f"cat {tmp_path}/log")
     assert {fault.kind for fault in scan(session.shell.log.decode())} == {FaultKind.RCU_STALL}
 
 
 def _hung(session: Session, log: Path) -> Outcome:
     idle = load("idle", boards.board("virt-arm64"))
     plan = Plan(case="c", argv=("true",), load=idle, seed=1, duration_s=1, kernel_log=f"cat {log}")
-    return _Carried(session, plan, _boot_id()).hung(HangError("silence"))
+    return _PlanRun(session, plan, _boot_id()).hung(HangError("silence"))
 
 
 def test_what_the_kernel_says_then_is_a_file_of_its_own_and_no_fault(session: Session, tmp_path: Path) -> None:
@@ -86,26 +86,26 @@ def test_what_a_target_prints_that_does_not_answer_stays_on_its_console(session:
 def test_another_boot_is_not_the_same_target(session: Session, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
     with pytest.raises(KernelFaultError, match="another boot_id"):
-        session.revived(OTHER, f"cat {tmp_path}/log")
+        session.revive(OTHER, f"cat {tmp_path}/log")
     assert "stall" not in session.shell.log.decode()
 
 
 def test_a_boot_that_nobody_knows_may_be_another(session: Session) -> None:
-    assert not session.revived("", "true")
+    assert not session.revive("", "true")
 
 
 @pytest.mark.long("waits for seconds; other silence is in make test")
 def test_a_log_that_cannot_be_read_is_no_death(session: Session) -> None:
-    assert session.revived(_boot_id(), "sleep 1000; cat")
+    assert session.revive(_boot_id(), "sleep 1000; cat")
 
 
 def test_a_kernel_that_dies_of_it_is_dead(session: Session, tmp_path: Path) -> None:
     panic = "trap 'echo Kernel panic - not syncing: VFS; sleep 1000' INT"
     _runs(session, tmp_path / "script", f"{panic}; echo READY; sleep 1000")
     with pytest.raises(KernelFaultError, match="Kernel panic"):
-        session.revived(_boot_id(), "true")
+        session.revive(_boot_id(), "true")
 
 
 def test_silence_is_silence(session: Session, tmp_path: Path) -> None:
     _runs(session, tmp_path / "script", "trap '' INT; echo READY; sleep 1000")
-    assert not session.revived(_boot_id(), "true")
+    assert not session.revive(_boot_id(), "true")

@@ -234,7 +234,7 @@ def test_what_was_replaced_since_the_run_began_is_an_error_and_no_record(lab: La
 
 
 def test_arms_of_one_image_share_their_boots(lab: Lab) -> None:
-    board = replace(lab.board, shared=SharedBoots())
+    board = replace(lab.board, shared_boots=SharedBoots())
     first = [board.run(plan_of(seed)) for seed in (1, 2)]
     second = [board.run(plan_of(seed)) for seed in (1, 2)]
     assert len(lab.boots()) == 2
@@ -245,7 +245,7 @@ def test_arms_of_one_image_share_their_boots(lab: Lab) -> None:
 
 
 def test_who_shares_a_boot_that_fails_fails_too(lab: Lab) -> None:
-    board = replace(lab.board, shared=SharedBoots(), image_sha256="0" * 64)
+    board = replace(lab.board, shared_boots=SharedBoots(), image_sha256="0" * 64)
     for _ in range(2):
         with pytest.raises(ChangedError):
             board.run(plan_of())
@@ -290,7 +290,7 @@ def test_a_boot_gives_its_core_back(lab: Lab, mode: str) -> None:
     lab.board.run(plan_of())
     free = sorted(os.sched_getaffinity(0))
     assert [boot["affinity"] for boot in lab.boots()] == [free[:1]]
-    with cores.one() as core:
+    with cores.take_core() as core:
         assert core == free[0]
 
 
@@ -399,7 +399,7 @@ def test_stopping_ends_the_boot(lab: Lab) -> None:
     runner.join(20)
     assert [type(one) for one in found] == [Interrupted]
     _nothing_runs(lab)
-    with cores.one() as core:
+    with cores.take_core() as core:
         assert core == min(os.sched_getaffinity(0))
 
 

@@ -47,4 +47,4 @@ def test_what_is_not_a_case_is_refused(text: str) -> None:
 
 
 def test_without_its_tuning_it_is_the_case_of_an_untuned_board() -> None:
-    assert str(CaseName.parse("latency/cyclictest:idle+isolated").untuned) == "latency/cyclictest:idle"
+    assert str(CaseName.parse("latency/cyclictest:idle+isolated").without_tuning) == "latency/cyclictest:idle"

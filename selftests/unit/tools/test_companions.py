@@ -31,7 +31,7 @@ def test_a_companion_is_a_load_that_measures_until_it_is_ended() -> None:
     assert (load.name, load.measures, load.repeat, load.image, load.devices) == (
         *("fio-read", True, False, "full", ("nvme",)),
     )
-    assert load.argv == FioRead().argv(companions.beside(SETTING)) != FioRead().argv(SETTING)
+    assert load.argv == FioRead().argv(companions.companion_setting(SETTING)) != FioRead().argv(SETTING)
 
 
 def test_dma_is_a_companion_too() -> None:

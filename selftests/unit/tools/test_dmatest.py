@@ -271,16 +271,16 @@ def test_the_guides_own_line() -> None:
     # Its speed, 3 101 242, is that of 976/1000 KB: 1 048 576 000 bytes in 0.33 s are 3177.5 MB/s.
     run = _parsed(GUIDE)
     assert run == Run(write=True, read=False, size=1048576, loops=1000, us=330000)
-    assert run.moved / run.us == pytest.approx(3177.5, abs=0.1)
+    assert run.total_bytes / run.us == pytest.approx(3177.5, abs=0.1)
     assert _parsed(f"pcie_dw_dmatest: {GUIDE}") == run
 
 
 def test_a_speed_that_wrapped_is_computed_again() -> None:
     # 8 GiB in 2.6 s: the driver sees 0 bytes, and with 6 GiB it sees 2.
     run = _parsed("pcie dma wr/ test (1+0)*4194304*2048 cost 2600000us speed:0KB/S")
-    assert run.moved == 8 << 30
-    assert _parsed("pcie dma wr/ test (1+0)*4194304*1536 cost 2000000us speed:1047972KB/S").moved == 6 << 30
-    assert _parsed("pcie dma wr/rd test (1+1)*4194304*512 cost 2000000us speed:-1KB/S").moved == 4 << 30
+    assert run.total_bytes == 8 << 30
+    assert _parsed("pcie dma wr/ test (1+0)*4194304*1536 cost 2000000us speed:1047972KB/S").total_bytes == 6 << 30
+    assert _parsed("pcie dma wr/rd test (1+1)*4194304*512 cost 2000000us speed:-1KB/S").total_bytes == 4 << 30
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_line_that_holds_is_what_it_says(size: int, loops: int, us: int, direc
     except ParseError:
         return
     assert (run.size, run.loops, run.us) == (size, loops, us)
-    assert run.moved == size * loops * (2 if direction == 3 else 1)
+    assert run.total_bytes == size * loops * (2 if direction == 3 else 1)
 
 
 DRIVER = r"""#!/bin/sh

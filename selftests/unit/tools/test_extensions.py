@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, arms, measured
+from selftests.fake_target import FakeTarget, arm, arms, measured_outcome
 from selftests.unit.recipes import blocks
 
 from rtgate.board import boards
@@ -119,7 +119,7 @@ def test_a_kernel_repository_may_bring_them_too(
 
 
 def _measured(records: Path) -> None:
-    outcome = measured(tool_out=PRINTED, cyclictest_json=None)
+    outcome = measured_outcome(tool_out=PRINTED, cyclictest_json=None)
     run = Run(arms=(arm(FakeTarget({None: outcome})),), seeds=(1, 2), records=records)
     run.measure(_case("idle"), lambda _: None)
 
@@ -174,7 +174,7 @@ def test_its_suite_measures_and_judges(
 ) -> None:
     limits = site_tool / "thresholds.yaml"
     limits.write_text(limits.read_text().replace("2.5 virtual s", limit))
-    outcome = measured(tool_out=PRINTED, cyclictest_json=None)
+    outcome = measured_outcome(tool_out=PRINTED, cyclictest_json=None)
     monkeypatch.setattr(suite_options, "make_arms", arms(arm(FakeTarget({None: outcome}))))
     suites = ("-p", "rtgate.plugin", "-p", "no:cacheprovider", str(site_tool / "tests"), "-k", "idle")
     known = ("--profile", "naps", "--board", "virt-arm64")

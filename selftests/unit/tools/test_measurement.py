@@ -64,8 +64,8 @@ def test_an_empty_histogram_has_no_quantile() -> None:
 @given(st.lists(st.tuples(COUNTS, st.integers(0, 5)), min_size=1, max_size=4))
 def test_a_merged_histogram_is_the_sum_in_any_order(parts: list[tuple[dict[int, int], int]]) -> None:
     histograms = [histogram(counts, overflow) for counts, overflow in parts]
-    merged = Histogram.merged(iter(histograms))
-    assert merged == Histogram.merged(reversed(histograms))
+    merged = Histogram.merge(iter(histograms))
+    assert merged == Histogram.merge(reversed(histograms))
     assert merged.total == sum(part.total for part in histograms)
     assert list(merged.counts) == sorted(merged.counts)
     for level in (0, 10, 99):
@@ -77,7 +77,7 @@ def test_a_merged_histogram_is_the_sum_in_any_order(parts: list[tuple[dict[int, 
 )
 def test_histograms_that_differ_in_unit_or_range_do_not_add(parts: list[Histogram]) -> None:
     with pytest.raises(ValueError, match="cannot be added"):
-        Histogram.merged(parts)
+        Histogram.merge(parts)
 
 
 def test_a_measurement_is_a_number_or_a_histogram() -> None:

@@ -16,7 +16,7 @@ from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Setting
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.pcie_bar import DEVICE, OPERATIONS, PcieBar, trained
+from rtgate.tools.pcie_bar import DEVICE, OPERATIONS, PcieBar, expected_link
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pcie-programs" / "qemu-7.2"
@@ -92,11 +92,11 @@ def test_a_rate_is_a_share_of_the_link_where_the_board_says_how_it_is_trained() 
     # Gen3 x1 with 256 bytes: 984.6 x 256/284 = 887.5 MB/s, as the guide prints it.
     assert found["store32.share"] == (pytest.approx(53 / 887.5, rel=1e-3), Unit.RATIO)
     assert set(found) <= set(TOOL.reports)
-    assert trained(replace(link, generation=None)) is None
-    assert trained(replace(link, width=None)) is None
-    assert trained(replace(link, mps=None)) is None
-    assert trained(replace(link, generation=6)) is None
-    assert trained(None) is None
+    assert expected_link(replace(link, generation=None)) is None
+    assert expected_link(replace(link, width=None)) is None
+    assert expected_link(replace(link, mps=None)) is None
+    assert expected_link(replace(link, generation=6)) is None
+    assert expected_link(None) is None
 
 
 def test_a_rate_that_no_link_carries_is_a_measuring_error() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.pci import dumped, space
+from selftests.pci import dump, space
 
 from rtgate.board import boards
 from rtgate.board.pcie import Function
@@ -33,7 +33,7 @@ def printed(*looks: Mapping[str, tuple[str, bytes]], end: str = "end\n") -> byte
     """Return what the script prints of these functions, each by address with what is above it; the same look twice."""
     both = looks * 2 if len(looks) == 1 else looks
     text = "".join(
-        f"function {name} {address} {above}\n{dumped(data)}"
+        f"function {name} {address} {above}\n{dump(data)}"
         for name, look in zip(("first", "last"), both, strict=True)
         for address, (above, data) in look.items()
     )

@@ -14,7 +14,7 @@ from selftests.examples import examples
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Setting
 from rtgate.tools.registry import TOOLS
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 SETTING = Setting(cpus=1, duration_s=1, virtual_time=False)
@@ -22,7 +22,7 @@ LARGEST = 2**63
 
 
 def _ended(files: dict[str, bytes], code: int = 0, codes: tuple[int, ...] = (0,)) -> None:
-    ended("stub", Output(files=files, exit_code=code, setting=SETTING), codes)
+    check_end("stub", Output(files=files, exit_code=code, setting=SETTING), codes)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_fields_are_read_with_their_types() -> None:
     assert "z" not in found
 
 
-@pytest.mark.parametrize("read", ["integer", "number", "object", "numbered"])
+@pytest.mark.parametrize("read", ["integer", "number", "object", "numbered_objects"])
 def test_a_missing_field_is_named(read: str) -> None:
     with pytest.raises(ParseError, match=r"^stub's JSON has no 'a'$"):
         getattr(Document("stub", {"b": 1}), read)("a")
@@ -165,13 +165,15 @@ def test_what_is_no_number(value: object) -> None:
 
 @pytest.mark.parametrize("value", [None, 1, [], "x", True])
 def test_what_is_no_object(value: object) -> None:
-    for read in ("object", "numbered"):
+    for read in ("object", "numbered_objects"):
         with pytest.raises(ParseError, match=r"^stub's 'a' is not what it should be$"):
             getattr(Document("stub", {"a": value}), read)("a")
 
 
 def test_numbered_objects_come_in_order() -> None:
-    found = Document("stub", {"thread": {str(number): {"n": number} for number in (10, 2, 0)}}).numbered("thread")
+    found = Document("stub", {"thread": {str(number): {"n": number} for number in (10, 2, 0)}}).numbered_objects(
+        "thread"
+    )
     assert [(number, one.integer("n")) for number, one in found.items()] == [(0, 0), (2, 2), (10, 10)]
     with pytest.raises(ParseError, match=r"^stub's JSON has no 'x'$"):
         found[0].integer("x")
@@ -182,12 +184,12 @@ def test_numbered_objects_come_in_order() -> None:
 )
 def test_numbered_objects_that_are_none(thread: dict[str, Any]) -> None:
     with pytest.raises(ParseError, match=r"^stub's 'thread' is not what it should be$"):
-        Document("stub", {"thread": thread}).numbered("thread")
+        Document("stub", {"thread": thread}).numbered_objects("thread")
 
 
 def test_no_numbered_object_is_no_result() -> None:
     with pytest.raises(ParseError, match=r"^stub reports no threads$"):
-        Document("stub", {"thread": {}}).numbered("thread")
+        Document("stub", {"thread": {}}).numbered_objects("thread")
 
 
 def test_a_histogram_comes_in_order() -> None:
@@ -249,7 +251,7 @@ ANYTHING = st.recursive(
 
 
 @examples(300)
-@given(ANYTHING, st.sampled_from(["object", "numbered", "counts", "integer", "number"]))
+@given(ANYTHING, st.sampled_from(["object", "numbered_objects", "counts", "integer", "number"]))
 def test_any_value_is_read_or_refused(value: object, read: str) -> None:
     try:
         getattr(Document("stub", {"a": value}), read)("a")

@@ -9,7 +9,7 @@ from selftests.unit.judge.conftest import asking, evidence, number, record
 from selftests.unit.report.conftest import SETTINGS
 
 from rtgate.board.boot import TimeBase
-from rtgate.records.evidence import LoadSeen, Thread
+from rtgate.records.evidence import LoadSample, Thread
 from rtgate.records.expectation import CountedFunction
 from rtgate.records.record import Record
 from rtgate.tools import Count, Output, Setting
@@ -54,11 +54,11 @@ def _thread(moment: str, policy: int, priority: int, minor: int = 33, major: int
 def _failed(name: str, measured: Record) -> str:
     """Return the sentence of a check that must fail, alone."""
     found = checks(measured, {})
-    failed = [check for check in found if check.held is CheckResult.FAILED]
+    failed = [check for check in found if check.result is CheckResult.FAILED]
     assert [check.name for check in failed] == [name]
     # Of threads that were not there nobody asks for page faults.
     spared = {"page-faults"} if name == "threads" else set()
-    assert {check.name for check in found if check.held is CheckResult.NOT_APPLICABLE} <= {*UNASKED, *spared}
+    assert {check.name for check in found if check.result is CheckResult.NOT_APPLICABLE} <= {*UNASKED, *spared}
     return failed[0].sentence
 
 
@@ -66,8 +66,8 @@ def _failed(name: str, measured: Record) -> str:
 def test_all_checks_of_a_good_record_hold(case: str) -> None:
     found = checks(record(case=case), {})
     assert tuple(check.name for check in found) == NAMES
-    assert [check.name for check in found if check.held is CheckResult.NOT_APPLICABLE] == UNASKED
-    assert {check.held for check in found if check.name not in UNASKED} == {CheckResult.OK}
+    assert [check.name for check in found if check.result is CheckResult.NOT_APPLICABLE] == UNASKED
+    assert {check.result for check in found if check.name not in UNASKED} == {CheckResult.OK}
     assert all(check.sentence for check in found)
 
 
@@ -100,15 +100,15 @@ def test_a_board_may_declare_a_check_not_applicable_and_says_why(name: str) -> N
         ),
         environment=replace(record().environment, flavour="generic", kernel_release="5.10.0", online="0-7"),
     )
-    assert {check.held for check in checks(broken, {})} == {CheckResult.FAILED}
+    assert {check.result for check in checks(broken, {})} == {CheckResult.FAILED}
     found = {check.name: check for check in checks(broken, {name: "the board cannot tell"})}
-    assert found[name].held is CheckResult.NOT_APPLICABLE
+    assert found[name].result is CheckResult.NOT_APPLICABLE
     assert found[name].sentence == "the board cannot tell"
-    assert {check.held for check in found.values() if check.name != name} == {CheckResult.FAILED}
+    assert {check.result for check in found.values() if check.name != name} == {CheckResult.FAILED}
 
 
 def test_wrong_identity_spoils_everything_and_the_rest_only_good_news() -> None:
-    spoils = {check.name: check.spoils for check in checks(record(), {})}
+    spoils = {check.name: check.invalidates for check in checks(record(), {})}
     assert [name for name in spoils if spoils[name] is Invalidates.EVERYTHING] == [
         *("flavour", "kernel", "cpus", "threads", "affinity", "firmware", "health")
     ]
@@ -139,7 +139,7 @@ def test_a_kernel_of_equal_release_that_is_another_one_is_not_judged(what: str, 
     named = replace(good.kernel, **{what: others[what]})
     assert told in _failed("kernel", replace(good, environment=ran, kernel=named))
     same = replace(good.kernel, version="#1 SMP", config_sha256="b" * 64, build_id="9" * 40)
-    held = {check.name: check.held for check in checks(replace(good, environment=ran, kernel=same), {})}
+    held = {check.name: check.result for check in checks(replace(good, environment=ran, kernel=same), {})}
     assert held["kernel"] is CheckResult.OK
 
 
@@ -208,7 +208,7 @@ def test_threads_with_another_policy_or_priority(threads: tuple[Thread, ...], se
 def test_the_tool_s_own_main_thread_does_not_disturb() -> None:
     threads = (_thread("middle", 0, 0), _thread("middle", 1, 99), _thread("late", 1, 99), _thread("late", 0, 0))
     held = _check("threads", evidence(record(), threads=threads))
-    assert held.held is CheckResult.OK
+    assert held.result is CheckResult.OK
     assert held.sentence == "1 measuring threads at SCHED_FIFO 99, at 2 moments"
 
 
@@ -232,7 +232,7 @@ _ALL_LATE = (_thread("late", 1, 99), _thread("late", 0, 0))
 def test_a_busy_host_may_let_threads_start_late(time: str, threads: tuple[Thread, ...], held: CheckResult) -> None:
     good = record()
     changed = replace(good, environment=replace(good.environment, time=TimeBase(time)))
-    assert _check("threads", evidence(changed, threads=threads)).held is held
+    assert _check("threads", evidence(changed, threads=threads)).result is held
 
 
 # --- where the threads ran
@@ -250,9 +250,9 @@ def _bound(threads: tuple[Thread, ...], cpus: list[int]) -> Record:
 
 def test_measuring_threads_on_the_cpus_that_they_were_given() -> None:
     found = _check("affinity", _bound(_on(2, 3), [2, 3]))
-    assert (found.held, found.sentence) == (CheckResult.OK, "on CPU 2, 3")
+    assert (found.result, found.sentence) == (CheckResult.OK, "on CPU 2, 3")
     main = replace(_thread("middle", 0, 0), processor=0)
-    assert _check("affinity", _bound((*_on(2, 3), main), [2, 3])).held is CheckResult.OK
+    assert _check("affinity", _bound((*_on(2, 3), main), [2, 3])).result is CheckResult.OK
 
 
 def test_measuring_threads_on_other_cpus() -> None:
@@ -296,7 +296,7 @@ def test_threads_that_are_bound_to_a_cpu_each_and_are_on_one() -> None:
     ],
 )
 def test_threads_that_are_where_they_should_be(processors: int, threads: tuple[Thread, ...], time: str) -> None:
-    assert _check("affinity", _apart(processors, *threads, time=TimeBase(time))).held is CheckResult.OK
+    assert _check("affinity", _apart(processors, *threads, time=TimeBase(time))).result is CheckResult.OK
 
 
 def test_a_busy_host_excuses_no_crowd_at_the_end() -> None:
@@ -306,12 +306,12 @@ def test_a_busy_host_excuses_no_crowd_at_the_end() -> None:
 def test_records_that_are_older_than_the_count_of_processors_are_judged_as_before() -> None:
     made = _bound(_on(0, 0), [])
     assert made.evidence.expectation.processors < 2
-    assert _check("affinity", made).held is CheckResult.OK
+    assert _check("affinity", made).result is CheckResult.OK
 
 
 def test_without_a_tuning_threads_may_run_anywhere() -> None:
     found = _check("affinity", _bound(_on(0, 7), []))
-    assert (found.held, found.sentence) == (CheckResult.OK, "on all CPUs")
+    assert (found.result, found.sentence) == (CheckResult.OK, "on all CPUs")
 
 
 MIXED = [
@@ -325,7 +325,7 @@ RIGHT = (_thread("middle", 1, 80), _thread("middle", 1, 80), _thread("middle", 6
 def test_every_group_of_threads_must_be_there(seen: ThreadScope) -> None:
     made = evidence(asking(record(), threads=MIXED, seen=seen), threads=RIGHT)
     found = _check("threads", made)
-    assert found.held is CheckResult.OK
+    assert found.result is CheckResult.OK
     assert found.sentence == (
         "2 measuring threads at SCHED_FIFO 80, 1 measuring threads at SCHED_DEADLINE, at 1 moments"
     )
@@ -357,7 +357,8 @@ def test_a_group_that_is_incomplete_at_any_moment(
 def test_threads_may_have_ended_when_a_busy_target_looks_late(seen: ThreadScope, late: tuple[Thread, ...]) -> None:
     threads = (*RIGHT, *(replace(one, moment="late") for one in late))
     assert (
-        _check("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads)).held is CheckResult.OK
+        _check("threads", evidence(asking(record(), threads=MIXED, seen=seen), threads=threads)).result
+        is CheckResult.OK
     )
 
 
@@ -366,7 +367,7 @@ def test_what_remains_of_the_own_process_late_may_be_its_main_thread() -> None:
     late = (*RIGHT[:2], _thread("late", 0, 0))
     threads = (*RIGHT, *(replace(one, moment="late") for one in late))
     own = evidence(asking(record(), threads=MIXED, seen=ThreadScope.OWN), threads=threads)
-    assert _check("threads", own).held is CheckResult.OK
+    assert _check("threads", own).result is CheckResult.OK
     session = evidence(asking(record(), threads=MIXED, seen=ThreadScope.SESSION), threads=threads)
     assert "0 of 1 measuring threads ran at SCHED_DEADLINE" in _failed("threads", session)
 
@@ -377,19 +378,19 @@ def test_only_a_tool_s_own_process_must_have_no_more_threads_of_the_group() -> N
     assert "3 of 2 measuring threads ran at SCHED_FIFO 80" in _failed("threads", own)
     for seen in (ThreadScope.SESSION, ThreadScope.SYSTEM):
         helped = evidence(asking(record(), threads=MIXED, seen=seen), threads=more)
-        assert _check("threads", helped).held is CheckResult.OK
+        assert _check("threads", helped).result is CheckResult.OK
 
 
 @pytest.mark.parametrize("threads", [(), (_thread("middle", 1, 99), _thread("late", 0, 0))])
 def test_a_tool_without_real_time_threads_is_not_asked_for_any(threads: tuple[Thread, ...]) -> None:
     found = _check("threads", evidence(asking(record(), threads=[]), threads=threads))
-    assert (found.held, found.sentence) == (CheckResult.OK, "the tool has no real-time thread of its own")
+    assert (found.result, found.sentence) == (CheckResult.OK, "the tool has no real-time thread of its own")
 
 
 @pytest.mark.parametrize("lost", [0, 3, 5])
 def test_a_few_wake_ups_may_be_lost_at_the_edges(lost: int) -> None:
     # 2000 are expected: 3 for start and end, and one in a thousand
-    assert _check("cycles", record({30_000: 2000 - lost})).held is CheckResult.OK
+    assert _check("cycles", record({30_000: 2000 - lost})).result is CheckResult.OK
 
 
 def test_unexplained_lost_wake_ups_are_invalid() -> None:
@@ -415,14 +416,14 @@ def test_lost_wake_ups_that_the_maximum_explains_are_valid(
     counts: dict[int, int], overflow: int, maximum: float, *, valid: bool
 ) -> None:
     found = _check("cycles", record(counts, overflow=overflow, maximum=maximum))
-    assert found.held is (CheckResult.OK if valid else CheckResult.FAILED)
+    assert found.result is (CheckResult.OK if valid else CheckResult.FAILED)
 
 
 def test_lost_wake_ups_that_the_histogram_itself_explains_are_valid() -> None:
     good = record()
     wide = Histogram(unit=Unit.VIRTUAL_NS, counts={30_000: 1000, 2_000_000: 500}, overflow=0, limit=5_000_000)
     measurements = tuple(replace(one, histogram=wide) if one.histogram else one for one in good.measurements)
-    assert _check("cycles", replace(good, measurements=measurements)).held is CheckResult.OK
+    assert _check("cycles", replace(good, measurements=measurements)).result is CheckResult.OK
 
 
 def test_an_overflow_is_explained_by_the_maximum_of_its_own_cpu() -> None:
@@ -430,14 +431,14 @@ def test_an_overflow_is_explained_by_the_maximum_of_its_own_cpu() -> None:
     other = tuple(replace(part, labels={"cpu": "1"}) for part in record({30_000: 999}, overflow=1).measurements)
     both = replace(one, measurements=one.measurements + other)
     found = _check("cycles", both)
-    assert found.held is CheckResult.FAILED
+    assert found.result is CheckResult.FAILED
     assert found.sentence.startswith("CPU 1: ")
 
 
 def test_an_overflow_without_any_maximum_explains_nothing() -> None:
     broken = record({30_000: 999}, overflow=1, maximum=1_000_000_000.0)
     measurements = tuple(one for one in broken.measurements if one.name != "latency.max")
-    assert _check("cycles", replace(broken, measurements=measurements)).held is CheckResult.FAILED
+    assert _check("cycles", replace(broken, measurements=measurements)).result is CheckResult.FAILED
 
 
 def test_a_real_run_on_a_busy_host_explains_the_half_that_it_lost() -> None:
@@ -445,7 +446,7 @@ def test_a_real_run_on_a_busy_host_explains_the_half_that_it_lost() -> None:
     setting = Setting(cpus=1, duration_s=2.0, virtual_time=False)
     data = (DATA / "2.10" / "cyclictest-host-idle.json").read_bytes()
     measured = Cyclictest().parse(Output(files={JSON: data}, exit_code=0, setting=setting))
-    assert _check("cycles", replace(record(), measurements=measured)).held is CheckResult.OK
+    assert _check("cycles", replace(record(), measurements=measured)).result is CheckResult.OK
 
 
 def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
@@ -454,7 +455,7 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
     setting = Setting(cpus=1, duration_s=60.0, virtual_time=False)
     measured = Cyclictest(range_us=10_000).parse(Output(files={JSON: data}, exit_code=0, setting=setting))
     stopped = evidence(asking(replace(record(), measurements=measured), duration_s=60), elapsed_s=3.05)
-    failed = {check.name: check.sentence for check in checks(stopped, {}) if check.held is CheckResult.FAILED}
+    failed = {check.name: check.sentence for check in checks(stopped, {}) if check.result is CheckResult.FAILED}
     # Its cycles are more than its buckets hold, and its maximum is within their range.
     assert set(failed) == {"cycles", "duration", "figures"}
     assert "2994 of 60000 wake-ups were measured" in failed["cycles"]
@@ -463,9 +464,9 @@ def test_a_terminated_run_fails_by_its_cycles_and_by_its_duration() -> None:
 
 def test_a_tool_without_a_period_is_not_asked_for_cycles() -> None:
     found = _check("cycles", asking(record({30_000: 2}), interval_us=0))
-    assert (found.held, found.sentence) == (CheckResult.OK, "the tool has no period to account for")
+    assert (found.result, found.sentence) == (CheckResult.OK, "the tool has no period to account for")
     bare = replace(record(), measurements=(number("latency.max", 30_000, Unit.VIRTUAL_NS),))
-    assert _check("cycles", asking(bare, interval_us=0)).held is CheckResult.OK
+    assert _check("cycles", asking(bare, interval_us=0)).result is CheckResult.OK
 
 
 def test_a_record_without_a_histogram() -> None:
@@ -487,12 +488,12 @@ def test_a_short_run(elapsed: float | None, sentence: str) -> None:
 
 @pytest.mark.parametrize("elapsed", [1.98, 2.0, 9.0])
 def test_a_run_that_took_as_long_as_it_should_or_longer(elapsed: float) -> None:
-    assert _check("duration", evidence(record(), elapsed_s=elapsed)).held is CheckResult.OK
+    assert _check("duration", evidence(record(), elapsed_s=elapsed)).result is CheckResult.OK
 
 
-def _load(**moments: tuple[int, int]) -> tuple[LoadSeen, ...]:
+def _load(**moments: tuple[int, int]) -> tuple[LoadSample, ...]:
     return tuple(
-        LoadSeen(moment=moment, processes=processes, ticks=ticks) for moment, (processes, ticks) in moments.items()
+        LoadSample(moment=moment, processes=processes, ticks=ticks) for moment, (processes, ticks) in moments.items()
     )
 
 
@@ -509,7 +510,7 @@ def _load(**moments: tuple[int, int]) -> tuple[LoadSeen, ...]:
         (_load(start=(1, 0), middle=(1, 50), late=(1, 40), end=(1, 30)), "used no CPU time while the tool measured"),
     ],
 )
-def test_a_load_that_was_not_there(seen: tuple[LoadSeen, ...], sentence: str) -> None:
+def test_a_load_that_was_not_there(seen: tuple[LoadSample, ...], sentence: str) -> None:
     found = _failed("load", evidence(record(case=LOADED), load_seen=seen))
     assert found.startswith("the load hackbench ")
     assert sentence in found
@@ -523,14 +524,14 @@ def test_a_load_that_was_not_there(seen: tuple[LoadSeen, ...], sentence: str) ->
         _load(start=(5, 40), middle=(5, 2), late=(5, 300), end=(5, 900)),
     ],
 )
-def test_time_of_processes_that_end_while_they_are_looked_at_may_be_missing(seen: tuple[LoadSeen, ...]) -> None:
-    assert _check("load", evidence(record(case=LOADED), load_seen=seen)).held is CheckResult.OK
+def test_time_of_processes_that_end_while_they_are_looked_at_may_be_missing(seen: tuple[LoadSample, ...]) -> None:
+    assert _check("load", evidence(record(case=LOADED), load_seen=seen)).result is CheckResult.OK
 
 
 def test_a_load_that_worked_is_told_with_its_time() -> None:
     seen = _load(start=(1, 11), middle=(7, 106), late=(3, 201), end=(1, 659))  # of a real boot
     found = _check("load", evidence(record(case=LOADED), load_seen=seen))
-    assert (found.held, found.sentence) == (
+    assert (found.result, found.sentence) == (
         CheckResult.OK,
         "hackbench ran all the time and used 648 clock ticks of CPU",
     )
@@ -550,12 +551,12 @@ def test_an_idle_case_needs_no_load() -> None:
         (_load(start=(1, 0), middle=(4, 20), late=(4, 30), end=(1, 50)), "had 1 processes of the 4 that it has"),
     ],
 )
-def test_a_load_of_which_a_part_died(seen: tuple[LoadSeen, ...], sentence: str) -> None:
+def test_a_load_of_which_a_part_died(seen: tuple[LoadSample, ...], sentence: str) -> None:
     made = evidence(record(case=LOADED), load_seen=seen, load_processes=4)
     if sentence:
         assert _failed("load", made) == f"the load hackbench {sentence} when all of it runs"
     else:
-        assert _check("load", made).held is CheckResult.OK
+        assert _check("load", made).result is CheckResult.OK
 
 
 # --- what the tool counted
@@ -574,7 +575,7 @@ def test_a_load_of_which_a_part_died(seen: tuple[LoadSeen, ...], sentence: str) 
 def test_counts_must_be_reached(least: float, held: CheckResult) -> None:
     made = asking(record(), counts=[Count(measurement="wakeups", least=least)])
     found = _check("counts", made)
-    assert found.held is held
+    assert found.result is held
     if held is CheckResult.FAILED:
         assert _failed("counts", made) == f"wakeups was 2000, at least {least:g} are needed"
     else:
@@ -588,7 +589,7 @@ def test_counts_must_be_reached(least: float, held: CheckResult) -> None:
 def test_a_run_that_ended_with_what_it_found_may_be_short(check: str, found: float | None, held: CheckResult) -> None:
     short = asking(record(), counts=[Count(measurement="wakeups", least=9000)], duration_s=9000.0, ends_with="late")
     told = () if found is None else (number("late", found, Unit.COUNT),)
-    assert _check(check, replace(short, measurements=(*short.measurements, *told))).held is held
+    assert _check(check, replace(short, measurements=(*short.measurements, *told))).result is held
 
 
 def test_the_lowest_of_several_counts_decides() -> None:
@@ -651,13 +652,13 @@ def test_processes_that_were_not_read_prove_no_clock() -> None:
 @pytest.mark.parametrize("processes", [("init", "sh"), ("systemd-timedat", "ntpdate-like", "xchronyd", "cyclictest")])
 def test_a_clock_that_nobody_set(processes: tuple[str, ...]) -> None:
     found = _check("clock", evidence(asking(record(), clock=True), processes=processes))
-    assert (found.held, found.sentence) == (CheckResult.OK, "no time synchronisation was running")
+    assert (found.result, found.sentence) == (CheckResult.OK, "no time synchronisation was running")
 
 
 @pytest.mark.parametrize("processes", [(), ("chronyd",)])
 def test_a_tool_that_does_not_use_the_wall_clock_does_not_care(processes: tuple[str, ...]) -> None:
     found = _check("clock", evidence(asking(record(), clock=False), processes=processes))
-    assert (found.held, found.sentence) == (CheckResult.OK, "the tool does not measure with the wall clock")
+    assert (found.result, found.sentence) == (CheckResult.OK, "the tool does not measure with the wall clock")
 
 
 # --- settings
@@ -711,7 +712,7 @@ def _written(writes: dict[str, str], settings: dict[str, str]) -> Record:
 )
 def test_writes_that_read_back(writes: dict[str, str], settings: dict[str, str]) -> None:
     found = _check("settings", _written(writes, settings))
-    assert (found.held, found.sentence) == (CheckResult.OK, "as asked, and unchanged")
+    assert (found.result, found.sentence) == (CheckResult.OK, "as asked, and unchanged")
 
 
 @pytest.mark.parametrize(
@@ -745,7 +746,7 @@ def test_kernel_arguments_that_the_boot_did_not_have() -> None:
         "the kernel was not started with isolcpus=2-3; the kernel was not started with nohz_full=2-3"
     )
     started = replace(record().environment, command_line="nohz_full=2-3 x isolcpus=2-3 nokaslr")
-    assert _check("settings", replace(asked, environment=started)).held is CheckResult.OK
+    assert _check("settings", replace(asked, environment=started)).result is CheckResult.OK
 
 
 KERNEL_THREADS = (
@@ -771,7 +772,7 @@ def test_priorities_of_the_kernel_s_threads(priorities: dict[str, int], sentence
     if sentence:
         assert _failed("settings", made) == sentence
     else:
-        assert _check("settings", made).held is CheckResult.OK
+        assert _check("settings", made).result is CheckResult.OK
 
 
 def test_a_kernel_thread_of_another_policy_has_not_the_priority() -> None:
@@ -802,7 +803,7 @@ def _rounds(*values: float, measured: float | None = 100.0) -> Record:
 
 
 def test_rounds_that_became_steady_are_valid() -> None:
-    assert _check("steady", _rounds(300, 200, 100, 102, 98, 100, 101)).held is CheckResult.OK
+    assert _check("steady", _rounds(300, 200, 100, 102, 98, 100, 101)).result is CheckResult.OK
 
 
 @pytest.mark.parametrize(
@@ -816,7 +817,7 @@ def test_rounds_that_became_steady_are_valid() -> None:
 )
 def test_rounds_that_did_not_are_not_the_kernel_s_fault(made: Record, reason: str) -> None:
     assert reason in _failed("steady", made)
-    assert _check("steady", made).spoils is Invalidates.FIGURES
+    assert _check("steady", made).invalidates is Invalidates.FIGURES
 
 
 def _healthy(warning: float | None = 0, errors: float | None = 0) -> Record:
@@ -827,7 +828,7 @@ def _healthy(warning: float | None = 0, errors: float | None = 0) -> Record:
 
 
 def test_a_disk_without_warnings_and_new_errors_is_healthy() -> None:
-    assert _check("health", _healthy()).held is CheckResult.OK
+    assert _check("health", _healthy()).result is CheckResult.OK
 
 
 @pytest.mark.parametrize(
@@ -843,7 +844,7 @@ def test_a_disk_without_warnings_and_new_errors_is_healthy() -> None:
 )
 def test_a_disk_that_is_not_well_is_no_measure_of_a_kernel(made: Record, reason: str, spoils: Invalidates) -> None:
     assert reason in _failed("health", made)
-    assert _check("health", made).spoils is spoils
+    assert _check("health", made).invalidates is spoils
 
 
 AER = "/sys/bus/pci/devices/0000:01:00.0/aer_dev_"
@@ -853,14 +854,14 @@ def test_error_counters_that_should_be_there_must_be_read_before_and_after() -> 
     counters = [CountedFunction(name="nvme", where="0000:01:00.0")]
     read = {f"{AER}{kind}": ("TOTAL 0", "TOTAL 0") for kind in ("correctable", "nonfatal", "fatal")}
     asked = asking(record(), counters=counters)
-    assert _check("aer", evidence(asked, readings=read)).held is CheckResult.OK
-    assert _check("aer", evidence(record(), readings={})).held is CheckResult.OK
+    assert _check("aer", evidence(asked, readings=read)).result is CheckResult.OK
+    assert _check("aer", evidence(record(), readings={})).result is CheckResult.OK
     late = {**read, f"{AER}fatal": ("TOTAL 0", "")}
     assert _failed("aer", evidence(asked, readings=late)) == (
         "the AER counters of nvme (0000:01:00.0) after the test were not read (CONFIG_PCIEAER?)"
     )
     assert "nvme (0000:01:00.0) before the test, nvme" in _failed("aer", evidence(asked, readings={}))
-    assert _check("aer", evidence(asked)).spoils is Invalidates.GOOD_NEWS
+    assert _check("aer", evidence(asked)).invalidates is Invalidates.GOOD_NEWS
 
 
 def _tasks(priorities: tuple[int, ...]) -> Check:
@@ -875,16 +876,16 @@ def _tasks(priorities: tuple[int, ...]) -> Check:
 
 
 def test_each_task_of_rt_migrate_test_must_have_its_own_priority() -> None:
-    assert _tasks((2, 3, 4, 5)).held is CheckResult.OK
+    assert _tasks((2, 3, 4, 5)).result is CheckResult.OK
     equal = _tasks((2, 3, 3, 5))
-    assert (equal.held, equal.spoils) == (CheckResult.FAILED, Invalidates.EVERYTHING)
+    assert (equal.result, equal.invalidates) == (CheckResult.FAILED, Invalidates.EVERYTHING)
     assert "0 of 1 measuring threads ran at SCHED_FIFO 4" in equal.sentence
-    assert _tasks((2, 3, 4)).held is CheckResult.FAILED
+    assert _tasks((2, 3, 4)).result is CheckResult.FAILED
 
 
 def test_a_migration_test_that_was_over_before_anybody_looked_keeps_its_failures() -> None:
     unseen = _tasks(())
-    assert (unseen.held, unseen.spoils) == (CheckResult.FAILED, Invalidates.FIGURES)
+    assert (unseen.result, unseen.invalidates) == (CheckResult.FAILED, Invalidates.FIGURES)
 
 
 # --- temperature
@@ -898,7 +899,7 @@ def _at(before: str, after: str, limit: int | None = 85) -> Record:
 
 def test_a_board_below_its_limit() -> None:
     found = _check("temperature", _at("45000", "85000"))
-    assert (found.held, found.sentence) == (CheckResult.OK, "at most 85 C, 85 C are allowed")
+    assert (found.result, found.sentence) == (CheckResult.OK, "at most 85 C, 85 C are allowed")
 
 
 @pytest.mark.parametrize("temperatures", [("85001", "60000"), ("60000", "85001"), ("85001", "")])
@@ -906,13 +907,13 @@ def test_a_board_that_was_too_hot_is_no_measure_of_a_kernel(temperatures: tuple[
     made = _at(*temperatures)
     assert _failed("temperature", made) == "soc-thermal was at 85.001 C; the board's limit is 85 C"
     # Its latencies are long because its clocks were lowered, which is not the kernel's fault.
-    assert _check("temperature", made).spoils is Invalidates.FIGURES
+    assert _check("temperature", made).invalidates is Invalidates.FIGURES
 
 
 @pytest.mark.parametrize("temperatures", [("", "60000"), ("60000", "")])
 def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str, str]) -> None:
     assert _failed("temperature", _at(*temperatures)) == "the temperature of soc-thermal was not read before and after"
-    assert _check("temperature", _at(*temperatures)).spoils is Invalidates.GOOD_NEWS
+    assert _check("temperature", _at(*temperatures)).invalidates is Invalidates.GOOD_NEWS
 
 
 @pytest.mark.parametrize(
@@ -926,7 +927,7 @@ def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str
 )
 def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:
     found = _check("temperature", made)
-    assert (found.held, found.sentence) == (CheckResult.NOT_APPLICABLE, why)
+    assert (found.result, found.sentence) == (CheckResult.NOT_APPLICABLE, why)
 
 
 # --- suspend
@@ -953,7 +954,7 @@ def _slept(
 )
 def test_a_board_that_was_awake(made: Record, why: str) -> None:
     found = _check("suspend", made)
-    assert (found.held, found.sentence) == (CheckResult.OK, why)
+    assert (found.result, found.sentence) == (CheckResult.OK, why)
 
 
 @pytest.mark.parametrize(
@@ -966,7 +967,7 @@ def test_a_board_that_was_awake(made: Record, why: str) -> None:
 )
 def test_a_board_that_was_suspended_is_no_measure_of_a_kernel(made: Record, why: str) -> None:
     assert why in _failed("suspend", made)
-    assert _check("suspend", made).spoils is Invalidates.FIGURES
+    assert _check("suspend", made).invalidates is Invalidates.FIGURES
 
 
 @pytest.mark.parametrize("made", [_slept((), ("0", ""), ("0", "0")), _slept((), ("", "0"))])
@@ -976,12 +977,12 @@ def test_a_count_of_suspends_that_was_read_once_proves_nothing(made: Record) -> 
 
 def test_without_any_log_nobody_knows_of_a_suspend() -> None:
     found = _check("suspend", evidence(record(), suspends=None, log=""))
-    assert (found.held, found.sentence) == (
+    assert (found.result, found.sentence) == (
         CheckResult.FAILED,
         "neither the kernel's count of suspends nor its log was read",
     )
     log = evidence(record(), suspends=None, log="some")
-    assert _check("suspend", log).held is CheckResult.FAILED
+    assert _check("suspend", log).result is CheckResult.FAILED
 
 
 # --- page faults
@@ -993,15 +994,15 @@ def test_a_measuring_thread_that_waits_for_its_memory_measures_no_kernel(minor: 
     faulting = evidence(record(), threads=looks)
     expected = f"measuring threads had {minor - 33} minor and {major} major page faults while they measured"
     assert expected in _failed("page-faults", faulting)
-    assert _check("page-faults", faulting).spoils is Invalidates.GOOD_NEWS
+    assert _check("page-faults", faulting).invalidates is Invalidates.GOOD_NEWS
 
 
 def test_faults_of_other_threads_and_of_tools_that_do_not_lock_their_memory_do_not_count() -> None:
     main = (_thread("middle", 0, 0), _thread("late", 0, 0, minor=900))
     measuring = (_thread("middle", 1, 99), _thread("late", 1, 99))
-    assert _check("page-faults", evidence(record(), threads=(*main, *measuring))).held is CheckResult.OK
+    assert _check("page-faults", evidence(record(), threads=(*main, *measuring))).result is CheckResult.OK
     faulting = evidence(record(), threads=(_thread("middle", 1, 99), _thread("late", 1, 99, minor=34)))
-    assert _check("page-faults", replace(faulting, argv=("hackbench",))).held is CheckResult.OK
+    assert _check("page-faults", replace(faulting, argv=("hackbench",))).result is CheckResult.OK
 
 
 def test_page_faults_that_were_not_read_are_no_good_news() -> None:
@@ -1015,7 +1016,7 @@ def test_page_faults_are_not_known_where_the_looks_saw_unequal_numbers_of_thread
     looks = (*[_thread("middle", 1, 99)] * before, *[_thread("late", 1, 99)] * after)
     made = evidence(record(), threads=looks)
     (found,) = (check for check in checks(made, {"threads": "the board cannot tell"}) if check.name == "page-faults")
-    assert (found.held, found.spoils) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
+    assert (found.result, found.invalidates) == (CheckResult.FAILED, Invalidates.GOOD_NEWS)
     assert found.sentence.startswith(
         f"{before} measuring threads were there at half of the run and {after} at nine tenths"
     )
@@ -1024,7 +1025,7 @@ def test_page_faults_are_not_known_where_the_looks_saw_unequal_numbers_of_thread
 def test_on_virtual_time_a_tool_that_had_ended_leaves_its_page_faults_to_other_boots() -> None:
     """The same boot looks as late each time: to measure again helps nobody."""
     found = _check("page-faults", evidence(record(), threads=[_thread("middle", 1, 99)] * 2))
-    assert (found.held, found.unseen) == (CheckResult.NOT_APPLICABLE, True)
+    assert (found.result, found.unseen) == (CheckResult.NOT_APPLICABLE, True)
     assert found.sentence.endswith("their page faults in between are not known: the tool had ended")
 
 
@@ -1032,19 +1033,19 @@ def test_threads_that_were_not_there_are_one_cause_said_once() -> None:
     made = evidence(record(), threads=(_thread("middle", 1, 98), _thread("late", 1, 98)))
     assert "0 of 1 measuring threads" in _failed("threads", made)
     # A board may not know its threads; their page faults are not known all the same.
-    found = {check.name: check.held for check in checks(made, {"threads": "the board cannot tell"})}
+    found = {check.name: check.result for check in checks(made, {"threads": "the board cannot tell"})}
     assert found["page-faults"] is CheckResult.FAILED
 
 
 def test_a_busy_host_that_looked_late_makes_no_measurement_invalid_but_says_how_many_threads_it_saw() -> None:
     busy = replace(record(), environment=replace(record().environment, time=TimeBase.HOST))
     found = _check("page-faults", evidence(busy, threads=(_thread("middle", 1, 99),)))
-    assert found.held is CheckResult.NOT_APPLICABLE
+    assert found.result is CheckResult.NOT_APPLICABLE
     assert "1 measuring threads were there at half of the run and 0 at nine tenths" in found.sentence
 
 
 def test_a_tool_without_measuring_threads_has_no_page_faults_of_theirs() -> None:
-    assert _check("page-faults", evidence(asking(record(), threads=[]), threads=())).held is CheckResult.OK
+    assert _check("page-faults", evidence(asking(record(), threads=[]), threads=())).result is CheckResult.OK
 
 
 # --- firmware
@@ -1061,7 +1062,7 @@ def _flashed(*told: str, pins: dict[str, str] = PINS) -> Record:
 
 def test_firmware_as_the_board_s_file_pins_it() -> None:
     found = _check("firmware", _flashed("U-Boot 2017.09", BL31, L3))
-    assert (found.held, found.sentence) == (CheckResult.OK, "BL31, cache as pinned")
+    assert (found.result, found.sentence) == (CheckResult.OK, "BL31, cache as pinned")
 
 
 @pytest.mark.parametrize(
@@ -1077,19 +1078,19 @@ def test_firmware_as_the_board_s_file_pins_it() -> None:
 )
 def test_other_firmware_is_another_board(told: tuple[str, ...], why: str) -> None:
     assert why in _failed("firmware", _flashed(*told))
-    assert _check("firmware", _flashed(*told)).spoils is Invalidates.EVERYTHING
+    assert _check("firmware", _flashed(*told)).invalidates is Invalidates.EVERYTHING
 
 
 def test_firmware_that_nobody_saw_is_not_proven() -> None:
     assert _failed("firmware", _flashed()) == (
         "BL31, cache: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
     )
-    assert _check("firmware", _flashed()).spoils is Invalidates.GOOD_NEWS
+    assert _check("firmware", _flashed()).invalidates is Invalidates.GOOD_NEWS
 
 
 def test_without_pins_any_firmware_will_do() -> None:
     found = _check("firmware", _flashed(BL31, pins={}))
-    assert (found.held, found.sentence) == (CheckResult.NOT_APPLICABLE, "the board's file pins no firmware")
+    assert (found.result, found.sentence) == (CheckResult.NOT_APPLICABLE, "the board's file pins no firmware")
 
 
 @pytest.mark.parametrize(
@@ -1103,11 +1104,11 @@ def test_without_pins_any_firmware_will_do() -> None:
 def test_a_load_that_failed_by_its_own_account_takes_good_news_away(changes: dict[str, object], sentence: str) -> None:
     made = evidence(record(case=LOADED), **changes)
     assert sentence in _failed("load", made)
-    assert _check("load", made).spoils is Invalidates.GOOD_NEWS
+    assert _check("load", made).invalidates is Invalidates.GOOD_NEWS
     # Without a load there is none that could fail.
-    assert _check("load", evidence(record(), **changes)).held is CheckResult.OK
+    assert _check("load", evidence(record(), **changes)).result is CheckResult.OK
 
 
 def test_what_a_load_prints_when_it_is_ended_is_no_failure() -> None:
     made = evidence(record(case=LOADED), load_output="Signal 15 caught, longjmp'ing out!\n")
-    assert _check("load", made).held is CheckResult.OK
+    assert _check("load", made).result is CheckResult.OK

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.fake_target import FakeTarget, arm, facts, measured
+from selftests.fake_target import FakeTarget, arm, facts, measured_outcome
 from selftests.unit.measure.test_case import OnDevices
 
 from rtgate.board import boards
@@ -57,7 +57,7 @@ def lines(found: dict[str, tuple[str, str]]) -> list[tuple[str, str]]:
 
 def test_nothing_happened() -> None:
     assert lines(state()) == []
-    assert links.unread(state(), links.counted(FACTS)) == ()
+    assert links.unread(state(), links.counter_owners(FACTS)) == ()
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_a_function_nobody_expects_is_told_by_its_address() -> None:
 
 def test_counters_are_missed_where_the_board_says_they_are() -> None:
     both = {"nvme": Function(name="nvme", id="1b36:0010", port=PORT, aer="both")}
-    assert links.unread(state(), links.counted(both)) == (
+    assert links.unread(state(), links.counter_owners(both)) == (
         "nvme (1b36:0010) before the test",
         "nvme (1b36:0010) after the test",
     )
     late = state(aer_dev_fatal=("TOTAL_ERR_FATAL 0", ""))
-    assert links.unread(late, links.counted(FACTS)) == ("the port of nvme (0000:00:08.0) after the test",)
-    assert links.counted({"edu": Function(name="edu", id="1234:11e8")}) == ()
+    assert links.unread(late, links.counter_owners(FACTS)) == ("the port of nvme (0000:00:08.0) after the test",)
+    assert links.counter_owners({"edu": Function(name="edu", id="1234:11e8")}) == ()
 
 
 @given(
@@ -159,7 +159,7 @@ def test_no_content_is_too_strange(found: dict[str, tuple[str, str]]) -> None:
     for fault in links.faults(found, FACTS):
         assert fault.kind in {"aer", "pcie-link"}
         assert "\n" not in fault.line
-    assert len(links.unread(found, links.counted(FACTS))) <= 2
+    assert len(links.unread(found, links.counter_owners(FACTS))) <= 2
 
 
 # --- from the plan to the verdict ---
@@ -173,7 +173,7 @@ def _record(before: dict[str, str], after: dict[str, str]) -> Record:
         return facts(moment, {path: value.encode() for path, value in content.items()})
 
     files = {"facts.start": named("facts.start", before), "facts.end": named("facts.end", after)}
-    whole = measured()
+    whole = measured_outcome()
     target = FakeTarget({None: replace(whole, files={**whole.files, **files})})
     return measure(CASE, arm(target, board=BOARD), 1)[0]
 
@@ -204,12 +204,12 @@ def test_a_device_that_goes_fails_the_case() -> None:
 
 
 def test_a_look_that_was_lost_is_invalid_and_says_nothing_of_devices() -> None:
-    whole = measured()
+    whole = measured_outcome()
     files = {**whole.files, "facts.start": facts("facts.start", {path(NVME, "vendor"): b"0x1b36\n"})}
     del files["facts.end"]
     found = measure(CASE, arm(FakeTarget({None: replace(whole, files=files)}), board=BOARD), 1)[0]
     assert found.faults == ()
-    assert {check.name for check in checks(found, {}) if check.held is CheckResult.FAILED} >= {"aer", "settings"}
+    assert {check.name for check in checks(found, {}) if check.result is CheckResult.FAILED} >= {"aer", "settings"}
 
 
 def test_plans_look_at_functions_only_where_the_board_lists_them() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rtgate.board.tuning import Tuning
-from rtgate.records.evidence import LoadSeen
+from rtgate.records.evidence import LoadSample
 from rtgate.validity.load import load_seen
 from rtgate.validity.settings import kernel_threads
 
@@ -25,7 +25,7 @@ def test_a_load_s_time_is_that_of_its_processes_and_of_those_they_waited_for() -
     ours = stat("hackbench (x)", f6=40, f13=10_000, f14=1, f15=20, f16=300, f17=4000, f18=20_000)
     ended = stat("hackbench", f6=40, f3="Z", f14=50_000)
     files = {"load.pid": b"40\n", "processes.middle": (ours + ended + stat("sh", f6=41, f14=9)).encode()}
-    assert load_seen(files) == (LoadSeen(moment="middle", processes=1, ticks=54_321),)
+    assert load_seen(files) == (LoadSample(moment="middle", processes=1, ticks=54_321),)
 
 
 def test_without_the_load_s_number_no_process_is_its() -> None:

@@ -6,7 +6,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.workflow.bisect import MOST_COMMITS, FirstBad, first_bad
+from rtgate.workflow.bisect import MOST_COMMITS, FirstBadCommit, first_bad_range
 
 SERIES = tuple(letter * 40 for letter in "abcde")
 
@@ -20,7 +20,7 @@ def test_the_first_bad_commit_is_found_with_few_gates(series: tuple[int, int]) -
         tried.append(index)
         return index >= guilty
 
-    assert first_bad(count, is_bad) == (range(guilty, guilty + 1), len(tried))
+    assert first_bad_range(count, is_bad) == (range(guilty, guilty + 1), len(tried))
     assert len(tried) <= math.ceil(math.log2(count + 1))
     assert len(tried) == len(set(tried))
     assert count - 1 not in tried  # that the whole fails is known
@@ -35,20 +35,20 @@ def test_what_cannot_be_tried_is_no_failure_and_the_guilty_one_stays_a_suspect(
     series: tuple[int, int, frozenset[int]],
 ) -> None:
     count, guilty, untestable = series
-    suspects, _ = first_bad(count, lambda place: None if place in untestable else place >= guilty)
+    suspects, _ = first_bad_range(count, lambda place: None if place in untestable else place >= guilty)
     assert guilty in suspects
     assert set(suspects[:-1]) <= untestable  # all that could be told apart is
     assert suspects[-1] not in untestable or suspects[-1] == count - 1
 
 
 def test_what_was_found_is_one_line() -> None:
-    found = FirstBad(series=SERIES[:3], subject="timers: be late", suspects=range(1, 2), gates=1)
+    found = FirstBadCommit(series=SERIES[:3], subject="timers: be late", suspects=range(1, 2), gates=1)
     assert found.sentence == "bbbbbbbbbbbb timers: be late (commit 2 of 3, found by 1 further gate)"
 
 
 def test_commits_that_were_not_tried_are_said() -> None:
     skipped = {1: "conflicts with the target branch", 2: "cannot be built"}
-    found = FirstBad(series=SERIES, subject="be late", suspects=range(1, 4), gates=1, skipped=skipped)
+    found = FirstBadCommit(series=SERIES, subject="be late", suspects=range(1, 4), gates=1, skipped=skipped)
     assert found.sentence == (
         "dddddddddddd be late (commit 4 of 5, found by 1 further gate), or commit 2 to 3; "
         "not tried: commit 2 conflicts with the target branch, commit 3 cannot be built"
@@ -58,5 +58,5 @@ def test_commits_that_were_not_tried_are_said() -> None:
 
 
 def test_those_below_are_innocent_where_nothing_else_failed() -> None:
-    found = FirstBad(series=SERIES, subject="x", suspects=range(2, 3), gates=2, alone=True)
+    found = FirstBadCommit(series=SERIES, subject="x", suspects=range(2, 3), gates=2, alone=True)
     assert (found.blame.suspects, found.blame.innocents) == (SERIES[2:3], SERIES[:2])

@@ -15,7 +15,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.workflow import job_files
-from rtgate.workflow.job_files import Named, Source, Way, publish, source, store
+from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, publish, source, store
 
 BOARD = "rk3568-evb1"
 IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
@@ -35,7 +35,7 @@ def made(kernel: Path, flavour: str | None = None, **more: object) -> Source:
     more.setdefault("dtb", str(kernel.parent / "a.dtb"))
     if not (kernel / "config").exists():
         more = {"family": "mainline", **more}
-    named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"), **more)  # type: ignore[arg-type]
+    named = NamedFiles(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"), **more)  # type: ignore[arg-type]
     with ExitStack() as stack:
         return source(boards.board(BOARD), named, flavour, stack)
 
@@ -62,7 +62,7 @@ def test_the_configuration_is_believed_rather_than_the_command_line(kernel: Path
 @pytest.mark.parametrize("where", ["https://h/bsp/Image", "kernel"])
 def test_a_kernel_of_which_nothing_tells_the_family_is_not_taken_for_one(kernel: Path, where: str) -> None:
     ramdisk = str(kernel.parent / "ramdisk.cpio.gz")
-    named = Named(kernel=where if "://" in where else str(kernel), ramdisk=ramdisk, dtb="https://h/a.dtb")
+    named = NamedFiles(kernel=where if "://" in where else str(kernel), ramdisk=ramdisk, dtb="https://h/a.dtb")
     with ExitStack() as stack:
         with pytest.raises(ConfigError, match=r"rk3568-evb1 is ttyFIQ0 \(bsp\) or ttyS2 \(mainline\): .* --family"):
             source(boards.board(BOARD), named, None, stack)
@@ -72,7 +72,7 @@ def test_a_kernel_of_which_nothing_tells_the_family_is_not_taken_for_one(kernel:
 
 def test_where_all_consoles_are_called_alike_no_family_is_needed() -> None:
     with ExitStack() as stack:
-        named = Named(kernel="https://h/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb")
+        named = NamedFiles(kernel="https://h/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb")
         assert source(boards.board("lab-virt-arm64"), named, None, stack).family == "mainline"
 
 
@@ -85,7 +85,9 @@ def test_a_kernel_for_another_architecture(kernel: Path) -> None:
 
 def test_urls_are_taken_as_they_are() -> None:
     with ExitStack() as stack:
-        named = Named(kernel="https://h/a/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb", family="mainline")
+        named = NamedFiles(
+            kernel="https://h/a/Image", ramdisk="https://h/r.gz", dtb="https://h/a.dtb", family="mainline"
+        )
         found = source(boards.board(BOARD), named, "generic", stack)
     assert (found.local, found.kernel.name, found.kernel.flavour) == (False, "Image", "generic")
 
@@ -100,7 +102,7 @@ def test_a_file_that_is_not_there(kernel: Path, what: str) -> None:
 def test_overlays_are_applied_before_anything_is_published(kernel: Path, tmp_path: Path) -> None:
     tree = compiled(tmp_path / "board.dtb", TREE, "-@")
     overlay = compiled(tmp_path / "uart.dtbo", OVERLAY, "-@")
-    named = Named(
+    named = NamedFiles(
         kernel=str(kernel),
         ramdisk=str(tmp_path / "ramdisk.cpio.gz"),
         dtb=str(tree),
@@ -109,7 +111,7 @@ def test_overlays_are_applied_before_anything_is_published(kernel: Path, tmp_pat
     )
     with ExitStack() as stack:
         found = source(boards.board(BOARD), named, None, stack)
-        files = publish({"candidate": found}, store(Way(server="http://127.0.0.1:1"), stack))["candidate"]
+        files = publish({"candidate": found}, store(FileTransfer(server="http://127.0.0.1:1"), stack))["candidate"]
         assert files.dtb is not None
         (tmp_path / "served.dtb").write_bytes(requests.get(files.dtb, timeout=5).content)
     assert files.dtb.endswith("/board.dtb")
@@ -136,7 +138,7 @@ def test_overlays_that_cannot_be_applied(
 
 
 def test_overlays_where_no_device_tree_is_used(tmp_path: Path) -> None:
-    named = Named(kernel="https://h/bzImage", ramdisk="https://h/r.gz", overlays=("x.dtbo",))
+    named = NamedFiles(kernel="https://h/bzImage", ramdisk="https://h/r.gz", overlays=("x.dtbo",))
     with ExitStack() as stack, pytest.raises(ConfigError, match="has no use for a device tree"):
         source(boards.board("nuc-j3455"), named, None, stack)
 
@@ -152,13 +154,13 @@ def archive(path: Path, *names: str) -> Path:
 
 def test_the_boards_device_tree_comes_from_the_build(kernel: Path, tmp_path: Path) -> None:
     dtb = "rockchip/rk3568-evb1-v10.dtb"
-    found = job_files._unpacked(archive(tmp_path / "dtbs.tar.xz", "dtbs/rockchip/x.dtb", f"dtbs/{dtb}"), dtb, tmp_path)
+    found = job_files._unpack(archive(tmp_path / "dtbs.tar.xz", "dtbs/rockchip/x.dtb", f"dtbs/{dtb}"), dtb, tmp_path)
     assert (found.name, found.read_text()) == ("rk3568-evb1-v10.dtb", f"dtbs/{dtb}")
     with pytest.raises(ConfigError, match=r"has no rockchip/other\.dtb"):
-        job_files._unpacked(tmp_path / "dtbs.tar.xz", "rockchip/other.dtb", tmp_path)
+        job_files._unpack(tmp_path / "dtbs.tar.xz", "rockchip/other.dtb", tmp_path)
     (tmp_path / "broken.tar.xz").write_bytes(b"no archive")
     with pytest.raises(ConfigError, match="cannot be read"):
-        job_files._unpacked(tmp_path / "broken.tar.xz", dtb, tmp_path)
+        job_files._unpack(tmp_path / "broken.tar.xz", dtb, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +176,13 @@ def test_a_kernel_without_the_device_tree_that_its_board_boots_with_is_refused(
 ) -> None:
     """A board would boot it, and say nothing; the kernel would be blamed."""
     ramdisk = str(kernel.parent / "ramdisk.cpio.gz")
-    named = Named(kernel=where or str(kernel), ramdisk=ramdisk, family=family)
+    named = NamedFiles(kernel=where or str(kernel), ramdisk=ramdisk, family=family)
     with ExitStack() as stack, pytest.raises(ConfigError, match=told):
         source(boards.board(BOARD), named, None, stack)
 
 
 def test_a_board_that_promises_no_device_tree_needs_none(kernel: Path) -> None:
-    named = Named(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"))
+    named = NamedFiles(kernel=str(kernel), ramdisk=str(kernel.parent / "ramdisk.cpio.gz"))
     with ExitStack() as stack:
         assert "dtb" not in source(boards.board("lab-virt-arm64"), named, None, stack).files
 
@@ -202,13 +204,13 @@ def test_a_kernel_that_was_replaced_since_it_was_looked_at_is_not_published(kern
     found = made(kernel)
     (kernel / "Image").write_bytes(IMAGE + b"another")
     with ExitStack() as stack, pytest.raises(ConfigError, match="Image changed since rtgate looked at it"):
-        publish({"candidate": found}, store(Way(server="http://127.0.0.1:1"), stack))
+        publish({"candidate": found}, store(FileTransfer(server="http://127.0.0.1:1"), stack))
 
 
 def test_publishing_equal_files_once(kernel: Path) -> None:
     sources = {"baseline": made(kernel), "candidate": made(kernel)}
     with ExitStack() as stack:
-        found = publish(sources, store(Way(server="http://127.0.0.1:1"), stack))
+        found = publish(sources, store(FileTransfer(server="http://127.0.0.1:1"), stack))
         assert found["baseline"] == found["candidate"]
         assert requests.get(found["candidate"].kernel, timeout=5).content == IMAGE
     with pytest.raises(requests.ConnectionError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selftests import lava_log
-from selftests.lava_log import KERNEL, booted, deploy, ended, line, result
+from selftests.lava_log import KERNEL, boot_lines, deploy, end_lines, line, result
 from selftests.unit.lava.results.test_classify import job
 
 from rtgate.lava.results import log
@@ -18,8 +18,8 @@ from rtgate.workflow.job_watch import JobWatch
 FRAME = "@rtgate1 0123456789ab 1 1/1 AAAA 00000000"
 WHOLE = "".join(
     [
-        *(deploy(1), booted(2), lava_log.shell(3, ["rtgate: measured", FRAME, "something else"])),
-        *(line("error", "power went away"), result("x", "pass", measurement=42, units="us"), ended()),
+        *(deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: measured", FRAME, "something else"])),
+        *(line("error", "power went away"), result("x", "pass", measurement=42, units="us"), end_lines()),
     ]
 )
 
@@ -28,7 +28,7 @@ def watched(text: str, *, verbose: bool = False) -> str:
     stream = io.StringIO()
     watch = JobWatch(verbose=verbose, stream=stream)
     for one in log.parse(text):
-        watch.seen(one)
+        watch.show_line(one)
     watch.close()
     return stream.getvalue()
 
@@ -67,7 +67,7 @@ def test_sections_fold_in_gitlab(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_board_steers_a_terminal(text: str, level: str) -> None:
     stream = io.StringIO()
     watch = JobWatch(verbose=True, stream=stream)
-    watch.seen(LogLine(0, "2026-11-21T12:00:00", level, text, ""))
+    watch.show_line(LogLine(0, "2026-11-21T12:00:00", level, text, ""))
     assert all(letter.isprintable() or letter in "\n\t" for letter in stream.getvalue() if ord(letter) < 0xA0)
 
 

@@ -73,7 +73,7 @@ def test_shipped_limits_are_for_shipped_profiles_by_whatever_name_the_directory_
     lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (lab / "profiles.yaml").write_text(PROFILES.replace("THREADS", "2").replace("mine:", "report-4:"))
-    (tmp_path / "share").symlink_to(site.shipped())
+    (tmp_path / "share").symlink_to(site.shipped_directory())
     monkeypatch.setenv("RTGATE_SHARE", str(tmp_path / "share"))
     shipped = limits(None).of("rk3568-evb1", "preempt_rt", "latency/cyclictest:idle")
     assert {one.options["threads"] for one in shipped if one.profile == "report-4"} == {4}

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from selftests.fake_target import ROOTFS, FakeTarget, arm, files, measured
+from selftests.fake_target import ROOTFS, FakeTarget, arm, files, measured_outcome
 
 from rtgate import files as regular_file
 from rtgate import site
@@ -89,7 +89,7 @@ class Machine:
         if len(self.booted) == self.dies_at:
             raise InfrastructureError("the disk is full")
         self.booted.append((kernel, plan.seed))
-        return measured(cyclictest_json=files()["cyclictest.json"])
+        return measured_outcome(cyclictest_json=files()["cyclictest.json"])
 
 
 @pytest.fixture
@@ -208,9 +208,9 @@ def test_a_kernel_that_cannot_be_built_at_all_ends_it(machine: Machine, request_
 def test_what_the_file_says_already_stays(machine: Machine, request_of: Callable[..., Request]) -> None:
     request = request_of()
     request.output.parent.mkdir()
-    request.output.write_text((site.shipped() / "placebos.yaml").read_text())
+    request.output.write_text((site.shipped_directory() / "placebos.yaml").read_text())
     placebos.learn(request)
-    before = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards")).cases
+    before = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards")).cases
     after = load_placebos([request.output], site.names("boards")).cases
     assert set(after) == set(before)
     idle = ("virt-arm64", "preempt_rt", "latency/cyclictest:idle")
@@ -224,7 +224,7 @@ def test_what_the_file_says_already_stays(machine: Machine, request_of: Callable
 def test_a_case_whose_tool_fails_teaches_nothing(
     machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "_boot", lambda *_: measured(cyclictest_json=b""))
+    monkeypatch.setattr(machine, "_boot", lambda *_: measured_outcome(cyclictest_json=b""))
     request = request_of()
     (told,) = placebos.learn(request)
     assert "nothing learnt: no boot of the kernel without a change has a valid measurement" in told

@@ -18,7 +18,7 @@ from rtgate.cli.main import main
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import examine, keep
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
@@ -48,14 +48,14 @@ def bench(
     (tmp_path / "site" / "boards" / "bench.yaml").write_text(shipped.read_text())
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
     monkeypatch.setattr(suites, "cases", lambda *_: (Case(suite="latency", tool=Cyclictest(), load="idle"),))
-    monkeypatch.setattr("rtgate.workflow.review._screened", lambda *_: ())
+    monkeypatch.setattr("rtgate.workflow.review._screen", lambda *_: ())
     monkeypatch.setattr(review_boards, "prepare_series", lambda *_: None)
     monkeypatch.setattr(review_boards, "carry_out", lambda _, output: _measure(output))
     repository.commit("a board", **{".rtgate/policy.yaml": BOARDS, ".rtgate/thresholds.yaml": LIMITS})
     repository.branch("mine")
     repository.commit("be tidy", **{"kernel/time.c": "two"})
     fill("night-1", [1 + number % 3 / 1000 for number in range(24)])
-    boots = queries.find(history, Wanted(runs=["night-1"]))
+    boots = queries.find(history, BootFilter(runs=["night-1"]))
     examined = examine(history, boots)
     assert examined is not None
     like, standing = examined

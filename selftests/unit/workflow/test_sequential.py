@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from selftests.comparisons import vouched
+from selftests.comparisons import with_evidence
 from selftests.unit.history.conftest import CASE
 from selftests.unit.history.conftest import record as of_a_board
 from selftests.unit.report.conftest import read_figure
@@ -28,16 +28,16 @@ from rtgate.measure.run import records_by_case
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import KernelIdentity, Place, Record
-from rtgate.records.schedule import Schedule, parsed
+from rtgate.records.schedule import Schedule, parse_steps
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import sequential, suite_process
 from rtgate.workflow.budget import Budget, minutes
 from rtgate.workflow.job_planner import JobPlanner
-from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria, Judging
 from rtgate.workflow.procedure import Choice
-from rtgate.workflow.sequential import ComparisonOptions, Stored, run_comparison
+from rtgate.workflow.sequential import ComparisonOptions, StoredComparison, run_comparison
 from rtgate.workflow.suite_process import Batch, SuiteOptions, Suites
 
 BOARD = "bench"
@@ -56,7 +56,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _drawn(directory: Path, board: str | None = None) -> dict[str, list[Record]]:
     found = records_by_case(directory, board)
-    return {case: [vouched(one) for one in records] for case, records in found.items()}
+    return {case: [with_evidence(one) for one in records] for case, records in found.items()}
 
 
 class Bench:
@@ -74,7 +74,9 @@ class Bench:
         for arm in arms:
             place = Place(records=self._records, board=BOARD, arm=arm, case=CASE)
             numbers = range(low, high + 1)
-            planned.plan(place, numbers, virtual=False, steps=parsed(words["--looks"]), screen="--screen" in options)
+            planned.plan(
+                place, numbers, virtual=False, steps=parse_steps(words["--looks"]), screen="--screen" in options
+            )
             for number in numbers:
                 self._boot(arm, number, screen="--screen" in options)
         return 0
@@ -360,7 +362,7 @@ def order(**changes: Any) -> MeasurementRequest:
 def further(
     records: Path, whole: MeasurementRequest, budget: float = 1000, procedure: Procedure = INTERLEAVED
 ) -> JobPlanner:
-    stored = Stored(records=records, board=BOARD)
+    stored = StoredComparison(records=records, board=BOARD)
     watch = JobWatch(verbose=False)
     return JobPlanner(whole=whole, stored=stored, budget=Budget(budget), watch=watch, procedure=procedure)
 
@@ -389,7 +391,7 @@ def test_a_job_that_the_budget_does_not_reach_is_said(
     filled(records, tmp_path, monkeypatch)
     jobs = further(records, order(), budget=10)
     job: Any = SimpleNamespace(job=SimpleNamespace(started="2026-11-22T03:00:00Z", ended="2026-11-22T03:06:00Z"))
-    jobs.spend([Carried(order(), [job])])
+    jobs.spend([JobAttempts(order(), [job])])
     assert jobs.budget.spent == 6
     assert jobs.order() is None
     assert "6.0 of 10 are spent" in capsys.readouterr().err

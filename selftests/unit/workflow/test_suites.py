@@ -66,7 +66,7 @@ def test_what_lies_beside_a_policy_is_not_run(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "conftest.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     suite = tmp_path / "exported" / ".rtgate" / "tests" / "mine"
     suite.mkdir(parents=True)
-    shutil.copy(site.shipped() / "tests" / "latency" / "test_cyclictest.py", suite)
+    shutil.copy(site.shipped_directory() / "tests" / "latency" / "test_cyclictest.py", suite)
     monkeypatch.setenv("RTGATE_TREE", str(tmp_path / "exported"))
     with pytest.raises(ConfigError, match="5 deselected"):  # no profile measures it
         suites.cases(("mine",), "quick", "default")

@@ -87,7 +87,7 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
     return Boots(monkeypatch)
 
 
-def traced(path: Path, *verdicts: Verdict) -> dict[str, explained.Explained]:
+def traced(path: Path, *verdicts: Verdict) -> dict[str, explained.CaseExplanation]:
     for one in verdicts:
         (path / one.board / "candidate" / stored(one.case)).mkdir(parents=True, exist_ok=True)
     found = tracing.trace(("virt-arm64", "virt-arm64-smp2"), {"candidate": path, "baseline": path}, path, verdicts)

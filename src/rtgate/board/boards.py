@@ -219,8 +219,8 @@ def read(path: Path) -> Board:
         memory_mib=_memory(data["memory"]),
         console=console,
         command_line=data.text("command_line", ""),
-        build=_named(data.get("build"), "build", "kernel-configs"),
-        rootfs=_named(data.get("rootfs"), "image", "target/rootfs") or "core",
+        build=_read_name(data.get("build"), "build", "kernel-configs"),
+        rootfs=_read_name(data.get("rootfs"), "image", "target/rootfs") or "core",
         work_directory=data.text("work_directory", "/run/rtgate"),
         scratch=data.text("scratch", ""),
         tunings={DEFAULT.name: DEFAULT, **({} if "tunings" not in data else tuning.read(data["tunings"]))},
@@ -265,7 +265,7 @@ def _pattern(value: Value) -> str:
     return value.text()
 
 
-def _named(value: Value | None, what: str, kind: str) -> str:
+def _read_name(value: Value | None, what: str, kind: str) -> str:
     """Return a name that a kind of file has, empty without a value."""
     if value is None:
         return ""
@@ -323,7 +323,7 @@ def _qemu(data: Keys) -> Qemu | None:
         arguments=found.texts("arguments"),
         devices=_devices(found.get("devices")),
         iommu=_iommu(found.get("iommu")),
-        drivers=_named(found.get("drivers"), "build", "kernel-configs"),
+        drivers=_read_name(found.get("drivers"), "build", "kernel-configs"),
     )
 
 
@@ -365,12 +365,12 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     prompt = _pattern(data["prompt"]) if "prompt" in data else escaped
     return Lava(
         device_type=_device_type(data["device_type"]),
-        boot=_named(data["boot"], "way of booting", "lava-jobs"),
+        boot=_read_name(data["boot"], "way of booting", "lava-jobs"),
         consoles=by_family(data.get("consoles")),
         dtbs=dtbs(data.get("dtbs")),
         prompt=prompt,
         login=data.text("login", ""),
-        unconfirmed=_unconfirmed(data.get("unconfirmed")),
+        unconfirmed=_read_unconfirmed(data.get("unconfirmed")),
     )
 
 
@@ -380,7 +380,7 @@ def _device_type(value: Value) -> str:
     return value.text()
 
 
-def _unconfirmed(value: Value | None) -> tuple[Unconfirmed, ...]:
+def _read_unconfirmed(value: Value | None) -> tuple[Unconfirmed, ...]:
     if value is None:
         return ()
     items = [item.mapping(required=("what", "reason")) for item in value.items()]

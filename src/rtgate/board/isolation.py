@@ -54,7 +54,7 @@ def parse_cpus(text: str, there: int) -> frozenset[int] | None:
     return frozenset(found)
 
 
-def watched(command_line: str, irq_affinity: str) -> tuple[str, ...]:
+def files_to_watch(command_line: str, irq_affinity: str) -> tuple[str, ...]:
     """Return what a plan reads before and after to prove where interrupts came, for a tuning that says where."""
     if "irqaffinity" in _words(command_line):
         return (*WATCHED, DEFAULT_AFFINITY)
@@ -69,7 +69,7 @@ def lacking(command_line: str, configuration: Mapping[str, str]) -> list[str]:
     return [f"CONFIG_{name}, which {word} needs" for name, word in needed.items() if configuration.get(name) != "y"]
 
 
-def offloaded(log: str) -> str:
+def offloaded_cpus(log: str) -> str:
     """Return the CPUs whose RCU callbacks the kernel offloads, by its log; empty if it does not tell or has none."""
     match = _OFFLOADED.search(log)
     return match[1].strip("()").replace("none", "") if match else ""
@@ -128,7 +128,7 @@ def not_default(wanted: str, there: int, mask: str) -> str:
     return f"interrupts should be on CPUs {wanted} by default, and the kernel's mask is {mask or 'not told'}"
 
 
-def not_taken(command_line: str, has: Mapping[str, str], there: int) -> list[str]:
+def ignored_arguments(command_line: str, has: Mapping[str, str], there: int) -> list[str]:
     """Return which arguments the kernel did not follow, as sentences.
 
     Args:

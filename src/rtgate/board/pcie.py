@@ -51,7 +51,7 @@ class Function:
     aer: str = ""
 
     @property
-    def where(self) -> str:
+    def locator(self) -> str:
         """How a program finds it: by its address, or by vendor:device."""
         return self.address or self.id
 
@@ -70,14 +70,14 @@ def read(value: Value) -> dict[str, Function]:
 
 def check_name(key: Value) -> None:
     """Check what a device or function is called. Raises ConfigError."""
-    name = key.written()
+    name = key.scalar_text()
     if not _NAME.fullmatch(name) or name == ALL:
         key.fail(
             f"{name!r} is not a name of a device (allowed: small letters, digits, '-', '_'; {ALL!r} means every one)"
         )
 
 
-def chosen(functions: Mapping[str, Function], devices: Collection[str]) -> dict[str, Function]:
+def select_functions(functions: Mapping[str, Function], devices: Collection[str]) -> dict[str, Function]:
     """Return the functions with these names."""
     return {name: function for name, function in functions.items() if name in devices or ALL in devices}
 
@@ -106,17 +106,17 @@ def _function(name: str, value: Value) -> Function:
 def _matching(value: Value | None, pattern: re.Pattern[str], what: str) -> str:
     if value is None:
         return ""
-    if not pattern.fullmatch(value.written()):
-        value.fail(f"{value.written()!r} is not {what}")
-    return value.written()
+    if not pattern.fullmatch(value.scalar_text()):
+        value.fail(f"{value.scalar_text()!r} is not {what}")
+    return value.scalar_text()
 
 
 def _word(value: Value | None, allowed: Collection[str]) -> str:
     if value is None:
         return ""
-    if value.written() not in allowed:
-        value.fail(f"unknown value {value.written()!r} (allowed: {', '.join(allowed)})")
-    return value.written()
+    if value.scalar_text() not in allowed:
+        value.fail(f"unknown value {value.scalar_text()!r} (allowed: {', '.join(allowed)})")
+    return value.scalar_text()
 
 
 def _one_of(value: Value | None, allowed: Collection[int]) -> int | None:

@@ -87,7 +87,7 @@ class Link:
         return Quantity(self.raw.value * self.payload / (self.payload + overhead), Unit.MB_S)
 
 
-def known(generation: int | None, lanes: int | None, payload: int | None) -> Link | None:
+def link_from_facts(generation: int | None, lanes: int | None, payload: int | None) -> Link | None:
     """Return the link of a board's facts; None where they do not say all of it, or it is one without limits here."""
     if generation not in GENERATIONS or lanes not in LANES or payload not in PAYLOADS:
         return None
@@ -119,14 +119,14 @@ def share(measured: Quantity, link: Link) -> float:
     rate = measured.to(Unit.MB_S).value
     if rate > link.ceiling.value:
         raise ParseError(
-            f"{measured} is {rate / link.usable.value:.0%} of the {shown(link.usable.value)} MB/s that {link} can "
-            f"carry: a measuring error (the formula's overhead is {OVERHEAD_BYTES} bytes for each packet; even with "
-            f"{LEAST_OVERHEAD_BYTES} it is {shown(link.ceiling.value)} MB/s)"
+            f"{measured} is {rate / link.usable.value:.0%} of the {format_rate(link.usable.value)} MB/s that {link} "
+            f"can carry: a measuring error (the formula's overhead is {OVERHEAD_BYTES} bytes for each packet; even "
+            f"with {LEAST_OVERHEAD_BYTES} it is {format_rate(link.ceiling.value)} MB/s)"
         )
     return rate / link.usable.value
 
 
-def shown(megabytes: float) -> str:
+def format_rate(megabytes: float) -> str:
     """Return a rate as the guide prints it: one decimal below 1000 MB/s, none above."""
     return f"{megabytes:.0f}" if megabytes >= 1000 else f"{megabytes:.1f}".removesuffix(".0")
 

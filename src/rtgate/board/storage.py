@@ -79,8 +79,8 @@ def read(value: Value) -> Storage:
         allowed = ", ".join(one.value for one in FileSystem)
         value.fail(f"missing key 'filesystem', which is made on the {overwrite.value} (allowed: {allowed})")
     return Storage(
-        serial=_told(data["serial"]),
-        model=_told(data["model"]) if "model" in data else "",
+        serial=_identity_text(data["serial"]),
+        model=_identity_text(data["model"]) if "model" in data else "",
         overwrite=overwrite,
         name=name,
         file_system=FileSystem(data.text("filesystem", "none", [one.value for one in FileSystem])),
@@ -112,7 +112,7 @@ _NAMES = {
 }
 
 
-def _told(value: Value) -> str:
+def _identity_text(value: Value) -> str:
     """Return what a disk says of itself: printable ASCII (NVMe base specification, Identify Controller)."""
     text = value.text()
     if not re.fullmatch(r"[!-~](?:[ -~]{0,38}[!-~])?", text):

@@ -14,7 +14,7 @@ from rtgate.history.database import History
 from rtgate.history.url import require_url
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow import baselines
 
 DESCRIPTION = """\
@@ -82,16 +82,16 @@ def _promote(history: History, arguments: argparse.Namespace) -> int:
         return result.exit_code
     for one in result.kernels:
         because = f": {_because(one)}" if one in result.new else " already"
-        print(plain(f"{short(one.kernel)} is good on {one.board}{because}"))
+        print(plain_text(f"{short(one.kernel)} is good on {one.board}{because}"))
     return 0
 
 
 def _revoke(history: History, arguments: argparse.Namespace) -> int:
     effect = baselines.revoke(history, arguments.kernel, arguments.reason)
     named = ", ".join(map(short, effect.kernels)) or "nothing new"
-    print(plain(f"revoked: {named}; boots in the history that are not used any more: {effect.boots}"))
+    print(plain_text(f"revoked: {named}; boots in the history that are not used any more: {effect.boots}"))
     for sentence in effect.uses:
-        print(plain(f"  {sentence}"))
+        print(plain_text(f"  {sentence}"))
     return 0
 
 

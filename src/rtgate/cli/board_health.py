@@ -12,13 +12,13 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import command_options
 from rtgate.console.shell import Shell
-from rtgate.console.transport import attached
+from rtgate.console.transport import open_transport
 from rtgate.errors import RtgateError
 from rtgate.lava.in_job import signals
 from rtgate.lava.job import environment
 from rtgate.lava.lab import health
 from rtgate.lava.lab.health import HealthResult
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.target.live import LiveTarget
 
 DESCRIPTION = """\
@@ -43,19 +43,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     try:
-        return _proved(arguments)
+        return _check_health(arguments)
     except RtgateError as error:
         # LAVA takes a job for good whatever its commands end with; only a failed result tells.
-        print(plain(f"board-health: {error}"), flush=True)
+        print(plain_line(f"board-health: {error}"), flush=True)
         print(signals.result("board.health", "fail"), flush=True)
         print("<LAVA_SIGNAL_TESTRAISE infra: this board cannot be proved>", flush=True)
         return error.exit_code
 
 
-def _proved(arguments: argparse.Namespace) -> int:
+def _check_health(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     with _shell(arguments, board) as shell:
-        good = _all_good(shell)
+        good = _check_all(shell)
     if not good:
         print("<LAVA_SIGNAL_TESTRAISE infra: this board is not fit for measuring>", flush=True)
     return 0 if good else 1
@@ -65,8 +65,8 @@ def _proved(arguments: argparse.Namespace) -> int:
 def _shell(arguments: argparse.Namespace, board: Board) -> Iterator[Shell]:
     """Open the board's plain shell."""
     console = arguments.console or environment.read().console
-    target = LiveTarget.attached(board, console, threading.Event())
-    transport = attached(console, board.console.baud)
+    target = LiveTarget.attach(board, console, threading.Event())
+    transport = open_transport(console, board.console.baud)
     shell = Shell(transport, target.stop, waits=target.waits, prompt=board.console.prompt.encode())
     try:
         target.ready(shell)
@@ -76,14 +76,14 @@ def _shell(arguments: argparse.Namespace, board: Board) -> Iterator[Shell]:
         transport.close()
 
 
-def _all_good(shell: Shell) -> bool:
+def _check_all(shell: Shell) -> bool:
     """Look at everything, tell, and return whether all of it is good."""
-    good = [_told(one) for one in health.prove(shell)]
+    good = [_report_finding(one) for one in health.prove(shell)]
     return all(good)
 
 
-def _told(one: HealthResult) -> bool:
+def _report_finding(one: HealthResult) -> bool:
     """Tell what was found, also to LAVA, and return whether it is good."""
-    print(f"{one.name}: {plain(one.sentence)}", flush=True)
+    print(f"{one.name}: {plain_line(one.sentence)}", flush=True)
     print(signals.result(f"board.{one.name}", "pass" if one.good else "fail", one.value, one.unit), flush=True)
     return one.good

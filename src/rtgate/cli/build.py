@@ -15,7 +15,7 @@ from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.config_check import ConfigCheck, check_config, check_configs
 from rtgate.kernel.source import Tree
 from rtgate.report import config_table
-from rtgate.report.build_progress import shown
+from rtgate.report.build_progress import show_progress
 from rtgate.workflow.kernels import find_description, open_tree
 
 DESCRIPTION = """\
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.build is None:
         raise ConfigError("which build? Name one, or check all configurations with --check-config --all")
     description = find_description(arguments.build)
-    with shown(description.name, quiet=arguments.quiet) as listener:
+    with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         options = _options(arguments, listener)
         if arguments.check_config:
@@ -79,7 +79,7 @@ def _check_all(arguments: argparse.Namespace) -> int:
     if not arguments.check_config or arguments.build or arguments.output:
         raise ConfigError("--all is for --check-config, without BUILD and -o: kernels are built one at a time")
     descriptions = [find_description(name) for name in site.names("kernel-configs")]
-    with shown("configurations", quiet=arguments.quiet) as listener:
+    with show_progress("configurations", quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         checks = list(check_configs(descriptions, tree, _options(arguments, listener)))
     for line in config_table.lines(checks, tree.version):

@@ -19,7 +19,7 @@ from rtgate.history import screens as screening
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.history.url import require_url
-from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, Proposed, propose_limits, ratchet
+from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, LimitProposal, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records import record as records_file
@@ -55,7 +55,7 @@ _NOTES = 3  # more of them say that the tail is long, and each of them nothing
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    command_options.stored(parser)
+    command_options.add_history_options(parser)
     parser.add_argument("--runs", metavar="RUN,...", type=_names, help="only these runs")
     parser.add_argument(
         "--target", type=_share, default=0.01, metavar="SHARE", help="false alarms of a limit in a run (default: 1%%)"
@@ -76,15 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     before = limits(arguments.thresholds)
     with History.open(require_url(arguments.history)) as history:
-        by_case, screens = _good(history, arguments, virtual=board.virtual)
-    _check_named(arguments.looser_because, by_case)
+        by_case, screens = _load_good_boots(history, arguments, virtual=board.virtual)
+    _check_run_names(arguments.looser_because, by_case)
     ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
-    made: list[tuple[Proposed, Decision]] = []
+    made: list[tuple[LimitProposal, Decision]] = []
     for case, past in by_case.items():
         for proposed in propose_limits(past, ask):
             known = before.for_options(board.name, arguments.flavour, case, proposed.threshold.options)
             made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
-    _check_needed(arguments.looser_because, made)
+    _check_runs_needed(arguments.looser_because, made)
     _write(arguments.output, _document(arguments, by_case, made, screens))
     _tell(made)
     return 0 if made and not any(proposed.problem for proposed, _ in made) else _UNPROVEN
@@ -93,11 +93,11 @@ def run(arguments: argparse.Namespace) -> int:
 Screens = Mapping[str, ScreenProposal]
 
 
-def _good(
+def _load_good_boots(
     history: History, arguments: argparse.Namespace, *, virtual: bool
 ) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
     """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
-    wanted = replace(command_options.wanted(arguments), runs=arguments.runs, good=True)
+    wanted = replace(command_options.boot_filter(arguments), runs=arguments.runs, good=True)
     every = queries.find(history, wanted)
     for sentence in queries.left_out(history, replace(wanted, trusted=True)):
         say(sentence)
@@ -165,7 +165,7 @@ def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
     return sorted(same, key=lambda boot: (boot.run, boot.number))
 
 
-def _check_named(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
+def _check_run_names(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
     there = {boot.run for past in by_case.values() for boot in past}
     unknown = [name for name in runs if name not in there]
     if unknown:
@@ -174,7 +174,7 @@ def _check_named(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]])
         )
 
 
-def _check_needed(runs: Sequence[str], made: Sequence[tuple[Proposed, Decision]]) -> None:
+def _check_runs_needed(runs: Sequence[str], made: Sequence[tuple[LimitProposal, Decision]]) -> None:
     needing = {run for _, decision in made for run in decision.breaking}
     idle = [name for name in runs if name not in needing]
     if idle:
@@ -187,7 +187,7 @@ def _check_needed(runs: Sequence[str], made: Sequence[tuple[Proposed, Decision]]
 def _document(
     arguments: argparse.Namespace,
     by_case: Mapping[str, Sequence[GoodBoot]],
-    made: Sequence[tuple[Proposed, Decision]],
+    made: Sequence[tuple[LimitProposal, Decision]],
     screens: Screens,
 ) -> str:
     """Return the entry for thresholds.yaml."""
@@ -218,7 +218,7 @@ def _screen_text(screen: ScreenProposal) -> str:
     return f"screen: level {screen.level:g}, {seen}{problem}" if screen.level else f"screen: none: {screen.problem}"
 
 
-def _entry(proposed: Proposed, decision: Decision) -> Iterator[str]:
+def _entry(proposed: LimitProposal, decision: Decision) -> Iterator[str]:
     for note in proposed.notes[:_NOTES]:
         yield f"# {proposed.threshold.measurement}: {note}: look at it before you use this limit"
     if len(proposed.notes) > _NOTES:
@@ -254,7 +254,7 @@ def _keys(limit: Threshold) -> Iterator[str]:
         yield f"margin: {json.dumps(limit.margin)}"
 
 
-def _tell(made: Sequence[tuple[Proposed, Decision]]) -> None:
+def _tell(made: Sequence[tuple[LimitProposal, Decision]]) -> None:
     """Say on standard error what came out, so that standard output can go into a file."""
     kept = [decision for _, decision in made if decision.kept]
     unproven = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
@@ -270,7 +270,7 @@ def _write(path: Path | None, text: str) -> None:
     if path is None:
         print(text, end="")
     else:
-        files.write_named(path, text)
+        files.write_user_file(path, text)
 
 
 def _names(text: str) -> tuple[str, ...]:

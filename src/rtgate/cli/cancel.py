@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if bool(arguments.job) == bool(arguments.metadata):
         raise ConfigError("which jobs? Name numbers, or --metadata KEY=TEXT")
-    lava = Lava(access(arguments.server), told=JobWatch().say)
+    lava = Lava(access(arguments.server), notify=JobWatch().say)
     numbers = arguments.job or [job.number for job in select_jobs(lava, wanted_metadata(arguments), active=True)]
     left = []
     for number in numbers:

@@ -58,7 +58,7 @@ def run(_: argparse.Namespace) -> int:
     if not mistakes:
         return 0
     wrong = len(set(mistakes.values()))
-    print(f"{_counted(len(mistakes), 'error')} in {_counted(wrong, 'file')}")
+    print(f"{_plural(len(mistakes), 'error')} in {_plural(wrong, 'file')}")
     return ConfigError.exit_code
 
 
@@ -75,7 +75,7 @@ def _checks() -> Iterator[tuple[str, Callable[[], object]]]:
             yield extension.place, partial(references.extension, extension)
 
 
-def _counted(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 

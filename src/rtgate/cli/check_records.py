@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from rtgate.records.seal import check
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _CHANGED = 4
 DESCRIPTION = """\
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises ConfigError."""
     found = check(arguments.directory)
     for line in found.lines:
-        print(plain(line))
+        print(plain_text(line))
     if not found.lines:
         print(f"nothing changed since {arguments.directory / 'verdict.json'} was written")
         return 0

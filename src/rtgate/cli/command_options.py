@@ -19,7 +19,7 @@ from rtgate.kernel.build_limits import TIME_S, BuildLimits
 from rtgate.measure.profiles import DEFAULT
 
 if TYPE_CHECKING:
-    from rtgate.history.queries import Wanted
+    from rtgate.history.queries import BootFilter
 
 
 def board(options: argparse._ActionsContainer) -> None:
@@ -75,8 +75,8 @@ def history(options: argparse._ActionsContainer) -> None:
     options.add_argument("--history", metavar="URL", help=f"sqlite:///FILE or postgresql+psycopg://... (${VARIABLE})")
 
 
-def stored(options: argparse._ActionsContainer) -> None:
-    """Add the history, and which of its boots a command is about; `wanted` reads it."""
+def add_history_options(options: argparse._ActionsContainer) -> None:
+    """Add the history, and which of its boots a command is about; `boot_filter` reads it."""
     history(options)
     board(options)
     options.add_argument("--device", metavar="ID", help="only this one of a lab's boards")
@@ -84,11 +84,11 @@ def stored(options: argparse._ActionsContainer) -> None:
     options.add_argument("--case", metavar="CASE", help="only this case, for example latency/cyclictest:idle")
 
 
-def wanted(arguments: argparse.Namespace) -> Wanted:
-    """Return which boots of the history the options of `stored` name."""
-    from rtgate.history.queries import Wanted  # noqa: PLC0415 - SQLAlchemy takes a third of a second to load
+def boot_filter(arguments: argparse.Namespace) -> BootFilter:
+    """Return which boots of the history the options of `add_history_options` name."""
+    from rtgate.history.queries import BootFilter  # noqa: PLC0415 - SQLAlchemy takes a third of a second to load
 
-    return Wanted(board=arguments.board, device=arguments.device, flavour=arguments.flavour, case=arguments.case)
+    return BootFilter(board=arguments.board, device=arguments.device, flavour=arguments.flavour, case=arguments.case)
 
 
 def thresholds(options: argparse._ActionsContainer) -> None:

@@ -15,7 +15,7 @@ from rtgate.board.firmware import SEPARATOR
 from rtgate.errors import ConfigError
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 DESCRIPTION = """\
 Show how the environments of two measurements differ: kernel, command line, tuning, tools, emulator. A and B are
@@ -38,10 +38,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    mine, theirs = _alike(_found(arguments.a), _found(arguments.b))
+    mine, theirs = _same_case(_measured_records(arguments.a), _measured_records(arguments.b))
     before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
-    compared = mine.environment.compared(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
+    compared = mine.environment.comparable_fields(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
     if arguments.json:
         print(
             json.dumps({name: {"a": a, "b": b, "forbids": name not in compared} for name, (a, b) in different.items()})
@@ -49,20 +49,20 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     console = Console()
     for name, record in (("A", mine), ("B", theirs)):
-        console.print(Text(f"{name}: {plain(_named(record))}"), soft_wrap=True)
+        console.print(Text(f"{name}: {plain_text(_record_title(record))}"), soft_wrap=True)
     if not different:
         console.print(f"the environments are equal in all {len(before)} fields")
         return 0
     table = Table("field", "A", "B", "a comparison")
     for name, values in different.items():
-        a, b = (Text(plain(text) or "nothing") for text in _told_apart(name, values))
+        a, b = (Text(plain_text(text) or "nothing") for text in _without_common_parts(name, values))
         table.add_row(name, a, b, "compares it" if name in compared else "is refused")
     console.print(table)
     console.print(_conclusion([name for name in different if name not in compared]), soft_wrap=True)
     return 0
 
 
-def _named(record: Record) -> str:
+def _record_title(record: Record) -> str:
     return f"{record.case} on {record.board}, {record.boot}, {record.directory}"
 
 
@@ -76,7 +76,7 @@ def _conclusion(forbidding: list[str]) -> str:
 _LISTS = {"command_line": " ", "irq_affinity": ", ", "mitigations": ", ", "tools": ", ", "firmware": SEPARATOR}
 
 
-def _told_apart(name: str, values: tuple[str, str]) -> tuple[str, str]:
+def _without_common_parts(name: str, values: tuple[str, str]) -> tuple[str, str]:
     """Return two values without the parts that both have, where the field is a list."""
     if name not in _LISTS:
         return values
@@ -105,19 +105,19 @@ def _fields(record: Record) -> dict[str, str]:
     return {**record.environment.as_mapping(), **kernel}
 
 
-def _alike(mine: list[Record], theirs: list[Record]) -> tuple[Record, Record]:
+def _same_case(mine: list[Record], theirs: list[Record]) -> tuple[Record, Record]:
     """Return the first records of the same case; the first of all where no case is in both."""
     both = {record.case for record in mine} & {record.case for record in theirs}
     first, second = ([record for record in found if record.case in both] or found for found in (mine, theirs))
     return first[0], next((record for record in second if record.case == first[0].case), second[0])
 
 
-def _found(path: Path) -> list[Record]:
+def _measured_records(path: Path) -> list[Record]:
     """Return the records of a directory that measured. Raises ConfigError: there is none."""
     if (path / "record.json").is_file():
         return [records_file.read(path)]
     every = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
-    found = [record for record in every if record.measured]
+    found = [record for record in every if record.has_results]
     if not found:
         raise ConfigError(f"{path} holds no record of a boot that measured")
     return found

@@ -19,7 +19,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts
 from rtgate.process import die_with_parent
-from rtgate.report.notices import spoken
+from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
 from rtgate.target.qemu import Machine, version
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"no kernel in {directory}: make one with `rtgate build {board.build}`, or name one: --kernel DIR"
         )
     version(board.qemu.binary)
-    with spoken() as say:
+    with step_printer() as say:
         initrd = images.image(board.rootfs, board.arch, progress=say).path
     machine = Machine(
         board=board,
@@ -63,15 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print("Ctrl-A X ends the board", file=sys.stderr)
     with _blocking(), _raw(sys.stdin.fileno()):
-        return _connected(machine.argv(), sys.stdin.fileno())
+        return _run_qemu(machine.argv(), sys.stdin.fileno())
 
 
-def _connected(argv: Sequence[str], source: int) -> int:
+def _run_qemu(argv: Sequence[str], source: int) -> int:
     """Run QEMU, fed from a file descriptor until either of them ends; return QEMU's exit code, 0 if it was ended.
 
     QEMU itself takes no notice of the end of its input.
     """
-    with subprocess.Popen(die_with_parent(argv), stdin=subprocess.PIPE) as child, _ended(child) as ended:
+    with subprocess.Popen(die_with_parent(argv), stdin=subprocess.PIPE) as child, _exit_descriptor(child) as ended:
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended while something was typed
             while ended not in select.select([source, ended], [], [])[0]:
@@ -83,7 +83,7 @@ def _connected(argv: Sequence[str], source: int) -> int:
 
 
 @contextlib.contextmanager
-def _ended(child: subprocess.Popen[bytes]) -> Iterator[int]:
+def _exit_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int]:
     """Yield a file descriptor that can be read when QEMU has ended, and have it end with the block."""
     descriptor = os.pidfd_open(child.pid)
     try:

@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    patches = site.shipped() / "kernel-configs" / "patches" / "demo-slow-wakeup"
+    patches = site.shipped_directory() / "kernel-configs" / "patches" / "demo-slow-wakeup"
     words = ["--board", arguments.board, "--patches", str(patches), "-o", str(arguments.output)]
     parser = argparse.ArgumentParser()
     gate.add_options(parser)

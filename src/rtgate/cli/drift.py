@@ -13,12 +13,12 @@ from dataclasses import asdict
 from rtgate.board.boot import ArmName
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot, BootFilter
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.compare.drift import Drift, Gate, drifts
 from rtgate.records.record import Record
 from rtgate.report.listing import show_listing
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 
 def share(text: str) -> float:
@@ -32,7 +32,7 @@ def share(text: str) -> float:
     return value
 
 
-def run(history: History, wanted: Wanted, arguments: argparse.Namespace) -> int:
+def run(history: History, wanted: BootFilter, arguments: argparse.Namespace) -> int:
     """Print what the last gates of a branch come to; return the exit code."""
     by_case: dict[str, list[Boot]] = {}
     for boot in queries.find(history, wanted):
@@ -89,7 +89,7 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     if not all(record.virtual_time for record in (*before, *after)):
         return None
     if why := differences(before, after):
-        print(f"rtgate: {boots[0].run} is not added up: {plain('; '.join(why))}", file=sys.stderr)
+        print(f"rtgate: {boots[0].run} is not added up: {plain_text('; '.join(why))}", file=sys.stderr)
         return None
     last = next(boot for boot in boots if boot.arm == ArmName.CANDIDATE)
     kernel = f"{last.kernel_name} {last.source}".strip() or last.kernel_release
@@ -106,11 +106,11 @@ def _show(found: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> Non
     )
     for one in beyond:
         print(
-            f"{plain(one.case)}: {one.figure} drifted by {_percent(one.total)} over {len(one.steps)} gates (between "
-            f"{_percent(one.low)} and {_percent(one.high)}), and {budget:.1%} is the budget; what contributed:"
+            f"{plain_text(one.case)}: {one.figure} drifted by {_percent(one.total)} over {len(one.steps)} gates "
+            f"(between {_percent(one.low)} and {_percent(one.high)}), and {budget:.1%} is the budget; what contributed:"
         )
         for step in one.contributors:
-            print(f"  {_percent(step.change)} {plain(step.run)}: {plain(step.kernel)}")
+            print(f"  {_percent(step.change)} {plain_text(step.run)}: {plain_text(step.kernel)}")
 
 
 def _percent(change: float) -> str:

@@ -19,15 +19,15 @@ from rich.text import Text
 from rtgate import files
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
-from rtgate.explain.comparing import Compared, Side, compare
+from rtgate.explain.comparing import ExplainedComparison, Side, compare
 from rtgate.explain.explanation import Explanation, Passage, gains
 from rtgate.kernel import artefacts
-from rtgate.kernel.pinned import pin_kernel
+from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
-from rtgate.report.notices import heard
-from rtgate.report.text import plain
+from rtgate.report.notices import note_output
+from rtgate.report.text import plain_text
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_of, slowest
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     directories = _directories(arguments.arm)
     candidate = slowest(arguments.record)
-    other = arguments.baseline or _beside(candidate)
+    other = arguments.baseline or _baseline_directory(candidate)
     baseline = slowest(other) if other else None
     if baseline is not None:
         _comparable(candidate, baseline)
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         # A pipe has no width; names of functions must stay whole.
         show(made, console if console.is_terminal else Console(highlight=False, width=160))
     if arguments.output:
-        files.write_named(arguments.output, text + "\n")
+        files.write_user_file(arguments.output, text + "\n")
     return 0
 
 
@@ -115,8 +115,8 @@ def _with_warning(explanation: Explanation, candidate: Record) -> Explanation:
 
 
 def _tell(text: str, seconds: float) -> None:
-    print(f"explain: {seconds:4.0f} s: {plain(text)}", file=sys.stderr, flush=True)
-    heard()
+    print(f"explain: {seconds:4.0f} s: {plain_text(text)}", file=sys.stderr, flush=True)
+    note_output()
 
 
 def _directories(words: Sequence[str]) -> dict[str, Path]:
@@ -134,7 +134,7 @@ def _seed(record: Record) -> int:
     return record.seed
 
 
-def _beside(record: Record) -> Path | None:
+def _baseline_directory(record: Record) -> Path | None:
     """Return where the same case of the arm `baseline` is, if it was measured."""
     if record.directory is None or record.arm != ArmName.CANDIDATE:
         return None
@@ -163,7 +163,7 @@ def _kernel(record: Record, directory: Path | None) -> Path:
     return chosen
 
 
-def as_json(made: Compared) -> dict[str, Any]:
+def as_json(made: ExplainedComparison) -> dict[str, Any]:
     """Return everything as JSON."""
     differences, exercise = made.differences, made.exercise
     return {
@@ -180,7 +180,7 @@ def as_json(made: Compared) -> dict[str, Any]:
     }
 
 
-def show(made: Compared, console: Console) -> None:
+def show(made: ExplainedComparison, console: Console) -> None:
     """Print the explanation for people."""
     explanation = made.explanation
     for view in ("worst", "typical"):
@@ -197,7 +197,7 @@ def show(made: Compared, console: Console) -> None:
     _checked(explanation, console)
     if made.differences is not None:
         console.print(Text(_changes(made)), soft_wrap=True)
-    console.print(Text(plain(explanation.sentence), style="bold"), soft_wrap=True)
+    console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
 
 
 def _account(passage: Passage) -> str:
@@ -216,7 +216,7 @@ def _table(old: Mapping[str, float], new: Mapping[str, float], within: Mapping[s
     for name, gain in sorted(ranked, key=lambda item: -item[1]):
         before = f"{old.get(name, 0):,.0f}" if old else "-"
         numbers = (before, f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}", f"{within.get(name, 0):,.0f}")
-        table.add_row(Text(plain(name)), *numbers)
+        table.add_row(Text(plain_text(name)), *numbers)
     return table
 
 
@@ -227,7 +227,7 @@ def _checked(explanation: Explanation, console: Console) -> None:
             console.print(Text(text), soft_wrap=True)
 
 
-def _changes(made: Compared) -> str:
+def _changes(made: ExplainedComparison) -> str:
     assert made.differences is not None
     assert made.exercise is not None
     found = made.differences

@@ -11,17 +11,17 @@ from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
-from rtgate.lava.client.follow import Following, Waits, whole
+from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Lava
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job import request as orders
-from rtgate.lava.results.blame import ended, untried
+from rtgate.lava.results.blame import ending_of, ending_without_trial
 from rtgate.lava.results.classify import classify
 from rtgate.report.notices import silence
 from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.report_directory import check_owner, lock, replacing
 
 DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -40,31 +40,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
-    check_ours(output)
+    check_owner(output)
     watch = JobWatch(verbose=arguments.verbose)
-    lava = Lava(access(arguments.server), told=watch.say)
+    lava = Lava(access(arguments.server), notify=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
-    attempt = _ended(lava, arguments, watch, order.expected().board)
-    with locked(output), replacing(output):
+    attempt = _wait_for_end(lava, arguments, watch, order.expected().board)
+    with lock(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        carried = [job_results.Carried(order, [attempt])]
+        carried = [job_results.JobAttempts(order, [attempt])]
         return job_results.judge(order, carried, output, requests.criteria(arguments))
 
 
-def _ended(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
+def _wait_for_end(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
     """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
     job = lava.job(arguments.job)
     emulated = time_of(board) != TimeBase.REAL
     if job.finished:
-        lines = whole(lava, job.number)
-        return Attempt(job=job, lines=lines, ending=untried(classify(job, lines, emulated=emulated)))
+        lines = read_whole_log(lava, job.number)
+        return Attempt(job=job, lines=lines, ending=ending_without_trial(classify(job, lines, emulated=emulated)))
     if arguments.wait:
         waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
         try:
             with silence():  # the job's log speaks
-                followed = Following(lava, job.number, waits, watch.seen, watch.state).follow()
+                followed = Following(lava, job.number, waits, watch.show_line, watch.state).follow()
         finally:
             watch.close()
-        ending = untried(ended(followed, emulated=emulated))
+        ending = ending_without_trial(ending_of(followed, emulated=emulated))
         return Attempt(job=followed.job, lines=followed.lines, ending=ending)
     raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")

@@ -19,8 +19,8 @@ from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
-from rtgate.workflow.report_directory import check_ours, locked, replacing
-from rtgate.workflow.sequential import ComparisonOptions, Measured
+from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepare_suites
 from rtgate.workflow.verdicts import grounds, limits
 
@@ -61,10 +61,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
-    check_ours(output)
+    check_owner(output)
     options = requests.suite_options(arguments, two=bool(arguments.base or arguments.baseline))
     _check_words(arguments, options)
-    with locked(output):
+    with lock(output):
         files.require_free_space(output)
         files.require_free_space(Path(tempfile.gettempdir()), needed_mib=16)
         board = boards.board(arguments.board)
@@ -86,7 +86,7 @@ def _remedy(arguments: argparse.Namespace) -> str:
     return f"--tree {arguments.tree or 'DIR'}" + (f" --commit {arguments.base}" if arguments.base else "")
 
 
-def _end(suites: Suites, measured: Measured) -> int:
+def _end(suites: Suites, measured: ComparisonOutcome) -> int:
     """Report, and return the exit code."""
     files.require_free_space(suites.output, needed_mib=1)
     criteria = suites.criteria

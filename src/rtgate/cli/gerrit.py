@@ -12,7 +12,7 @@ from rtgate import durations, process
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_server import GerritServer, access
 from rtgate.report.notices import say
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow.gerrit_service import PATIENCE, GerritService, ServiceSettings, review_command
 from rtgate.workflow.gerrit_stream import ssh_address
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             output=arguments.output.resolve(),
             command=review_command(arguments.tree.resolve(), arguments.output.resolve(), arguments.options),
         ),
-        lambda text: say(plain(text)),
+        lambda text: say(plain_text(text)),
     )
     service.run()
     return 0

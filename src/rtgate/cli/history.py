@@ -12,7 +12,7 @@ from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.queries import Line, Wanted
+from rtgate.history.queries import BootFilter, Line
 from rtgate.history.url import VARIABLE, require_url
 from rtgate.measure.raw_output import read_verified
 from rtgate.report.listing import show_listing
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "add":
         return _add(url, arguments)
     with History.open(url) as history:
-        wanted = Wanted(
+        wanted = BootFilter(
             **{name: getattr(arguments, name) for name in ("board", "device", "flavour", "case", "arm")},
             runs=None if arguments.run is None else [arguments.run],
         )
@@ -77,7 +77,7 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
         run_of = arguments.run or archive.run_name(directory, records)
         stored = archive.store_now(url, records, run_of)
-        print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.known} were there already")
+        print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.existing} were there already")
     return 0
 
 

@@ -20,7 +20,7 @@ from rtgate.lava.in_job import signals, upload
 from rtgate.lava.in_job.judging import NOT_COMPARED, CaseJudge
 from rtgate.lava.job import environment
 from rtgate.lava.results.classify import IN_JOB, SAYS
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.lava.results.records import Sender
 from rtgate.measure.profiles import profile
 from rtgate.process import die_with_parent
@@ -69,31 +69,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     try:
-        judge = _checked(arguments)
+        judge = _validate(arguments)
         with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
             job = _Job(arguments, judge, Path(name))
-            whole = job.measured()
+            whole = job.measure()
             return 0 if whole else InfrastructureError.exit_code
     except RtgateError as error:
-        _say(plain(str(error)))
+        _say(plain_line(str(error)))
         _print([signals.result(IN_JOB, "fail")])
         return error.exit_code
 
 
-def _checked(arguments: argparse.Namespace) -> CaseJudge:
+def _validate(arguments: argparse.Namespace) -> CaseJudge:
     """Find mistakes before the board's time is spent; return what judges its cases. Raises ConfigError."""
     environment.boot(arguments.boot)
     board = boards.board(arguments.board)
     board.tuning(arguments.tuning)
     profile(arguments.profile, TOOLS)
     suites.directories(arguments.suite.split(","))
-    environment.read({**os.environ, **_told(arguments)})
+    environment.read({**os.environ, **_pytest_environment(arguments)})
     if arguments.upload:
         upload.check(arguments.upload)
     return CaseJudge(board, limits(arguments.thresholds))
 
 
-def _told(arguments: argparse.Namespace) -> dict[str, str]:
+def _pytest_environment(arguments: argparse.Namespace) -> dict[str, str]:
     """Return what pytest needs to know of the job beside LAVA's own variables."""
     told = {environment.ARM: arguments.arm, environment.BOOT: arguments.boot}
     return {**told, environment.POWER_CYCLE: "1" if arguments.power_cycle else "0"}
@@ -121,7 +121,7 @@ class _Job:
     def _cases(self) -> Path:
         return self.directory / "cases.json"
 
-    def measured(self) -> bool:
+    def measure(self) -> bool:
         """Measure and send everything; return whether every case was carried out and sent."""
         self._records.mkdir()
         log = self.directory / "pytest.log"
@@ -131,7 +131,7 @@ class _Job:
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                env={**suites.environment(), **_told(self.arguments)},
+                env={**suites.environment(), **_pytest_environment(self.arguments)},
                 start_new_session=True,
             )
             try:
@@ -141,7 +141,7 @@ class _Job:
                 child.wait()
                 raise
         self._send_new()
-        _print(self._sender.closed())
+        _print(self._sender.closing_lines())
         whole = child.returncode == 0
         if not whole:
             _say(f"not everything was measured (pytest ended with {child.returncode}): {_last(log)}")
@@ -175,14 +175,14 @@ class _Job:
         """Send the announcement and the records that are there and were not sent; return whether there were any."""
         if not self._announced and self._cases.exists():
             self._announced = True
-            _print(self._sender.announced())
+            _print(self._sender.announcement())
         files = sorted(self._records.glob("*/*/*/*/record.json"), key=lambda path: path.stat().st_mtime)
         paths = [path.parent for path in files if not path.parent.name.startswith(".")]
         new = [path for path in paths if path not in self._sent]
         for path in new:
             self._sent.add(path)
             record = records_file.read(path)
-            _say(f"{record.case}: {plain(record.state)}{': ' * bool(record.message)}{_first(record.message)}")
+            _say(f"{record.case}: {plain_line(record.state)}{': ' * bool(record.message)}{_first(record.message)}")
             _print(self.judge.lines(record))
             _print(self._sender.record(path, int(self.arguments.boot)))
         return bool(new)
@@ -192,18 +192,18 @@ class _Job:
         try:
             url = upload.put(self._records, self.arguments.upload, f"boot-{self.arguments.boot}")
         except InfrastructureError as error:
-            _say(plain(str(error)))
+            _say(plain_line(str(error)))
             return
         _print([signals.reference("rtgate.records", url)])
 
 
 def _first(text: str) -> str:
-    return plain(text.partition("\n")[0])[:200]
+    return plain_line(text.partition("\n")[0])[:200]
 
 
 def _last(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()[-3:]
-    return plain(" / ".join(lines))[-600:]
+    return plain_line(" / ".join(lines))[-600:]
 
 
 def _say(text: str) -> None:

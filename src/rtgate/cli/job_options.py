@@ -14,7 +14,7 @@ from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
 from rtgate.measure.case import Case
 from rtgate.workflow import suites
-from rtgate.workflow.job_files import Named
+from rtgate.workflow.job_files import NamedFiles
 from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.submission import Submission
@@ -119,12 +119,12 @@ def submission(
     )
 
 
-def _kernels(arguments: argparse.Namespace) -> dict[str, Named]:
+def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     kernels["candidate"] = arguments.kernel
     more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
     more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
-    return {arm: Named(kernel=kernel, **more) for arm, kernel in kernels.items()}
+    return {arm: NamedFiles(kernel=kernel, **more) for arm, kernel in kernels.items()}
 
 
 def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:

@@ -38,7 +38,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    lava = Lava(access(arguments.server), told=JobWatch().say)
+    lava = Lava(access(arguments.server), notify=JobWatch().say)
     found = select_jobs(lava, wanted_metadata(arguments), active=arguments.active, everybody=arguments.all)
     show_listing(
         ("job", "state", "health", "device", "submitted", "name"),

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     records: Path = arguments.records
     if not records.is_dir():
         raise ConfigError(f"{records}: no such directory of records: name what `rtgate measure` or `gate` has written")
-    expected = _expected(arguments) if arguments.profile else {}
+    expected = _expected_cases(arguments) if arguments.profile else {}
     request = JudgingRequest(
         records=records,
         criteria=requests.criteria(arguments),
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return judge_stored(request, arguments.verdict or records / "verdict.json")
 
 
-def _expected(arguments: argparse.Namespace) -> Mapping[str, tuple[str, ...]]:
+def _expected_cases(arguments: argparse.Namespace) -> Mapping[str, tuple[str, ...]]:
     """Return the cases that the profile measures on each board."""
     named = (arguments.board,) if arguments.board else boards(arguments.records)
     return {

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.health_check:
         print(_health_check(arguments), end="")
         return 0
-    server = Lava(access(arguments.server), told=JobWatch().say)
+    server = Lava(access(arguments.server), notify=JobWatch().say)
     version = server.version()
     print(f"{server.access.url}: LAVA {version[0]}.{version[1]:02}, {server.whoami() or 'not logged in'}")
     for finding in check.server(version):
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not here:
         known = ", ".join(sorted({look.device_type for look in looked}))
         raise ConfigError(f"the lab has none of the device types that rtgate has boards for ({known})")
-    told = [look.told() for look in here]
+    told = [look.report() for look in here]
     return 0 if all(told) else InfrastructureError.exit_code
 
 
@@ -106,7 +106,7 @@ class _Look:
         assert self.board.lava is not None
         return self.board.lava.device_type
 
-    def told(self) -> bool:
+    def report(self) -> bool:
         """Tell what there is to say about the board, and return whether it can be measured."""
         print(f"\n{self.board.name} (device type {self.device_type})")
         if not self.server.knows(self.device_type):

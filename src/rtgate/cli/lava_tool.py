@@ -22,10 +22,10 @@ from rtgate import files
 from rtgate.cli import lava_tool_auth
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.client.access import access
-from rtgate.lava.client.follow import Following, Waits, whole
+from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Device, Job, Lava
 from rtgate.lava.results import log
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow.job_watch import JobWatch
 
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except RtgateError as error:
-        print(f"lava-tool: {plain(str(error))}", file=sys.stderr)
+        print(f"lava-tool: {plain_text(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("lava-tool: interrupted", file=sys.stderr)
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 def _lava(server: str) -> Lava:
     """Return the server of `http://user@host/RPC2`, with the token that is stored for this user."""
     url, user = lava_tool_auth.address(server)
-    return Lava(access(url, user=user), told=JobWatch().say)
+    return Lava(access(url, user=user), notify=JobWatch().say)
 
 
 def _submit(arguments: argparse.Namespace) -> int:
@@ -96,26 +96,26 @@ def _submit(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{arguments.file}: {complaint}")
     number = lava.submit_once(definition)
     print(f"submitted as job: {lava.access.url}/scheduler/job/{number}", flush=True)
-    return _blocked(lava, number) if arguments.block else 0
+    return _wait_for_job(lava, number) if arguments.block else 0
 
 
-def _blocked(lava: Lava, number: int) -> int:
+def _wait_for_job(lava: Lava, number: int) -> int:
     watch = JobWatch()
     try:
-        job = Following(lava, number, Waits(), watch.seen, watch.state).follow().job
+        job = Following(lava, number, Waits(), watch.show_line, watch.state).follow().job
     except KeyboardInterrupt:
         lava.cancel(number)
         print(f"lava-tool: job {number} is cancelled", file=sys.stderr)
         raise
     finally:
         watch.close()
-    print(_told(job))
+    print(_lava_tool_lines(job))
     return _code(job)
 
 
 def _status(arguments: argparse.Namespace) -> int:
     job = _lava(arguments.server).job(arguments.job)
-    print(_told(job))
+    print(_lava_tool_lines(job))
     return _code(job) if job.finished else 0
 
 
@@ -128,10 +128,10 @@ def _output(arguments: argparse.Namespace) -> int:
         except OSError as error:
             raise InfrastructureError(f"{arguments.output} cannot be written: {error.strerror}") from error
         return 0
-    lines = whole(lava, job.number) if job.finished else log.parse(lava.log(job.number))
+    lines = read_whole_log(lava, job.number) if job.finished else log.parse(lava.log(job.number))
     for line in lines:
         if line.text and line.level in {"target", "feedback", "error", "exception", "info"}:
-            print(plain(line.text))
+            print(plain_text(line.text))
     return 0
 
 
@@ -178,15 +178,16 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns, each as wide as its longest text."""
-    shown = [head, *(tuple(plain(text) or "-" for text in row) for row in rows)]
+    shown = [head, *(tuple(plain_text(text) or "-" for text in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _told(job: Job) -> str:
+def _lava_tool_lines(job: Job) -> str:
     """Return lines as lava-tool printed them."""
-    return f"Job ID: {job.number}\nJob State: {job.state}\nJob Health: {job.health}\nDevice: {plain(job.device) or '-'}"
+    device = plain_text(job.device) or "-"
+    return f"Job ID: {job.number}\nJob State: {job.state}\nJob Health: {job.health}\nDevice: {device}"
 
 
 def _code(job: Job) -> int:

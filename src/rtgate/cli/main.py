@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from rtgate import __version__
 from rtgate.errors import RtgateError
 from rtgate.report.notices import reminder, silence
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 # Each command is a module of this package with DESCRIPTION, `add_options` and `run`. It is loaded when the command is
 # used: to load them all takes seconds.
@@ -110,7 +110,7 @@ def _top() -> tuple[argparse.ArgumentParser, Any]:
     top = argparse.ArgumentParser(
         prog="rtgate",
         usage="rtgate [-h] [--version] [--site DIR] COMMAND ...",
-        description=f"{_DESCRIPTION}\n\n{_listed()}",
+        description=f"{_DESCRIPTION}\n\n{_command_list()}",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -123,7 +123,7 @@ def _top() -> tuple[argparse.ArgumentParser, Any]:
     return top, commands
 
 
-def _listed() -> str:
+def _command_list() -> str:
     width = max(map(len, _COMMANDS))
     groups = ("\n".join([f"{group}:", *_lines(commands, width)]) for group, commands in _GROUPS.items())
     return "\n\n".join([*groups, "`rtgate COMMAND --help` explains a command."])
@@ -176,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(outline.command, arguments, every - left)
         sys.stdout.flush()
     except RtgateError as error:
-        print(f"rtgate: {plain(str(error))}", file=sys.stderr)
+        print(f"rtgate: {plain_text(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("rtgate: interrupted", file=sys.stderr)

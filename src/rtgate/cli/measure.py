@@ -9,7 +9,7 @@ from rtgate.board import boards
 from rtgate.cli import command_options, requests
 from rtgate.errors import InfrastructureError
 from rtgate.report.notices import say, step
-from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.report_directory import check_owner, lock, replacing
 from rtgate.workflow.suite_process import Batch, prepare_suites
 
 DESCRIPTION = """\
@@ -34,11 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises ConfigError, InfrastructureError."""
     output = arguments.output.absolute()
-    check_ours(output)
+    check_owner(output)
     options = requests.suite_options(arguments, two=arguments.baseline is not None)
     options.check(boards.board(options.board))
     kernels = {"baseline": arguments.baseline, "candidate": arguments.kernel}
-    with locked(output):
+    with lock(output):
         suites = prepare_suites(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
         with replacing(output), step("measuring"):
             whole = suites.measure(Batch(), "measure.log")

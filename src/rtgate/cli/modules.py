@@ -10,7 +10,7 @@ from rtgate import site
 from rtgate.cli import command_options
 from rtgate.kernel.build import Options
 from rtgate.kernel.modules import build_modules
-from rtgate.report.build_progress import shown
+from rtgate.report.build_progress import show_progress
 from rtgate.workflow.kernels import find_description, open_tree
 
 DESCRIPTION = """\
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     sources = arguments.modules or site.find("target", "modules")
     output = arguments.output or Path("build") / f"{description.name}-modules"
     limits = command_options.build_limits(arguments)
-    with shown(description.name, quiet=arguments.quiet) as listener:
+    with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         options = Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
         built = build_modules(description, tree, sources, output, options)

@@ -15,7 +15,7 @@ from rtgate.board.pcie_limits import (
     OVERHEAD_BYTES,
     PAYLOADS,
     Link,
-    shown,
+    format_rate,
 )
 
 DESCRIPTION = f"""\
@@ -43,9 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    generations = _chosen(arguments.gen, _GUIDE_GENERATIONS)
-    lanes = _chosen(arguments.lanes, _GUIDE_LANES)
-    payloads = _chosen(arguments.payload, _GUIDE_PAYLOADS)
+    generations = _choices(arguments.gen, _GUIDE_GENERATIONS)
+    lanes = _choices(arguments.lanes, _GUIDE_LANES)
+    payloads = _choices(arguments.payload, _GUIDE_PAYLOADS)
     if arguments.json:
         every = [
             Link(generation=gen, lanes=width, payload=payload)
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         print(json.dumps([_as_json(link) for link in every], indent=2))
         return 0
-    print("\n".join([*_raw(generations, lanes), "", *_usable(generations, lanes, payloads)]))
+    print("\n".join([*_raw(generations, lanes), "", *_usable_rate_lines(generations, lanes, payloads)]))
     return 0
 
 
-def _chosen(option: int | None, guide: tuple[int, ...]) -> tuple[int, ...]:
+def _choices(option: int | None, guide: tuple[int, ...]) -> tuple[int, ...]:
     return guide if option is None else (option,)
 
 
@@ -67,12 +67,12 @@ def _raw(generations: Sequence[int], lanes: Sequence[int]) -> list[str]:
     lines = ["MB/s after line encoding", _row("generation", "GT/s", "encoding", [f"x{width}" for width in lanes])]
     for gen in generations:
         links = [Link(generation=gen, lanes=width, payload=PAYLOADS[0]) for width in lanes]
-        cells = [shown(link.raw.value) for link in links]
+        cells = [format_rate(link.raw.value) for link in links]
         lines.append(_row(f"Gen{gen}", f"{links[0].gigatransfers:g}", links[0].encoding, cells))
     return lines
 
 
-def _usable(generations: Sequence[int], lanes: Sequence[int], payloads: Sequence[int]) -> list[str]:
+def _usable_rate_lines(generations: Sequence[int], lanes: Sequence[int], payloads: Sequence[int]) -> list[str]:
     lines = [
         f"MB/s after TLP overhead, {OVERHEAD_BYTES} bytes each",
         _row("generation", "payload", "factor", [f"x{width}" for width in lanes]),
@@ -81,15 +81,15 @@ def _usable(generations: Sequence[int], lanes: Sequence[int], payloads: Sequence
         for payload in payloads:
             links = [Link(generation=gen, lanes=width, payload=payload) for width in lanes]
             factor = f"{payload / (payload + OVERHEAD_BYTES):.4f}"
-            lines.append(_row(f"Gen{gen}", f"{payload}", factor, [shown(link.usable.value) for link in links]))
-    differ = [link for link in GUIDE_PRINTS if _listed(link, generations, lanes, payloads)]
+            lines.append(_row(f"Gen{gen}", f"{payload}", factor, [format_rate(link.usable.value) for link in links]))
+    differ = [link for link in GUIDE_PRINTS if _is_listed(link, generations, lanes, payloads)]
     if differ:
         lines += ["", "The guide itself rounds or cuts on its way, and prints"]
     lines += [f"  {GUIDE_PRINTS[link]:<7} for {link}" for link in differ]
     return lines
 
 
-def _listed(link: Link, generations: Sequence[int], lanes: Sequence[int], payloads: Sequence[int]) -> bool:
+def _is_listed(link: Link, generations: Sequence[int], lanes: Sequence[int], payloads: Sequence[int]) -> bool:
     return link.generation in generations and link.lanes in lanes and link.payload in payloads
 
 

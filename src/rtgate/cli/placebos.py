@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.commit and not arguments.tree:
         raise ConfigError("--commit is one of a kernel tree: name it with --tree DIR")
     output = (arguments.out or _usual_output()).absolute()
-    with _tree(arguments) as tree, _kept():
+    with _tree(arguments) as tree, _report_kept_boots():
         request = placebos.Request(
             board=board,
             build=find_description(name),
@@ -116,7 +116,7 @@ def _tree(arguments: argparse.Namespace) -> Iterator[Tree]:
 
 
 @contextmanager
-def _kept() -> Iterator[None]:
+def _report_kept_boots() -> Iterator[None]:
     """Tell who interrupts that nothing is lost."""
     try:
         yield

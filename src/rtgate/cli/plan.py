@@ -19,11 +19,11 @@ from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
-from rtgate.history.queries import Wanted
+from rtgate.history.queries import BootFilter
 from rtgate.history.url import history_url
 from rtgate.judge import distributions
 from rtgate.judge.compare.paired import Prior
-from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_found, span, spreads
+from rtgate.judge.learn.planning import Change, ShareLimit, pairs_needed, plan_share, smallest_detectable, span, spreads
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
@@ -151,10 +151,10 @@ def _share(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) ->
     console.print(f"at {rate:g} samples/s ({source}), {span(cost.measured)} in each boot", highlight=False)
     if "measured" in given:
         minutes = _minutes(arguments.measured, "--measured")
-        console.print(_told(limit, plan.samples, int(minutes * 60 * rate), minutes), highlight=False)
+        console.print(_sample_advice(limit, plan.samples, int(minutes * 60 * rate), minutes), highlight=False)
 
 
-def _told(limit: ShareLimit, needed: int, samples: int, minutes: float) -> str:
+def _sample_advice(limit: ShareLimit, needed: int, samples: int, minutes: float) -> str:
     if samples >= needed:
         return f"{span(minutes)} are enough: {samples} samples, if none is over the level"
     return (
@@ -198,7 +198,7 @@ def _detect(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -
 
 
 def _detect_by_pairs(arguments: argparse.Namespace, change: Change, cost: _Cost) -> None:
-    known = _known(arguments)
+    known = _pair_variances(arguments)
     if arguments.tests is None:
         change = replace(change, tests=len(known))
     chosen = {key: prior for key, prior in known.items() if arguments.metric in {None, key[1]}}
@@ -228,7 +228,7 @@ def _row(case: str, metric: str, prior: Prior, change: Change, cost: _Cost) -> l
     if prior.degrees and prior.variance > 0:
         most = distributions.variance_at_most(prior.variance, prior.degrees, _MOST_SURELY)
         worst = pairs_needed(change, Prior(most, prior.degrees))
-    smallest = smallest_found(12, prior, change)
+    smallest = smallest_detectable(12, prior, change)
     return [
         case,
         metric,
@@ -240,7 +240,7 @@ def _row(case: str, metric: str, prior: Prior, change: Change, cost: _Cost) -> l
     ]
 
 
-def _known(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
+def _pair_variances(arguments: argparse.Namespace) -> Mapping[tuple[str, str], Prior]:
     """Return the variance of a pair's difference by case and metric, from where the user says."""
     if arguments.sd is not None:
         if not 0 < arguments.sd < 10:
@@ -263,7 +263,7 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
         raise ConfigError("--history has boots of many boards: name one (--board NAME)")
     found: dict[tuple[str, str], Prior] = {}
     with History.open(url) as history:
-        wanted = Wanted(board=board, device=device, good=True, trusted=True)
+        wanted = BootFilter(board=board, device=device, good=True, trusted=True)
         for sentence in queries.left_out(history, wanted):
             say(sentence)
         boots = queries.find(history, wanted)
@@ -282,22 +282,22 @@ def _on_virtual_time(arguments: argparse.Namespace) -> list[Record]:
     """Return the records if they are of virtual time, else none. Raises ConfigError: they are of both kinds."""
     if not arguments.records:
         return []
-    found = _measured(arguments.records, arguments.board)
+    found = _load_measured(arguments.records, arguments.board)
     kinds = {one.virtual_time for one in found}
     if len(kinds) > 1:
         raise ConfigError(f"{arguments.records} holds boots on virtual time and on a clock: name a directory of either")
     return found if kinds == {True} else []
 
 
-def _measured(directory: Path, board: str | None) -> list[Record]:
+def _load_measured(directory: Path, board: str | None) -> list[Record]:
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
-    return [one for one in read_verified(directory) if board in {None, one.board} and one.measured]
+    return [one for one in read_verified(directory) if board in {None, one.board} and one.has_results]
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
     groups: dict[tuple[str, ...], list[Record]] = {}
-    for one in _measured(directory, board):
+    for one in _load_measured(directory, board):
         key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
         groups.setdefault(key, []).append(one)
     found: dict[tuple[str, str], list[Prior]] = {}
@@ -307,16 +307,16 @@ def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str]
     if not found:
         where = "" if board is None else f" on {board}"
         raise ConfigError(f"{directory} holds no two boots of one kernel that measured a case{where}")
-    return {key: _together(priors) for key, priors in found.items()}
+    return {key: _pool_priors(priors) for key, priors in found.items()}
 
 
-def _together(priors: Sequence[Prior]) -> Prior:
+def _pool_priors(priors: Sequence[Prior]) -> Prior:
     degrees = sum(one.degrees for one in priors)
     return Prior(sum(one.variance * one.degrees for one in priors) / degrees, degrees)
 
 
 def _quantity(text: str, option: str, unit: Unit) -> Quantity:
-    found = Quantity.parse(text if " " in text else _spaced(text))
+    found = Quantity.parse(text if " " in text else _space_unit(text))
     try:
         found.to(Unit.VIRTUAL_US if found.unit.virtual and unit is Unit.US else unit)
     except ValueError as error:
@@ -324,7 +324,7 @@ def _quantity(text: str, option: str, unit: Unit) -> Quantity:
     return found
 
 
-def _spaced(text: str) -> str:
+def _space_unit(text: str) -> str:
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzMB/")
     return f"{number} {text[len(number) :]}".strip()
 

@@ -24,7 +24,7 @@ from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow import archive
 
 DESCRIPTION = """\
@@ -52,7 +52,7 @@ _UNQUALIFIED = 5
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    command_options.stored(parser)
+    command_options.add_history_options(parser)
     parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
 
@@ -63,12 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     url = require_url(arguments.history)
     runs = arguments.runs.split(",") if arguments.runs else None
     if arguments.records is not None:
-        runs = [_stored(url, arguments.records)]
+        runs = [_store(url, arguments.records)]
     with History.open(url) as history:
-        return _examined(history, arguments, runs)
+        return _examine(history, arguments, runs)
 
 
-def _stored(url: str, directory: Path) -> str:
+def _store(url: str, directory: Path) -> str:
     """Store records and return the name of their run."""
     records = read_verified(directory)
     if not records:
@@ -78,9 +78,9 @@ def _stored(url: str, directory: Path) -> str:
     return name
 
 
-def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
+def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
     # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
-    wanted = replace(command_options.wanted(arguments), runs=runs, trusted=runs is None, revoked=False)
+    wanted = replace(command_options.boot_filter(arguments), runs=runs, trusted=runs is None, revoked=False)
     for sentence in queries.left_out(history, wanted):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
@@ -91,7 +91,7 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
     silent: list[str] = []
     now = datetime.now(UTC)
     for (case, _), boots in sorted(by_case.items()):
-        same = _alike(boots, named=runs is not None)
+        same = _comparable_records(boots, named=runs is not None)
         examined = examine(history, same)
         if examined is None or not examined[1].noise:
             silent.append(_silence(case, boots))
@@ -117,7 +117,7 @@ def _examined(history: History, arguments: argparse.Namespace, runs: Sequence[st
     return 0 if not silent and all(one.qualified for one in found) else _UNQUALIFIED
 
 
-def _alike(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
+def _comparable_records(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     """Return what measured like the last good boot, and what did not measure: of such a boot nobody knows the rest.
 
     Of a history whose runs nobody named, only what died since such boots began counts: an older board is another one.
@@ -129,7 +129,7 @@ def _alike(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     return [
         boot
         for boot in boots
-        if (boot.comparable == last.comparable if boot.measured else named or boot.stored_at >= began)
+        if (boot.comparable == last.comparable if boot.has_results else named or boot.stored_at >= began)
     ]
 
 
@@ -139,7 +139,7 @@ def _silence(case: str, boots: Sequence[Boot]) -> str:
     why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
     pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
     told = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
-    return plain(told + (f" (first: {why})" if why else ""))
+    return plain_text(told + (f" (first: {why})" if why else ""))
 
 
 def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:

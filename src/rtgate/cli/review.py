@@ -18,7 +18,7 @@ from rtgate.history.url import history_url
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import BUILDS
 from rtgate.workflow.refusal import leave, refusal
-from rtgate.workflow.report_directory import check_ours
+from rtgate.workflow.report_directory import check_owner
 from rtgate.workflow.review import ReviewRequest, review
 
 _FORGES: dict[str, Callable[[Path], Forge]] = {
@@ -102,7 +102,7 @@ def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
         raise
     except RtgateError as error:
         return _refused(forge, error, asked, output)
-    return _published(forge, answer, f"the answer is in {output / 'note.md'}")
+    return _publish(forge, answer, f"the answer is in {output / 'note.md'}")
 
 
 def _refused(forge: Forge, error: RtgateError, asked: MergeRequest | None, output: Path) -> int:
@@ -110,10 +110,10 @@ def _refused(forge: Forge, error: RtgateError, asked: MergeRequest | None, outpu
     say(str(error))
     answer = refusal(error, asked)
     note = leave(answer, output)
-    return _published(forge, answer, f"the answer is in {note}" if note else "nobody is told")
+    return _publish(forge, answer, f"the answer is in {note}" if note else "nobody is told")
 
 
-def _published(forge: Forge, answer: Answer, otherwise: str) -> int:
+def _publish(forge: Forge, answer: Answer, otherwise: str) -> int:
     """Publish an answer; return the exit code, that of a failure to publish if that is worse."""
     try:
         with step("publishing the answer"):
@@ -146,7 +146,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:
-        check_ours(arguments.output)  # the reply goes there, also of what cannot be reviewed
+        check_owner(arguments.output)  # the reply goes there, also of what cannot be reviewed
         reply = arguments.output.absolute() / "reply.eml"
         return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
     if not (base and head):

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from rtgate.errors import InfrastructureError
-from rtgate.report.notices import spoken
+from rtgate.report.notices import step_printer
 from rtgate.rootfs import images, recipe
 
 DESCRIPTION = """\
@@ -41,21 +41,21 @@ def run(args: argparse.Namespace) -> int:
             print(name)
         return 0
     if args.update_lock:
-        with spoken() as say:
+        with step_printer() as say:
             print(images.update_lock(args.name, progress=say))
         return 0
-    with spoken() as say:
+    with step_printer() as say:
         image = images.image(args.name, args.arch, progress=say)
     if args.output:
         try:
             shutil.copyfile(image.path, args.output)
         except OSError as error:
             raise InfrastructureError(f"{args.output} cannot be written: {error.strerror}") from error
-    print(_described(image, args.output or image.path))
+    print(_describe(image, args.output or image.path))
     return 0
 
 
-def _described(image: images.RootfsImage, path: Path) -> str:
+def _describe(image: images.RootfsImage, path: Path) -> str:
     lines = [
         str(path),
         f"  {image.name} for {image.arch}, {image.path.stat().st_size:,} bytes",

@@ -19,8 +19,8 @@ from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import Site
 from rtgate.measure.profiles import seeds
 from rtgate.report.listing import show_listing
-from rtgate.report.notices import heard
-from rtgate.report.text import plain
+from rtgate.report.notices import note_output
+from rtgate.report.text import plain_text
 from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document
 
 DESCRIPTION = """\
@@ -86,17 +86,17 @@ def run(arguments: argparse.Namespace) -> int:
             paths = boots.paths(listed[0])
             _show_functions(paths)
             words = f"{words}; {paths.sentence}"
-        print(plain(words))
+        print(plain_text(words))
     else:
         _show_sections(changes((), found["candidate"])[: arguments.rows], instruction_ns)
     if arguments.output:
-        files.write_named(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
+        files.write_user_file(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
     return 0
 
 
 def _tell(text: str, seconds: float) -> None:
-    print(f"sections: {seconds:4.0f} s: {plain(text)}", file=sys.stderr, flush=True)
-    heard()
+    print(f"sections: {seconds:4.0f} s: {plain_text(text)}", file=sys.stderr, flush=True)
+    note_output()
 
 
 def _show_compared(found: Sequence[SiteChange], instruction_ns: int) -> None:

@@ -13,7 +13,7 @@ from rtgate.history.database import History
 from rtgate.history.url import history_url
 from rtgate.judge.thresholds import LimitKind
 from rtgate.report.listing import show_listing
-from rtgate.workflow.seeds import DOCUMENTS, SeedLimit, last_measured, seed_limits
+from rtgate.workflow.seeds import DOCUMENTS, SeedLimit, last_worst, seed_limits
 from rtgate.workflow.verdicts import limits
 
 _COLUMNS = ("figure", "printed", "limit", "last measured")
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _rows(found: Sequence[SeedLimit], document: str, history: History | None) -> Iterator[tuple[str, ...]]:
     for seed in found:
         if seed.document == document:
-            last = (last_measured(history, seed.limit) or "never",) if history else ()
+            last = (last_worst(history, seed.limit) or "never",) if history else ()
             yield seed.figure, seed.printed, _limit(seed), *last
 
 

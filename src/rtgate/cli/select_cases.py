@@ -12,10 +12,10 @@ from rich.console import Console
 from rtgate.board import boards
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, Why, fatal_verdicts
+from rtgate.judge.compare.triage import Choice, Reason, fatal_verdicts
 from rtgate.judge.verdict import Status
 from rtgate.lava.job import cases as cases_file
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.verdict_file import read_verdicts
@@ -80,9 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
     blocking = fatal_verdicts(verdicts) or failed
     for one in blocking:
-        console.print(f"FAIL {one.case}: {plain(one.full_sentence)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"FAIL {one.case}: {plain_text(one.full_sentence)}", highlight=False, markup=False, soft_wrap=True
+        )
     # What is left out although it should be seen is nothing that a script may pass over.
-    short = any(not one.within and one.why is not Why.UNSEEN for one in choices)
+    short = any(not one.within and one.reason is not Reason.UNSEEN for one in choices)
     return 1 if blocking else 5 if short else 0
 
 
@@ -91,6 +93,6 @@ def _show(console: Console, choices: Sequence[Choice]) -> None:
     widest = max((len(one.case) for one in choices), default=0)
     for one in choices:
         minutes = f"{one.minutes:.1f}" if one.within else f"({one.minutes:.1f})"
-        told = plain(one.because).partition("\n")[0]
-        line = f"{one.case:<{widest}}  {minutes:>7} min  {one.why.value}{': ' * bool(told)}{told}"
+        told = plain_text(one.because).partition("\n")[0]
+        line = f"{one.case:<{widest}}  {minutes:>7} min  {one.reason.value}{': ' * bool(told)}{told}"
         console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)

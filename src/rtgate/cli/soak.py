@@ -81,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
         if arguments.going_on or arguments.stop:
             order = orders.read(records)
-            case, arm = _again(order, arguments.console)
+            case, arm = _resume(order, arguments.console)
         else:
-            case, arm = _asked(arguments)
+            case, arm = _case_and_arm(arguments)
             count = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
             order = orders.begin(case, arm, arguments.console, count, records)
         running = SoakProgress(order, _levels(found, order))
@@ -93,25 +93,25 @@ def run(arguments: argparse.Namespace) -> int:
             arm=arm,
             target=_live(arm),
             records=records,
-            seen=running.seen,
+            on_chunk=running.show_chunk,
             say=say,
             patience_s=patience_s,
         )
         if arguments.stop:
             chunks.give_up()
-            return _judged(records, order.board, arguments.thresholds)
+            return _judge(records, order.board, arguments.thresholds)
         running.begin(records_by_case(records, order.board).get(order.case, ()))
         try:
-            why = _measured(chunks)
+            why = _measure(chunks)
         except KeyboardInterrupt:
             say(f"interrupted, and nothing measures any more: rtgate soak --continue {records} (or --stop {records})")
             return 130
     if why != COMPLETE:
         say(f"the soak ended early: {why}")
-    return _judged(records, order.board, arguments.thresholds)
+    return _judge(records, order.board, arguments.thresholds)
 
 
-def _measured(chunks: Chunks) -> str:
+def _measure(chunks: Chunks) -> str:
     """Measure in a thread, so that Ctrl-C lets the target put its settings back. Raises as `Chunks.measure`."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         measuring = pool.submit(chunks.measure)
@@ -130,7 +130,7 @@ def _refuse_to_change(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"{', '.join(given)}: only where a soak begins, not with {later}")
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
+def _case_and_arm(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     lacking = [f"--{name}" for name in ("board", "console", "case") if not getattr(arguments, name)]
     lacking += [] if arguments.length else ["--for"]
     if lacking:
@@ -138,7 +138,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
     if durations.option("--chunk", chunk) > durations.option("--for", arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
-    case = _case(_tuned(arguments.case, tuning))
+    case = _case(_case_with_tuning(arguments.case, tuning))
     kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
     request = ArmRequest(
         board=arguments.board,
@@ -155,7 +155,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     return case, arm
 
 
-def _again(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
+def _resume(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
     """Return the case and the arm of a soak that was begun; its console may have another name now."""
     case = _case(CaseName.parse(order.case))
     request = ArmRequest(
@@ -179,10 +179,10 @@ def _live(arm: Arm) -> LiveTarget:
     return target
 
 
-def _tuned(text: str, tuning: str) -> CaseName:
+def _case_with_tuning(text: str, tuning: str) -> CaseName:
     """Return the case of `--case` under the tuning of `--tuning`. Raises ConfigError: it names a tuning itself."""
     name = CaseName.parse(text)
-    if name != name.untuned:
+    if name != name.without_tuning:
         raise ConfigError(f"--case {text} names a tuning: use --tuning {name.tuning}")
     return replace(name, tuning=tuning)
 
@@ -203,7 +203,7 @@ def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     return [(limit.measurement, limit.over) for limit in real]
 
 
-def _judged(records: Path, board: str, thresholds: Path | None) -> int:
+def _judge(records: Path, board: str, thresholds: Path | None) -> int:
     """Judge every case of the board that has records there; return the exit code."""
     request = JudgingRequest(records=records, board=board, criteria=Criteria(thresholds=thresholds))
     return conclude(records, request, page=False)

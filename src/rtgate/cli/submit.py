@@ -12,7 +12,7 @@ from rtgate.cli import command_options, job_options, requests
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.report_directory import check_owner, lock, replacing
 from rtgate.workflow.submission import Submission, prepare_series
 
 DESCRIPTION = """\
@@ -80,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         if arguments.wait:
             output = arguments.output.absolute()
-            check_ours(output)
+            check_owner(output)
             files.require_free_space(output)
-            stack.enter_context(locked(output))
+            stack.enter_context(lock(output))
         series = prepare_series(submission, watch, stack)
         if not arguments.wait:
             number = series.submission(series.order).leave()

@@ -49,7 +49,7 @@ class Offers:
 def offered_cases(items: Sequence[pytest.Item], offers: Offers, tuning: str) -> dict[str, Case]:
     """Return the cases that a profile offers, by test item."""
     return {
-        item.nodeid: Case(suite=suite, tool=offers.chosen.fitted(mark.tool, suite), load=mark.load, tuning=tuning)
+        item.nodeid: Case(suite=suite, tool=offers.chosen.fit(mark.tool, suite), load=mark.load, tuning=tuning)
         for item in items
         if (mark := case_mark(item)) and (suite := item.path.parent.name) and offers.boards(item)
     }

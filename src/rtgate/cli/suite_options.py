@@ -87,7 +87,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
         tuning=config.getoption("--tuning"),
         flavour=config.getoption("--flavour"),
         power_cycle=config.getoption("--power-cycle"),
-        kept=BootCache.opened(again=again) if console in {None, "virtual"} else None,
+        boot_cache=BootCache.open(again=again) if console in {None, "virtual"} else None,
     )
     arms, stop = make_arms(request)
     return Run(
@@ -102,7 +102,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
 
 def _looks(text: str | None) -> schedule.Steps:
     try:
-        return schedule.parsed(text) if text else ()
+        return schedule.parse_steps(text) if text else ()
     except ValueError as error:
         raise ConfigError(f"--looks {text}: {error}") from error
 

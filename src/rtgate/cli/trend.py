@@ -24,7 +24,7 @@ from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots
 from rtgate.report.listing import show_listing
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 DESCRIPTION = """\
 Show how a board's figures went from run to run: one line per case and metric, and each place where the level changed
@@ -51,7 +51,7 @@ _FEWEST_RUNS = 6
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    command_options.stored(parser)
+    command_options.add_history_options(parser)
     parser.add_argument("--arm", metavar="ARM", help="only this kernel: baseline or candidate (default: both)")
     parser.add_argument("--good-kernels", action="store_true", help="only kernels that `rtgate baseline` promoted")
     parser.add_argument("--drift-budget", type=drift.share, metavar="SHARE", help="add up gates; for example 3%%")
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     boards.board(arguments.board)
     with History.open(require_url(arguments.history)) as history:
         if arguments.drift_budget is not None:
-            return drift.run(history, replace(command_options.wanted(arguments), good=True), arguments)
+            return drift.run(history, replace(command_options.boot_filter(arguments), good=True), arguments)
         trends = _trends(history, arguments)
     if arguments.json:
         print(json.dumps([_as_json(trend) for trend in trends], indent=1))
@@ -98,9 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
-    asked = replace(command_options.wanted(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels)
+    asked = replace(
+        command_options.boot_filter(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels
+    )
     for sentence in queries.left_out(history, asked):
-        print(f"rtgate: {plain(sentence)}", file=sys.stderr)
+        print(f"rtgate: {plain_text(sentence)}", file=sys.stderr)
     found = queries.find(history, replace(asked, revoked=False))
     if not found:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")

@@ -72,8 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command until it is interrupted."""
     listen = address(arguments.listen)
-    secret = _required(_SECRET, _SECRET_FILE, "the secret of the webhook")
-    token = _required(*_TOKENS[arguments.forge], f"a token for {arguments.forge}")
+    secret = _require_token(_SECRET, _SECRET_FILE, "the secret of the webhook")
+    token = _require_token(*_TOKENS[arguments.forge], f"a token for {arguments.forge}")
     forges = _forges(arguments, token)
     output: Path = arguments.output
     with exclusive_lock(output / "lock", str(output)):
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _required(name: str, file: str, what: str) -> Token:
+def _require_token(name: str, file: str, what: str) -> Token:
     token = take_token(os.environ, name, file)
     if token is None:
         raise ConfigError(f"{file} is not set: name a file with {what} that only its owner can read")

@@ -38,7 +38,7 @@ def frames(
     """
     fetched = _Fetch(shell, FrameReader(nonce), over)
     for _ in range(_STARTS):
-        if fetched.begun(command, shell.waits.hang) and fetched.until_ended(seconds) not in _KILLED:
+        if fetched.begin(command, shell.waits.hang) and fetched.read_until_end(seconds) not in _KILLED:
             break
     fetched.over = lambda _: True
     _repair(fetched, command)
@@ -49,17 +49,17 @@ def _repair(fetched: _Fetch, command: str) -> None:
     shell, reader, in_vain = fetched.shell, fetched.reader, 0
     deadline = Deadline.after(shell.waits.repair)
     while not reader.complete and in_vain < _IN_VAIN and not deadline.expired:
-        if reader.ended and not reader.missing:
+        if reader.has_closing_line and not reader.missing:
             reader.forget()
-        left = len(reader.missing) + (not reader.ended)
-        missing = reader.missing[:_AT_ONCE] if reader.ended else ()
+        left = len(reader.missing) + (not reader.has_closing_line)
+        missing = reader.missing[:_AT_ONCE] if reader.has_closing_line else ()
         shell.again += len(missing) or 1
         words = f"resend {' '.join(map(str, missing))}" if missing else "closing"
-        if fetched.begun(f"{command} {words}", 2 * shell.waits.answer):
-            code = fetched.until_ended(shell.waits.spare)
-            if not reader.seen and code not in {0, UNKNOWN}:
+        if fetched.begin(f"{command} {words}", 2 * shell.waits.answer):
+            code = fetched.read_until_end(shell.waits.spare)
+            if not reader.frame_count and code not in {0, UNKNOWN}:
                 return  # there are no frames
-        in_vain = 0 if len(reader.missing) + (not reader.ended) < left else in_vain + 1
+        in_vain = 0 if len(reader.missing) + (not reader.has_closing_line) < left else in_vain + 1
 
 
 @dataclass(slots=True)
@@ -69,18 +69,18 @@ class _Fetch:
     shell: Shell
     reader: FrameReader
     over: Callable[[str], bool]
-    _asked: PendingCommand = field(init=False)
+    _command: PendingCommand = field(init=False)
     _fed: int = 0
 
-    def begun(self, command: str, seconds: float) -> bool:
+    def begin(self, command: str, seconds: float) -> bool:
         """Send a command, and return whether it has arrived."""
         shell = self.shell
         asked = shell.next()
         shell.ask(asked, f"{asked.announcement}; {command}", checked=True)
-        self._asked, self._fed = asked, asked.start
+        self._command, self._fed = asked, asked.start
         wait = Deadline.after(seconds)
         while asked.announced.search(shell.log, asked.start) is None:
-            if shell.answered(asked, asked.start) is not None or wait.expired:
+            if shell.find_answer(asked, asked.start) is not None or wait.expired:
                 shell.again += 1
                 if wait.expired:
                     # Nothing runs: the shell waits for the end of a line that arrived damaged.
@@ -89,27 +89,27 @@ class _Fetch:
             shell.read()
         return True
 
-    def until_ended(self, seconds: float) -> int:
+    def read_until_end(self, seconds: float) -> int:
         """Feed the reader with what the command prints until it has ended, and return its exit code.
 
         Nothing is sent while it measures. Once it does not, and nothing new comes, it is asked how it ended.
         """
         shell, deadline = self.shell, Deadline.after(seconds)
-        seen, moved, measuring = self.reader.seen, time.monotonic(), True
-        while (code := shell.answered(self._asked, self._fed)) is None:
-            ended = measuring and self.over(shell.log[max(self._asked.start, self._fed - 200) :].decode("latin-1"))
+        seen, moved, measuring = self.reader.frame_count, time.monotonic(), True
+        while (code := shell.find_answer(self._command, self._fed)) is None:
+            ended = measuring and self.over(shell.log[max(self._command.start, self._fed - 200) :].decode("latin-1"))
             self._feed()
-            if ended or self.reader.seen != seen:
-                seen, moved, measuring = self.reader.seen, time.monotonic(), False
+            if ended or self.reader.frame_count != seen:
+                seen, moved, measuring = self.reader.frame_count, time.monotonic(), False
             if deadline.expired:
                 # A shell that waits for the end of a damaged question needs Ctrl-C, which would end a measurement, and
                 # the packing of its results. Frames can be sent again.
-                shell.find(Deadline.after(shell.waits.hang), gently=measuring or not self.reader.seen)
+                shell.find(Deadline.after(shell.waits.hang), gently=measuring or not self.reader.frame_count)
                 break
-            if time.monotonic() - moved > shell.waits.quiet and (not measuring or shell.prompted):
+            if time.monotonic() - moved > shell.waits.quiet and (not measuring or shell.has_prompt):
                 if self.reader.complete:
                     break
-                shell.transport.write(self._asked.question)
+                shell.transport.write(self._command.question)
                 shell.again += 1
                 moved = time.monotonic()
             shell.read()

@@ -131,7 +131,7 @@ def scan(log: str) -> tuple[Fault, ...]:
     lines = _NEWLINE.sub("\n", log).split("\n")
     number = 0
     while number < len(lines):
-        found = _found(lines[number])
+        found = _find_fault(lines[number])
         if found is None:
             number += 1
             continue
@@ -162,7 +162,7 @@ def _line(pattern: re.Pattern[str], log: str) -> str:
     return _message(text[start : end if end >= 0 else None], found.end() - start)
 
 
-def _found(line: str) -> tuple[FaultKind, int] | None:
+def _find_fault(line: str) -> tuple[FaultKind, int] | None:
     """Return the kind of fault that a line names, and where in the line."""
     for kind, pattern in _START:
         match = pattern.search(line)
@@ -190,7 +190,7 @@ def _end(lines: list[str], start: int, kind: FaultKind) -> int:
     for number in range(start + 1, min(len(lines), start + _LONGEST)):
         if _END.search(lines[number]):
             return number + 1
-        other = _found(lines[number])
+        other = _find_fault(lines[number])
         if other is not None and (other[0] is not kind or kind not in _MANY_LINES):
             return number
         if stamped and not _GOES_ON.match(lines[number]):

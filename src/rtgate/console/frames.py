@@ -44,9 +44,9 @@ def encode(data: bytes, nonce: str) -> list[str]:
         f"{nonce} {number} {text[start : start + PAYLOAD]}"
         for number, start in enumerate(range(0, len(text), PAYLOAD), start=1)
     ]
-    lines = [_sealed(head) for head in heads]
+    lines = [_seal(head) for head in heads]
     total = cksum("".join(f"{line}\n" for line in lines).encode("ascii"))
-    return [*lines, _sealed(f"{nonce} end {len(lines)} {total}")]
+    return [*lines, _seal(f"{nonce} end {len(lines)} {total}")]
 
 
 # What stands behind the nonce. No plan sends a million frames, and the numbers of all that are missing are listed.
@@ -57,7 +57,7 @@ _FRAME = re.compile(
 _COMMANDS = (" resend", " closing")
 
 
-def _sealed(head: str) -> str:
+def _seal(head: str) -> str:
     return f"{head} {cksum((head + chr(10)).encode('ascii'))}"
 
 
@@ -113,18 +113,18 @@ class FrameReader:
             self._frames[int(found[1])] = frame
 
     @property
-    def seen(self) -> int:
+    def frame_count(self) -> int:
         """How many frames, good and bad, have arrived: while it grows, the plan is sending."""
-        return len(self._frames) + self.damaged + self.repeated + self.ended
+        return len(self._frames) + self.damaged + self.repeated + self.has_closing_line
 
     @property
-    def ended(self) -> bool:
+    def has_closing_line(self) -> bool:
         """Whether the closing line has arrived, so that it is known how many frames there are."""
         return self._end is not None
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Numbers of frames that are known to be missing; only meaningful after `ended`."""
+        """Numbers of frames that are known to be missing; only meaningful after `has_closing_line`."""
         count = self._end[0] if self._end else max(self._frames, default=0)
         return tuple(number for number in range(1, count + 1) if number not in self._frames)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.console import telnet
-from rtgate.console.hub_client import Client, Pace, said
+from rtgate.console.hub_client import Client, Pace, hub_line
 from rtgate.console.hub_log import TimedLog
 from rtgate.console.line import Line, LineLostError, Opener, opener, watch
 from rtgate.errors import InfrastructureError
@@ -113,7 +113,7 @@ class Hub:
         return listener.getsockname()[0], listener.getsockname()[1]
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether the line is open."""
         return self._connected
 
@@ -136,9 +136,9 @@ class Hub:
 
     def _patience(self) -> float | None:
         if self._connected:
-            if self._pace.exceeded(self._clients):
+            if self._pace.is_exceeded(self._clients):
                 return _PACE_S
-            return _SILENT_S if self._stuck() else None
+            return _SILENT_S if self._is_stuck() else None
         return max(0.0, self._retry_at - time.monotonic())
 
     def _serve(self, key: selectors.SelectorKey, events: int) -> None:
@@ -157,26 +157,26 @@ class Hub:
         if self._connected or time.monotonic() < self._retry_at:
             return
         if self._line is not None:
-            self._lost("no connection within 10 s")
+            self._note_loss("no connection within 10 s")
             return
         try:
             self._line = self._open()
         except LineLostError as error:
-            self._lost(str(error))
+            self._note_loss(str(error))
             return
         self._retry_at = time.monotonic() + _CONNECT_S
         if self._line.connecting:
             self._wait_for(self._line.descriptor, selectors.EVENT_WRITE, self._line)
         else:
-            self._found()
+            self._note_connection()
 
-    def _stuck(self) -> bool:
+    def _is_stuck(self) -> bool:
         return self._connected and self._line is not None and bool(self._typed or self._line.untaken())
 
     def _unstick(self) -> None:
         """Throw away what a hung or stopped virtual machine does not take: no UART keeps it for the next boot."""
         now = time.monotonic()
-        if not self._stuck():
+        if not self._is_stuck():
             self._took = now
             return
         waiting = now - self._took < self._settings.patience or now - self._spoke < _SILENT_S
@@ -190,14 +190,14 @@ class Hub:
         self._typed.clear()
         self._look_after_line()
 
-    def _found(self) -> None:
+    def _note_connection(self) -> None:
         self._connected = True
         if self._pause != _RETRY_S[0]:
             self._say("the line is back")
         self._pause = _RETRY_S[0]
         self._event(f"{self._settings.line} is open")
 
-    def _lost(self, reason: str) -> None:
+    def _note_loss(self, reason: str) -> None:
         if self._connected or self._pause == _RETRY_S[0]:
             self._event(f"{self._settings.line} is lost: {reason}")
             self._say("the line is gone, trying again")
@@ -215,14 +215,14 @@ class Hub:
             return
         try:
             if not self._connected:
-                line.established()
-                self._found()
+                line.check_connection()
+                self._note_connection()
             elif events & selectors.EVENT_READ:
                 self._copy(line.read())
             if self._typed and events & selectors.EVENT_WRITE:
                 del self._typed[: line.write(bytes(self._typed))]
         except LineLostError as error:
-            self._lost(str(error))
+            self._note_loss(str(error))
 
     def _copy(self, data: bytes) -> None:
         if not data:
@@ -245,7 +245,7 @@ class Hub:
         name = f"{place[0]}:{place[1]}"
         if len(self._clients) >= self._settings.clients:
             with contextlib.suppress(OSError):
-                connection.send(said(f"there are {len(self._clients)} clients already"))
+                connection.send(hub_line(f"there are {len(self._clients)} clients already"))
             connection.close()
             self._event(f"{name} was turned away")
             return
@@ -256,12 +256,12 @@ class Hub:
         self._clients.append(client)
         self._event(f"{name} has come ({'telnet' if is_telnet else 'raw'})")
         if not self._connected and self._pause != _RETRY_S[0]:
-            client.queue(said("the line is gone, trying again"))
+            client.queue(hub_line("the line is gone, trying again"))
         self._send(client)
 
     def _serve_client(self, client: Client, events: int) -> None:
         if events & selectors.EVENT_READ:
-            typed = client.received()
+            typed = client.receive()
             if typed is None:
                 self._part(client)
                 return
@@ -284,7 +284,7 @@ class Hub:
     def _watch_all(self) -> None:
         """Wait for what can go on: what the line says, what clients type and have yet to take."""
         if self._line is not None and self._connected:
-            said = 0 if self._pace.exceeded(self._clients) else selectors.EVENT_READ
+            said = 0 if self._pace.is_exceeded(self._clients) else selectors.EVENT_READ
             typed = selectors.EVENT_WRITE if self._typed else 0
             self._wait_for(self._line.descriptor, said | typed, self._line)
         typing = selectors.EVENT_READ if len(self._typed) < _TYPED else 0
@@ -302,7 +302,7 @@ class Hub:
 
     def _say(self, text: str) -> None:
         for client in tuple(self._clients):
-            client.queue(said(text))
+            client.queue(hub_line(text))
             self._send(client)
 
     def _event(self, text: str) -> None:

@@ -71,7 +71,7 @@ class Client:
 
     def _next(self) -> bytes:
         if self.dropped:
-            notice = said(f"{self.dropped} bytes are missing here: this client did not read them in time")
+            notice = hub_line(f"{self.dropped} bytes are missing here: this client did not read them in time")
             self.dropped = 0
             return notice
         pieces = []
@@ -81,9 +81,9 @@ class Client:
             size += len(pieces[-1])
         self.waiting_size -= size
         data = b"".join(pieces)
-        return data if self.decoder is None else telnet.encoded(data)
+        return data if self.decoder is None else telnet.encode(data)
 
-    def received(self) -> bytes | None:
+    def receive(self) -> bytes | None:
         """Return what the client typed; None when it has gone."""
         try:
             data = self.connection.recv(_PIECE)
@@ -100,7 +100,7 @@ class Client:
         return data
 
 
-def said(text: str) -> bytes:
+def hub_line(text: str) -> bytes:
     """Return what the hub itself tells a client, on a line of its own."""
     return f"\r\n*** rtgate hub: {text} ***\r\n".encode()
 
@@ -111,7 +111,7 @@ class Pace:
     def __init__(self) -> None:
         self._second = 0.0
 
-    def exceeded(self, clients: Sequence[Client]) -> bool:
+    def is_exceeded(self, clients: Sequence[Client]) -> bool:
         """Return whether the fastest of the clients that are reading has much waiting."""
         now = time.monotonic()
         if now - self._second >= 1.0:

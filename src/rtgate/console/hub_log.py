@@ -37,7 +37,7 @@ class TimedLog:
         self._within = False  # a line has begun and not ended
         self._failed = False
         try:
-            self._file: FileIO | None = self._opened()
+            self._file: FileIO | None = self._open()
         except OSError as error:
             raise ConfigError(f"the log {path} cannot be written: {error}") from error
 
@@ -69,7 +69,7 @@ class TimedLog:
     def _put(self, text: str) -> None:
         try:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open()
             self._file.write(text.encode(errors="backslashreplace"))
             if self._file.tell() > self._limit:
                 self.close()
@@ -78,7 +78,7 @@ class TimedLog:
         except OSError as error:
             self._complain(error)
 
-    def _opened(self) -> FileIO:
+    def _open(self) -> FileIO:
         return self._path.open("ab", buffering=0)
 
     def _complain(self, error: OSError) -> None:

@@ -25,12 +25,12 @@ class LineLostError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An open line; one that is `connecting` is there once it can be written to and `established` was asked."""
+    """An open line; one that is `connecting` is there once it can be written to and `check_connection` was asked."""
 
     descriptor: int
     connecting: bool
 
-    def established(self) -> None:
+    def check_connection(self) -> None:
         """Check that the connection came about. Raises LineLostError."""
         with socket.socket(fileno=os.dup(self.descriptor)) as copy:
             code = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -95,7 +95,7 @@ def opener(line: str) -> Opener:
         host, port = address(rest)
         return lambda: _tcp(host, port)
     if kind == "unix" and rest:
-        return lambda: _connected(socket.AF_UNIX, rest)
+        return lambda: _connect(socket.AF_UNIX, rest)
     raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
 
 
@@ -130,10 +130,10 @@ def _tcp(host: str, port: int) -> Line:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise LineLostError(error.strerror) from error
-    return _connected(family, place)
+    return _connect(family, place)
 
 
-def _connected(family: int, place: object) -> Line:
+def _connect(family: int, place: object) -> Line:
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.settimeout(0)
     code = connection.connect_ex(place)  # type: ignore[arg-type] # whatever belongs to the family

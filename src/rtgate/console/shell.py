@@ -217,7 +217,7 @@ class Shell:
             try:
                 self.until(_answer_to_any(every), Deadline.after(wait), every[0].start)
             except DeadlineError:
-                if turn and self.prompted and len(self.log) > asked.start:
+                if turn and self.has_prompt and len(self.log) > asked.start:
                     deadline = Deadline(min(last.at, time.monotonic() + deadline.allowed), deadline.allowed)
                 continue
             return
@@ -225,7 +225,7 @@ class Shell:
             raise TransportError("a shell shows its prompt and never answers: the line loses what is typed")
         raise HangError(f"no shell answered on the console within {deadline.allowed:g} s")
 
-    def plain(self, deadline: Deadline) -> None:
+    def start_plain_shell(self, deadline: Deadline) -> None:
         r"""Start a shell without prompt, echo and line editing. Raises as `find`.
 
         Its standard error is not a terminal, so POSIX has it not be interactive. Of the characters that a terminal acts
@@ -268,10 +268,10 @@ class Shell:
                 self.again += 1
                 wait *= 2
             else:
-                return self._ended(asked)
+                return self._result(asked)
 
     @property
-    def prompted(self) -> bool:
+    def has_prompt(self) -> bool:
         """Whether the last thing that the console printed is the prompt of the board's own shell."""
         return bool(self.prompt) and self.log.endswith(self.prompt)
 
@@ -292,7 +292,7 @@ class Shell:
         self.transport.write(f"{line}\n".encode() + asked.question)
         return asked
 
-    def _ended(self, asked: PendingCommand) -> tuple[int, bytes]:
+    def _result(self, asked: PendingCommand) -> tuple[int, bytes]:
         found = asked.answer.search(self.log, asked.start)
         assert found is not None
         output = re.sub(rb"MRK[0-9]{15}:[0-9]*:[0-9]*\.(?:\r*\n)?", b"", bytes(self.log[asked.start : found.start()]))
@@ -358,7 +358,7 @@ class Shell:
                 told = said.decode("utf-8", errors="replace").strip()
                 raise InfrastructureError(f"the target cannot write a script: exit code {code}: {told[-200:]}")
 
-    def answered(self, asked: PendingCommand, since: int) -> int | None:
+    def find_answer(self, asked: PendingCommand, since: int) -> int | None:
         """Return how a command ended if its answer is in the log after `since`: as `run`, None without an answer."""
         found = asked.answer.search(self.log, max(asked.start, since - _MARK))
         return None if found is None else int(found[1] or UNKNOWN)

@@ -13,7 +13,7 @@ _OURS = frozenset({ECHO, SUPPRESS_GO_AHEAD})  # what this end offers
 GREETING = bytes((IAC, WILL, ECHO, IAC, WILL, SUPPRESS_GO_AHEAD, IAC, DO, SUPPRESS_GO_AHEAD))
 
 
-def encoded(data: bytes) -> bytes:
+def encode(data: bytes) -> bytes:
     """Return bytes for a telnet client."""
     return data.replace(b"\xff", b"\xff\xff")
 

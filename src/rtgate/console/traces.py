@@ -73,7 +73,7 @@ def place(fault: Fault) -> tuple[str, ...]:
     before = text if kind in _STALLS else _TRACE.split(text, maxsplit=1)[0]
     for pattern, where in ((_COUNTER, before), (_NAMED, line), (_CALLER, before)):
         for found in pattern.finditer(where):
-            name = _plain(found[1])
+            name = _strip_suffix(found[1])
             if not _HELPERS.fullmatch(name):
                 return (name,)
     file = None if _NAMED.search(line) or kind not in _FILED else _FILE.search(line)
@@ -87,7 +87,7 @@ def said_at(fault: Fault) -> float | None:
     return float(stamps[-1]) if stamps else None
 
 
-def _plain(name: str) -> str:
+def _strip_suffix(name: str) -> str:
     """Return a function's name without what a compiler appends, as `.cold` and `.isra.0`."""
     return name.partition(".")[0]
 
@@ -103,7 +103,7 @@ def _functions(trace: str) -> Iterator[str]:
     for line in trace.split("\n"):
         match = _FRAME.match(STAMP.sub("", line))
         if match:
-            yield _plain(match[1])
+            yield _strip_suffix(match[1])
 
 
 def callers(text: str) -> tuple[str, ...]:
@@ -117,5 +117,5 @@ def _locks(text: str) -> tuple[str, ...]:
     for about, lock in pairwise(text.split("\n")):
         match = _LOCK.search(lock) if _ABOUT.search(about) else None
         if match:
-            found.append(f"{match['name']} at {_plain(match[2] or 'unknown')}")
+            found.append(f"{match['name']} at {_strip_suffix(match[2] or 'unknown')}")
     return tuple(found)

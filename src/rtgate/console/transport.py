@@ -133,7 +133,7 @@ class SerialTransport:
         self._port.close()
 
 
-def attached(console: str, baud: int) -> Transport:
+def open_transport(console: str, baud: int) -> Transport:
     """Open `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `command:CMD`.
 
     Raises:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import Arm as Explained
-from rtgate.explain.explanation import Exercise, Explanation, exercised, explain
+from rtgate.explain.explanation import Exercise, Explanation, explain, find_exercise
 from rtgate.explain.instructions import changes_run
-from rtgate.explain.replay import Ran, Replay, Tell, replayed, watched
-from rtgate.kernel.aligned import ChangedCode, changed_code, with_lines
+from rtgate.explain.replay import Ran, Replay, Tell, explain_boot, trace_functions
+from rtgate.kernel.alignment import ChangedCode, changed_code, with_lines
 from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.source_lines import source_lines
 from rtgate.kernel.vmlinux import Vmlinux
@@ -61,7 +61,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ExplainedComparison:
     """An explanation with what it rests on; `differences` and `exercise` are None without a baseline."""
 
     explanation: Explanation
@@ -71,7 +71,7 @@ class Compared:
 
 def compare(
     case: Case, candidate: Side, baseline: Side | None, stop: threading.Event, tell: Tell, *, view: str = ""
-) -> Compared:
+) -> ExplainedComparison:
     """Run both sides again with tracing and explain the difference; `view` is what of it, see `explain`.
 
     Raises:
@@ -86,13 +86,14 @@ def compare(
 
     with boot_pool(stop) as pool:
         running = {
-            name: pool.submit(replayed, side.replay(case, kernels[name], tell), names) for name, side in sides.items()
+            name: pool.submit(explain_boot, side.replay(case, kernels[name], tell), names)
+            for name, side in sides.items()
         }
         done: dict[str, Explained] = {name: future.result() for name, future in running.items()}
-    return Compared(
+    return ExplainedComparison(
         explanation=explain(done["candidate"], done.get("baseline"), names if found else None, view),
         differences=found,
-        exercise=exercised(names, _most([side.executed for side in done.values()]), found.data) if found else None,
+        exercise=find_exercise(names, _most([side.executed for side in done.values()]), found.data) if found else None,
     )
 
 
@@ -123,7 +124,9 @@ def exercise(
         # The longest boots come first, and the kernels are compared meanwhile: less of this machine lies idle.
         boots = {
             number: [
-                pool.submit(watched, pairs[number].candidate.replay(pairs[number].case, kernels["candidate"], tell))
+                pool.submit(
+                    trace_functions, pairs[number].candidate.replay(pairs[number].case, kernels["candidate"], tell)
+                )
             ]
             for number in longest
         }
@@ -132,8 +135,8 @@ def exercise(
         code = _with_lines(changed, sides["candidate"], tell)
         for number in longest if found.removed else ():
             again = pairs[number].baseline.replay(pairs[number].case, kernels["baseline"], tell)
-            boots[number].append(pool.submit(watched, again))
-        return found, [_exercised(found, code, boots[number]) for number in range(len(pairs))]
+            boots[number].append(pool.submit(trace_functions, again))
+        return found, [_wait_for_exercise(found, code, boots[number]) for number in range(len(pairs))]
 
 
 def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Sequence[ChangedCode]:
@@ -146,7 +149,7 @@ def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Seq
         return code
 
 
-def _exercised(
+def _wait_for_exercise(
     found: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
 ) -> Exercise | ConfigError | ParseError:
     """Wait for a case's boots and return what ran, in either kernel; an error of one of them leaves it unknown."""
@@ -156,7 +159,7 @@ def _exercised(
         functions = _most([each.functions for each in ran])
         asleep = {each.function for each in changes if not each.times}
         functions = {name: count for name, count in functions.items() if name not in asleep}
-        return replace(exercised(found.functions, functions, found.data), changes=changes)
+        return replace(find_exercise(found.functions, functions, found.data), changes=changes)
     except (ConfigError, ParseError) as error:
         return error
 

@@ -119,7 +119,7 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
         differing=differing,
         view=view,
         culprits=culprits,
-        sentence=_sentence(_whose(view, candidate.what), old, new, culprits),
+        sentence=_sentence(_interval_phrase(view, candidate.what), old, new, culprits),
     )
 
 
@@ -187,7 +187,7 @@ def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list
     return sorted((name for name in now if name in differing), key=key)
 
 
-def _whose(view: str, what: str) -> str:
+def _interval_phrase(view: str, what: str) -> str:
     return f"the slowest {what}" if view == "worst" else f"each {what} on average"
 
 
@@ -223,7 +223,7 @@ class Exercise:
     changes: tuple[Change, ...] = ()
 
     @property
-    def nothing(self) -> bool:
+    def has_no_effect(self) -> bool:
         """Whether nothing of the change can have had an effect while measuring: SKIP, never PASS."""
         return not self.executed and not self.data
 
@@ -238,7 +238,7 @@ class Exercise:
         return "not exercised here, boards needed"
 
 
-def exercised(differing: frozenset[str], executed: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
+def find_exercise(differing: frozenset[str], executed: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
     """Return which of the functions that differ were executed; none of them means that nothing can be judged here."""
     return Exercise(
         data=tuple(data),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which changed instructions ran: the places of `kernel.aligned` beside the blocks of a trace."""
+"""Which changed instructions ran: the places of `kernel.alignment` beside the blocks of a trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from rtgate.explain.replay import Ran
-from rtgate.kernel.aligned import ChangedCode
+from rtgate.kernel.alignment import ChangedCode
 from rtgate.records.explained import Change
 
 

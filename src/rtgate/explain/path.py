@@ -30,7 +30,7 @@ _WARNING = re.compile(r"__warn\w*|warn_slowpath_fmt")
 _PRINTING = re.compile(r"_*v?printk\w*|_*dev_v?printk\w*|_dev_(?:emerg|alert|crit|err|warn|notice|info)|dump_stack\w*")
 
 
-class Left(Enum):
+class BlockExit(Enum):
     """How a block is left."""
 
     CALL = 1
@@ -40,33 +40,33 @@ class Left(Enum):
     TRAP = 5  # the function warns: WARN() and its like
 
 
-def left(arch: str, last: bytes) -> Left:
+def block_exit(arch: str, last: bytes) -> BlockExit:
     """Return how a block with this last instruction is left."""
     return _left_arm64(last) if arch == "arm64" else _left_x86(last)
 
 
-def _left_arm64(last: bytes) -> Left:
+def _left_arm64(last: bytes) -> BlockExit:
     word = int.from_bytes(last[:4], "little")
     if arm64.calls(word):
-        return Left.CALL
+        return BlockExit.CALL
     if arm64.returns(word):
-        return Left.RETURN
+        return BlockExit.RETURN
     if arm64.breaks(word):
-        return Left.TRAP
-    return Left.EXCEPTION_RETURN if arm64.returns_from_exception(word) else Left.OTHER
+        return BlockExit.TRAP
+    return BlockExit.EXCEPTION_RETURN if arm64.returns_from_exception(word) else BlockExit.OTHER
 
 
-def _left_x86(last: bytes) -> Left:
+def _left_x86(last: bytes) -> BlockExit:
     code = last.lstrip(b"\x2e\x3e\xf2\xf3\x66")
     rex = code[:1] and 0x40 <= code[0] <= 0x4F
     plain = code[1:] if rex else code
     if plain[:1] == b"\xe8" or (plain[:1] == b"\xff" and len(plain) > 1 and plain[1] >> 3 & 7 in {2, 3}):
-        return Left.CALL
+        return BlockExit.CALL
     if plain[:1] in {b"\xc3", b"\xc2", b"\xcb"}:
-        return Left.RETURN
+        return BlockExit.RETURN
     if plain[:2] == b"\x0f\x0b":  # ud2, by which Linux warns
-        return Left.TRAP
-    return Left.EXCEPTION_RETURN if plain[:1] == b"\xcf" or plain[:2] == b"\x0f\x07" else Left.OTHER
+        return BlockExit.TRAP
+    return BlockExit.EXCEPTION_RETURN if plain[:1] == b"\xcf" or plain[:2] == b"\x0f\x07" else BlockExit.OTHER
 
 
 @dataclass(eq=False, slots=True)
@@ -113,15 +113,15 @@ class Code:
     arch: str
     blocks: Mapping[int, Block]
     name_of: Callable[[int], str]
-    _known: dict[int, tuple[str, Left]] = field(default_factory=dict)
+    _cache: dict[int, tuple[str, BlockExit]] = field(default_factory=dict)
 
-    def of(self, number: int) -> tuple[str, Left]:
+    def of(self, number: int) -> tuple[str, BlockExit]:
         """Return the function that a block is part of, and how it is left."""
-        known = self._known.get(number)
+        known = self._cache.get(number)
         if known is None:
             block = self.blocks[number]
             name = USER if block.address < KERNEL_FROM else self.name_of(block.address)
-            known = self._known[number] = (name, left(self.arch, block.last))
+            known = self._cache[number] = (name, block_exit(self.arch, block.last))
         return known
 
 
@@ -144,7 +144,7 @@ def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: f
         frame = stack.enter(run.block)
         if end > start:
             frame.count += max(0, min(end, last) - max(run.n, start))
-    return _added([frame for stack in stacks.values() for frame in stack.frames if frame.count], differing)
+    return _sum_profile([frame for stack in stacks.values() for frame in stack.frames if frame.count], differing)
 
 
 def mean(profiles: Sequence[Profile]) -> Profile:
@@ -174,24 +174,24 @@ class _Stack:
         self.frames: list[_Frame] = []
         self._code = code
         self._now: _Frame | None = None
-        self._way = Left.OTHER
+        self._way = BlockExit.OTHER
 
     def enter(self, number: int) -> _Frame:
         """Return the frame that a block runs in."""
         name, way = self._code.of(number)
         before = self._now
-        if before is not None and before.name == name and self._way is Left.OTHER:
+        if before is not None and before.name == name and self._way is BlockExit.OTHER:
             self._way = way
             return before
         if before is None:
             self._now = self._new(name, None)
         elif _is_entry(name) and before.name != name:
-            warns = self._way is Left.TRAP
+            warns = self._way is BlockExit.TRAP
             self._now = self._new(name, before, exception=not warns, trap=warns)
-        elif self._way is Left.CALL:
+        elif self._way is BlockExit.CALL:
             self._now = self._new(name, before)
-        elif self._way is Left.RETURN or self._way is Left.EXCEPTION_RETURN:
-            self._now = self._returned(before, name)
+        elif self._way is BlockExit.RETURN or self._way is BlockExit.EXCEPTION_RETURN:
+            self._now = self._return_to(before, name)
         elif before.name != name:
             # A jump into another function: it returns to whoever called this one.
             self._now = self._new(name, before.parent, exception=before.exception, trap=before.trap)
@@ -204,7 +204,7 @@ class _Stack:
         self.frames.append(frame)
         return frame
 
-    def _returned(self, frame: _Frame, name: str) -> _Frame:
+    def _return_to(self, frame: _Frame, name: str) -> _Frame:
         if frame.name in _SWITCHES:
             return self._new(name, None)
         if frame.name.startswith(_THUNKS):
@@ -219,7 +219,7 @@ class _Stack:
                 return above
             above, depth = above.parent, depth + 1
         found = self._new(name, None)
-        if frame.parent is None and self._way is Left.RETURN and not frame.exception:
+        if frame.parent is None and self._way is BlockExit.RETURN and not frame.exception:
             # Called before the trace began: now it is known by whom.
             frame.parent = found
         return found
@@ -230,7 +230,7 @@ def _is_entry(name: str) -> bool:
     return name == "vectors" or name.startswith(("asm_sysvec_", "asm_exc_", "asm_common_interrupt", "irq_entries_"))
 
 
-def _added(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
+def _sum_profile(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
     own, within, blamed, warning, printing = (defaultdict[str, float](float) for _ in range(5))
     for frame in frames:
         own[frame.name] += frame.count

@@ -20,7 +20,7 @@ from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
-from rtgate.explain.sections import Section, named
+from rtgate.explain.sections import Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
 from rtgate.files import scratch
@@ -65,7 +65,7 @@ class Replay:
         """What finds the case's measurements in a trace. Raises ConfigError: its tool cannot be explained."""
         return finder(self.case.name)
 
-    def traced(self, order: TraceRequest) -> tuple[Record, Trace]:
+    def trace(self, order: TraceRequest) -> tuple[Record, Trace]:
         """Boot once and return the record and the trace.
 
         Raises:
@@ -81,14 +81,14 @@ class Replay:
             asked = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=asked))
             record, outcome = measure(self.case, arm, self.seed)
-            if not record.measured:
+            if not record.has_results:
                 raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")
             if "trace: " in outcome.message:
                 raise InfrastructureError(outcome.message)
-            self._same(record)
+            self._check_same(record)
             return record, trace.read(directory / "trace", followed=order.preemption is not None)
 
-    def _same(self, record: Record) -> None:
+    def _check_same(self, record: Record) -> None:
         expected = self.expected
         if expected is not None and expected.measurements != record.measurements:
             other = [
@@ -108,7 +108,7 @@ class Replay:
             )
 
 
-def replayed(order: Replay, differing: frozenset[str]) -> Explained:
+def explain_boot(order: Replay, differing: frozenset[str]) -> Explained:
     """Run a boot again, twice, and return what its slowest and its typical interval consist of.
 
     Raises:
@@ -119,16 +119,16 @@ def replayed(order: Replay, differing: frozenset[str]) -> Explained:
     what = order.finder.what
     order.tell(f"{order.arm.name}, seed {order.seed}: looking for each {what}")
     marks = _marks(order)
-    record, first = order.traced(TraceRequest(marks=marks))
-    found = _found(order, record, first)
+    record, first = order.trace(TraceRequest(marks=marks))
+    found = _find_intervals(order, record, first)
     worst = max((one for each in found for one in each.intervals), key=lambda one: one.latency_ns)
     chosen = next(each for each in found if each.cpu == worst.cpu)
     sampled = _spread(chosen.intervals, SAMPLED)
     count = sum(len(each.intervals) for each in found)
     order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(sampled) + 1}")
-    wanted = TraceRequest(marks=marks, intervals=_joined([worst, *sampled]), window=_window(found))
-    _, second = replace(order, expected=record).traced(wanted)
-    return _explained(order, differing, found, (worst, sampled), second)
+    wanted = TraceRequest(marks=marks, intervals=_join_spans([worst, *sampled]), window=_window(found))
+    _, second = replace(order, expected=record).trace(wanted)
+    return _explain(order, differing, found, (worst, sampled), second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,44 +144,44 @@ class Ran:
     blocks: tuple[tuple[Block, int], ...] = ()
 
 
-def watched(order: Replay) -> Ran:
+def trace_functions(order: Replay) -> Ran:
     """Run a boot again, once, and return what ran while it measured.
 
     Where the measuring began and ended is known afterwards only. So instructions are counted in slices, and those that
     lie wholly between the first interval and the last one make the answer.
 
     Raises:
-        ConfigError, InfrastructureError: as `replayed`.
-        ParseError: as `replayed`, or it measured for less than a slice.
+        ConfigError, InfrastructureError: as `explain_boot`.
+        ParseError: as `explain_boot`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    _, seen, slices = _sliced(order)
-    return Ran(functions=executed(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
+    _, seen, slices = _trace_slices(order)
+    return Ran(functions=count_instructions(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
 
 
-def followed(order: Replay) -> tuple[Record, tuple[Section, ...]]:
+def trace_sections(order: Replay) -> tuple[Record, tuple[Section, ...]]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
     Raises:
-        ConfigError, InfrastructureError, ParseError: as `watched`; ConfigError also if the kernel does not show where
-            it keeps the preemption count, ParseError also if a change of that count was not seen.
+        ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
+            where it keeps the preemption count, ParseError also if a change of that count was not seen.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
     kept = preemption(order.kernel)
-    record, seen, slices = _sliced(order, kept)
+    record, seen, slices = _trace_slices(order, kept)
     assert seen.sections is not None
     if seen.sections.unseen:
         raise ParseError(
             f"the preemption count changed {seen.sections.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
-    return record, named(seen.sections, slices, SpotNames(order.kernel, kept).spot, order.seed)
+    return record, sections_by_site(seen.sections, slices, SpotNames(order.kernel, kept).spot, order.seed)
 
 
-def _sliced(order: Replay, kept: Preemption | None = None) -> tuple[Record, Trace, range]:
+def _trace_slices(order: Replay, kept: Preemption | None = None) -> tuple[Record, Trace, range]:
     """Run a boot and return its record, its trace, and the slices of it that lie wholly within what it measured."""
-    record, seen = order.traced(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept))
-    start, end = _window(_found(order, record, seen))
+    record, seen = order.trace(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept))
+    start, end = _window(_find_intervals(order, record, seen))
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
         raise ParseError(
@@ -204,7 +204,7 @@ def _marks(order: Replay) -> dict[int, int]:
     return marks
 
 
-def _found(order: Replay, record: Record, seen: Trace) -> list[CpuIntervals]:
+def _find_intervals(order: Replay, record: Record, seen: Trace) -> list[CpuIntervals]:
     return order.finder.intervals(order.case.tool, record, seen.events, order.instruction_ns)
 
 
@@ -222,7 +222,7 @@ def _spread(intervals: Sequence[Interval], count: int) -> list[Interval]:
     return [intervals[place] for place in places]
 
 
-def _joined(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
+def _join_spans(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
     """Return the spans to log, with what leads to each interval; those that meet become one."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted((max(0, one.start - LEAD), one.end) for one in intervals):
@@ -233,7 +233,7 @@ def _joined(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
     return joined
 
 
-def _explained(
+def _explain(
     order: Replay,
     differing: frozenset[str],
     found: Sequence[CpuIntervals],
@@ -260,7 +260,7 @@ def _explained(
         agreeing=count - sum(min(each.differing, len(each.intervals)) for each in found),
         worst=passages[0],
         typical=typical,
-        executed=executed(order.kernel, logged),
+        executed=count_instructions(order.kernel, logged),
     )
 
 
@@ -287,7 +287,7 @@ def _profiles(code: Code, logged: Trace, intervals: Sequence[Interval], differin
     ]
 
 
-def executed(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
+def count_instructions(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
     """Return how many instructions of each function were executed in some slices (or the window), the most first."""
     found: Counter[str] = Counter()
     for number, instructions in _sums(seen, slices):

@@ -33,7 +33,7 @@ _ROUNDING_US = 0.005  # the mean is printed with two decimals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class ThreadReport:
     """What signaltest reported of its first thread, in whole virtual microseconds but for the mean.
 
     Attributes:
@@ -92,7 +92,7 @@ class RoundTrips:
         return [find(events, report(record), instruction_ns)]
 
 
-def report(record: Record) -> Reported:
+def report(record: Record) -> ThreadReport:
     """Return what signaltest reported. Raises ParseError: something is missing."""
     first = {one.name: one.quantity for one in record.measurements if one.labels.get("thread") == "0" and one.quantity}
     try:
@@ -101,10 +101,10 @@ def report(record: Record) -> Reported:
     except KeyError as error:
         raise ParseError(f"the record has no {error} of signaltest's first thread") from error
     threads = sum(one.name == "samples" for one in record.measurements)
-    return Reported(threads=threads, rounds=rounds, minimum=round(low), mean=mean, maximum=round(high))
+    return ThreadReport(threads=threads, rounds=rounds, minimum=round(low), mean=mean, maximum=round(high))
 
 
-def find(events: Sequence[Event], reported: Reported, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], reported: ThreadReport, instruction_ns: int) -> CpuIntervals:
     """Return the round trips of the first thread.
 
     Raises:
@@ -160,7 +160,7 @@ def _of_first_thread(stations: Sequence[_Station], threads: int, axis: Axis) -> 
     return stations[next((number for number, both in enumerate(pairs) if all(both)), len(stations)) :: threads]
 
 
-def _disagreement(reported: Reported, shortest: Sequence[int], longest: Sequence[int]) -> str:
+def _disagreement(reported: ThreadReport, shortest: Sequence[int], longest: Sequence[int]) -> str:
     """Return what of the report the round trips, in nanoseconds, do not have; empty if all agrees.
 
     signaltest cuts each to microseconds after the kernel rounded the counter to nanoseconds: near a whole microsecond

@@ -24,10 +24,10 @@ def section_profile(order: Replay, section: Section, differing: frozenset[str]) 
         differing: functions that differ between the kernels.
 
     Raises:
-        ConfigError, InfrastructureError, ParseError: as `Replay.traced`.
+        ConfigError, InfrastructureError, ParseError: as `Replay.trace`.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {section.site.begin.function}")
-    _, logged = order.traced(TraceRequest(intervals=[(max(0, section.start - LEAD), section.end)]))
+    _, logged = order.trace(TraceRequest(intervals=[(max(0, section.start - LEAD), section.end)]))
     code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
     return profile(code, logged.runs, (section.start, section.end), differing)
 

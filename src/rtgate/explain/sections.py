@@ -152,7 +152,7 @@ def _unseen(followed: str) -> int:
     return int(words[1])
 
 
-def named(log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int = 0) -> tuple[Section, ...]:
+def sections_by_site(log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int = 0) -> tuple[Section, ...]:
     """Return the sections that ended in some slices of a boot, by site; those of one name are one site.
 
     Args:
@@ -165,7 +165,7 @@ def named(log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int =
     names = {int(number): _site(log.sites[number], spot) for number in np.unique(chosen["site"])}
     order = np.argsort(chosen["site"], kind="stable")
     groups = itertools.groupby(order, key=lambda place: int(chosen["site"][place]))
-    return merged(_section(names[number], chosen[list(places)], seed) for number, places in groups)
+    return merge(_section(names[number], chosen[list(places)], seed) for number, places in groups)
 
 
 def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
@@ -193,18 +193,18 @@ def _section(site: Site, sums: NDArray[np.void], seed: int) -> Section:
         seed=seed,
         start=int(sums["start"][longest]),
         end=int(sums["end"][longest]),
-        buckets=_trimmed(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
+        buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
     )
 
 
-def _trimmed(buckets: Iterable[int]) -> tuple[int, ...]:
+def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
     numbers = list(buckets)
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)
 
 
-def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
+def merge(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Return sections of several boots, or of several addresses with one name, as one of each site."""
     found: dict[Site, Section] = {}
     for section in sections:

@@ -25,7 +25,7 @@ _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
+class CpuReport:
     """What cyclictest reported of one CPU.
 
     Attributes:
@@ -61,22 +61,22 @@ class WakeUps:
         return [find(events, reported, tool.interval_us * 1000, instruction_ns) for reported in reports(record)]
 
 
-def reports(record: Record) -> tuple[Reported, ...]:
+def reports(record: Record) -> tuple[CpuReport, ...]:
     """Return what cyclictest reported, by CPU. Raises ParseError: something is missing."""
     by_cpu: dict[str, dict[str, object]] = {}
     for measurement in record.measurements:
         value = measurement.histogram or measurement.quantity
         by_cpu.setdefault(measurement.labels.get("cpu", ""), {})[measurement.name] = value
     try:
-        return tuple(_reported(cpu, values) for cpu, values in sorted(by_cpu.items()) if cpu)
+        return tuple(_read_report(cpu, values) for cpu, values in sorted(by_cpu.items()) if cpu)
     except (KeyError, AttributeError) as error:
         raise ParseError(f"the record has no {error} of cyclictest") from error
 
 
-def _reported(cpu: str, values: dict[str, object]) -> Reported:
+def _read_report(cpu: str, values: dict[str, object]) -> CpuReport:
     numbers = {name: int(values[name].value) for name in ("wakeups", "latency.min", "latency.max")}  # type: ignore[attr-defined]
     histogram = values["latency"]
-    return Reported(
+    return CpuReport(
         cpu=int(cpu),
         cycles=numbers["wakeups"],
         minimum=numbers["latency.min"],
@@ -86,7 +86,7 @@ def _reported(cpu: str, values: dict[str, object]) -> Reported:
     )
 
 
-def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], reported: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
     """Return the wake-ups of one CPU.
 
     Raises:
@@ -98,7 +98,7 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
     wakes = _interrupts(events, reads, axis)
     nominal = _latencies(ends, wakes, float(interval_ns), reported)
     best = min(
-        (nominal, *([] if _missing(nominal, reported) == 0 else [_fitted(ends, wakes, interval_ns, reported)])),
+        (nominal, *([] if _missing(nominal, reported) == 0 else [_fit_clock(ends, wakes, interval_ns, reported)])),
         key=lambda latencies: _missing(latencies, reported),
     )
     wakeups = tuple(axis.before(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
@@ -110,7 +110,7 @@ def find(events: Sequence[Event], reported: Reported, interval_ns: int, instruct
     return CpuIntervals(cpu=reported.cpu, intervals=wakeups, differing=differing)
 
 
-def _reads(events: Sequence[Event], reported: Reported) -> list[Event]:
+def _reads(events: Sequence[Event], reported: CpuReport) -> list[Event]:
     """Return the events at which the measuring thread read the clock after waking up.
 
     Every program has the code that reads the clock at another address, and no other reads it as often.
@@ -179,14 +179,14 @@ def _numbers(ends: Sequence[int], first: float, step: float) -> list[int]:
     return numbers
 
 
-def _latencies(ends: Sequence[int], wakes: Sequence[int], step: float, reported: Reported) -> list[int]:
+def _latencies(ends: Sequence[int], wakes: Sequence[int], step: float, reported: CpuReport) -> list[int]:
     numbers = _numbers(ends, wakes[0], step)
     raw = [end - step * number for end, number in zip(ends, numbers, strict=True)]
     offset = min(raw) - reported.minimum
     return [round(value - offset) for value in raw]
 
 
-def _fitted(ends: Sequence[int], wakes: Sequence[int], interval_ns: int, reported: Reported) -> list[int]:
+def _fit_clock(ends: Sequence[int], wakes: Sequence[int], interval_ns: int, reported: CpuReport) -> list[int]:
     """Return the latencies if the guest's clock runs a little faster or slower (x86 measures its own counter).
 
     No interrupt is early, and most are on time: the lower edge of their times, as a line, is the guest's clock.
@@ -211,7 +211,7 @@ def _below(first: tuple[int, int], second: tuple[int, int], third: tuple[int, in
     return (second[1] - first[1]) * (third[0] - first[0]) >= (third[1] - first[1]) * (second[0] - first[0])
 
 
-def _missing(latencies: Sequence[int], reported: Reported) -> int:
+def _missing(latencies: Sequence[int], reported: CpuReport) -> int:
     """Return how many reported samples have no wake-up of nearly that latency, each wake-up serving for one."""
     left = sorted(latencies)
     top = max(reported.counts, default=0)

@@ -15,7 +15,7 @@ from rtgate.forge.gerrit_chain import Ballot, ballots
 from rtgate.forge.gerrit_change import PatchSet, chain_of, patch_set
 from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
-from rtgate.http.client import Refused
+from rtgate.http.client import AccessRefused
 from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git, git_of_user
 
@@ -158,15 +158,19 @@ class Gerrit:
             # It was submitted or abandoned meanwhile: there is nothing to vote on, and something to read.
             self.server.review(ballot.patch_set, message, {})
             return
-        except Refused as error:
+        except AccessRefused as error:
             if error.reply.status == 401:
                 raise
             self.server.review(ballot.patch_set, message, {})
-            raise self._unconfigured(f"{self.server.access.user} may not vote {vote:+d} on {self.label}") from error
+            raise self._missing_label_error(
+                f"{self.server.access.user} may not vote {vote:+d} on {self.label}"
+            ) from error
         if self.label not in labels:
-            raise self._unconfigured(f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}")
+            raise self._missing_label_error(
+                f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}"
+            )
 
-    def _unconfigured(self, what: str) -> ConfigError:
+    def _missing_label_error(self, what: str) -> ConfigError:
         return ConfigError(
             f"{what}: the answer was written without a vote. In Gerrit give {self.patch_set.project} the label and "
             f"{self.server.access.user} the permission to vote -1 to +1 on it, or name another label in {LABEL}"

@@ -129,10 +129,10 @@ def _mark(one: PatchSet, members: Sequence[PatchSet], answer: Answer) -> tuple[i
         return -1, ""
     if answer.blame is None:
         return 0, "The relation chain fails as a whole. Which change does it was not found out."
-    return _blamed(one, members, answer.blame)
+    return _blame_vote(one, members, answer.blame)
 
 
-def _blamed(one: PatchSet, members: Sequence[PatchSet], blame: Blame) -> tuple[int, str]:
+def _blame_vote(one: PatchSet, members: Sequence[PatchSet], blame: Blame) -> tuple[int, str]:
     if one.revision in blame.suspects:
         if len(blame.suspects) == 1:
             return -1, f"This is the first change of the relation chain that fails: {blame.sentence}"

@@ -18,7 +18,7 @@ from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_chain import Link, links
 from rtgate.forge.gerrit_change import PatchSet, one_line
-from rtgate.http.client import Http, NoAnswer, NotSent, Refused, Reply, basic, nobody
+from rtgate.http.client import AccessRefused, Http, NoAnswer, NotSent, Reply, basic, nobody
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token, read_token
 
@@ -92,17 +92,17 @@ class GerritServer:
 
     Attributes:
         patience: of each question.
-        told: is told when the server is away and when it is back.
+        notify: is told when the server is away and when it is back.
     """
 
     access: Access
     patience: Patience = field(default_factory=Patience)
-    told: Callable[[str], None] = nobody
+    notify: Callable[[str], None] = nobody
 
     def branch(self, project: str, branch: str) -> str:
         """Return the commit at the tip of a branch. Raises ConfigError: it is not there, or not for us to see."""
         name = branch.removeprefix("refs/heads/")
-        reply = self._http().repeat("GET", self._url(f"projects/{_quoted(project)}/branches/{_quoted(name)}"))
+        reply = self._http().repeat("GET", self._url(f"projects/{_quote(project)}/branches/{_quote(name)}"))
         if reply.status != 200:
             raise ConfigError(
                 f"{self.access.url}: {project} has no branch {branch}, or {self.access.user} may not read it"
@@ -143,7 +143,7 @@ class GerritServer:
                 f"{self.access.url} describes a change in a way that rtgate does not know: {error}"
             ) from error
 
-    def related(self, patch_set: PatchSet) -> tuple[Link, ...]:
+    def related_changes(self, patch_set: PatchSet) -> tuple[Link, ...]:
         """Return the open changes of a patch set's relation chain, itself too; none if it has no relation."""
         url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/related")
         reply = self._http().repeat("GET", url)
@@ -194,7 +194,7 @@ class GerritServer:
         url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/review")
         reply = self._http().once("POST", url, json={"message": message, "tag": TAG, "labels": dict(votes)})
         if reply.status == 400 and votes:
-            raise Refused(f"{self.access.url} refuses the vote: {_words(reply)}", reply)
+            raise AccessRefused(f"{self.access.url} refuses the vote: {_words(reply)}", reply)
         if reply.status == 409 and votes:
             raise ClosedError(f"{patch_set.name}: {_words(reply)}")
         if reply.status != 200:
@@ -238,7 +238,7 @@ class GerritServer:
         return found
 
     def _http(self) -> Http:
-        return Http(self.access.password, user=self.access.user, patience=self.patience, told=self.told)
+        return Http(self.access.password, user=self.access.user, patience=self.patience, notify=self.notify)
 
     def _url(self, path: str) -> str:
         return f"{self.access.url}/a/{path}"
@@ -259,9 +259,9 @@ def _words(reply: Reply) -> str:
     return " ".join(reply.text.split())[:200] or f"HTTP {reply.status}"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return quote(name, safe="")
 
 
 def _change(patch_set: PatchSet) -> str:
-    return f"{_quoted(patch_set.project)}~{patch_set.change}"
+    return f"{_quote(patch_set.project)}~{patch_set.change}"

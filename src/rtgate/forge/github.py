@@ -27,8 +27,8 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.github_answer import ACTIONS, Check, Conversation
-from rtgate.forge.github_api import GitHubApi, NotAllowed
-from rtgate.forge.github_event import Asked, PullRequest, pull_request, read_event
+from rtgate.forge.github_api import Forbidden, GitHubApi
+from rtgate.forge.github_event import DispatchRequest, PullRequest, pull_request, read_event
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.forge.note_body import GITHUB, harmless, note_body
 from rtgate.http import failures
@@ -87,8 +87,8 @@ class GitHub:
         token = take_token(present, TOKEN, TOKEN_FILE)
         kept, patience = dict(present), patience or Patience()
         event = _event(kept)
-        if isinstance(event, Asked):
-            event = _asked(event, _api(kept, token, patience), patience, say)
+        if isinstance(event, DispatchRequest):
+            event = _requested_pull_request(event, _api(kept, token, patience), patience, say)
         return cls(event=event, variables=kept, tree=tree, token=token, say=say, patience=patience)
 
     def merge_request(self) -> MergeRequest:
@@ -123,7 +123,7 @@ class GitHub:
         if self.token is None:
             return
         api = _api(self.variables, self.token, self.patience)
-        with contextlib.suppress(NotAllowed):
+        with contextlib.suppress(Forbidden):
             self._repeat(lambda: api.get(f"commits/{self.event.head}"))
 
     def publish(self, answer: Answer) -> None:
@@ -143,7 +143,7 @@ class GitHub:
         conversation = Conversation(api=_api(self.variables, self.token, self.patience), number=self.event.number)
         try:
             author = self._repeat(lambda: conversation.check(self._check(answer)))
-        except NotAllowed as error:
+        except Forbidden as error:
             if self.event.fork:
                 self.say(f"the pull request is from a fork, whose jobs only read: {_ONLY_HERE}")
                 return
@@ -154,7 +154,7 @@ class GitHub:
         body = note_body(answer.markdown, run, GITHUB)
         try:
             later = self._repeat(lambda: conversation.comment(body, run, author))
-        except NotAllowed as error:
+        except Forbidden as error:
             self.say(f"{error}: there is no comment; give the job `permissions: {{pull-requests: write}}`")
             return
         if later is not None:
@@ -215,7 +215,7 @@ def check_repository(name: str, variable: str) -> str:
     return name
 
 
-def _event(variables: Mapping[str, str]) -> PullRequest | Asked:
+def _event(variables: Mapping[str, str]) -> PullRequest | DispatchRequest:
     name = _value(variables, "GITHUB_EVENT_NAME")
     if name == "pull_request_target":
         raise ConfigError(
@@ -225,7 +225,9 @@ def _event(variables: Mapping[str, str]) -> PullRequest | Asked:
     return read_event(Path(_value(variables, "GITHUB_EVENT_PATH")), name)
 
 
-def _asked(asked: Asked, api: GitHubApi, patience: Patience, say: Callable[[str], None]) -> PullRequest:
+def _requested_pull_request(
+    asked: DispatchRequest, api: GitHubApi, patience: Patience, say: Callable[[str], None]
+) -> PullRequest:
     """Return the pull request that a job is asked about. Raises ConfigError: it ends at another commit by now."""
     said = patience.repeat(lambda: api.get(f"pulls/{asked.number}"), api.url, say)
     try:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rtgate.forge.github_api import GitHubApi, numbered
+from rtgate.forge.github_api import GitHubApi, created_object
 from rtgate.forge.note_body import has_mark, pipeline_of
 
 ACTIONS = "github-actions[bot]"
@@ -68,7 +68,7 @@ class Conversation:
             ConfigError: GitHub refuses the token or the check run.
             NotNow: GitHub does not answer, or asks to come later.
         """
-        made = numbered(self.api.send("POST", "check-runs", check.as_json()))
+        made = created_object(self.api.send("POST", "check-runs", check.as_json()))
         slug = (made.get("app") or {}).get("slug")
         return f"{slug}[bot]" if slug else ACTIONS
 
@@ -96,7 +96,7 @@ class Conversation:
 
     def add(self, body: str) -> None:
         """Write a new comment. Raises as `comment`."""
-        numbered(self.api.send("POST", self._path(), {"body": body}))
+        created_object(self.api.send("POST", self._path(), {"body": body}))
 
     def _path(self) -> str:
         return f"issues/{self.number}/comments"
@@ -104,7 +104,7 @@ class Conversation:
     def _update(self, number: int, body: str) -> bool:
         """Return whether a comment was there to be updated."""
         reply = self.api.send("PATCH", f"issues/comments/{number}", {"body": body}, missing=True)
-        return reply.status != 404 and bool(numbered(reply))
+        return reply.status != 404 and bool(created_object(reply))
 
 
 def _is_ours(comment: Mapping[str, Any], author: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtgate.errors import ConfigError
-from rtgate.http.client import Http, NoAnswer, Refused, Reply
+from rtgate.http.client import AccessRefused, Http, NoAnswer, Reply
 from rtgate.http.failures import is_passing, one_line, seconds
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
@@ -21,7 +21,7 @@ _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "20
 _NO_JSON = "GitHub did not answer with what was asked for: a proxy's page?"
 
 
-class NotAllowed(ConfigError):  # noqa: N818 - what happened, not whose mistake
+class Forbidden(ConfigError):  # noqa: N818 - what happened, not whose mistake
     """GitHub knows the token, and does not let it do this."""
 
 
@@ -71,7 +71,7 @@ class GitHubApi:
         http = Http(self.token, "Bearer", self.patience)
         try:
             reply = http.once(method, f"{self.url}/repos/{self.repository}/{path}", json=body, headers=_HEADERS)
-        except Refused as error:
+        except AccessRefused as error:
             raise self._refusal(path, error.reply) from None
         except NoAnswer as error:
             if error.reply is None:
@@ -82,7 +82,7 @@ class GitHubApi:
         raise self._refusal(path, reply)
 
     def _refusal(self, path: str, reply: Reply) -> ConfigError | NotNow:
-        reason = _said(reply)
+        reason = _error_reason(reply)
         wait = _limit(reply)
         if wait is not None or is_passing(reply.status) or reply.status == 409:  # two writers at once
             return NotNow(f"{self.url} answers HTTP {reply.status} ({reason})", wait or 0.0)
@@ -90,7 +90,7 @@ class GitHubApi:
         if reply.status == 401:
             return ConfigError(f"{self.url} does not accept {token} ({reason})")
         if reply.status == 403:
-            return NotAllowed(f"{self.url} does not let {token} do this ({reason})")
+            return Forbidden(f"{self.url} does not let {token} do this ({reason})")
         if reply.status == 404:
             return ConfigError(f"{token} does not see {path.partition('?')[0]} of {self.repository} ({reason})")
         return ConfigError(f"{self.url} refuses {path.partition('?')[0]} with HTTP {reply.status}: {reason}")
@@ -104,7 +104,7 @@ def mapping(reply: Reply) -> Mapping[str, Any]:
     return said
 
 
-def numbered(reply: Reply) -> Mapping[str, Any]:
+def created_object(reply: Reply) -> Mapping[str, Any]:
     """Return the object that an answer says was made. Raises NotNow: it is none."""
     said = mapping(reply)
     if "id" not in said:
@@ -123,10 +123,10 @@ def _limit(reply: Reply) -> float | None:
         return after
     if reply.headers.get("x-ratelimit-remaining") == "0":
         return max(1.0, seconds(reply.headers.get("x-ratelimit-reset", "")) - time.time())
-    return _LIMITED_S if reply.status == 429 or "rate limit" in _said(reply).lower() else None
+    return _LIMITED_S if reply.status == 429 or "rate limit" in _error_reason(reply).lower() else None
 
 
-def _said(reply: Reply) -> str:
+def _error_reason(reply: Reply) -> str:
     """Return the reason that an answer gives."""
     try:
         said = _json(reply)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.github_answer import Conversation
-from rtgate.forge.github_api import GitHubApi, NotAllowed, mapping
+from rtgate.forge.github_api import Forbidden, GitHubApi, mapping
 from rtgate.forge.note_body import harmless
 from rtgate.forge.run_command import Command, Comment, Proposal
 from rtgate.http.patience import Patience, Result
@@ -65,8 +65,8 @@ class GitHubCommands:
         """Return the pull request; what happened to its branch last tells when its last commit was pushed."""
         said = self._ask(lambda: self.api.get(f"pulls/{command.merge_request}"))
         is_open, head, repository, branch = _read(said, _branch)
-        pushed = self._pushed(repository, branch, head) if repository else None
-        return Proposal(is_open=is_open, head=head, pushed=pushed)
+        pushed = self._push_time(repository, branch, head) if repository else None
+        return Proposal(is_open=is_open, head=head, push_time=pushed)
 
     def start(self, command: Command, commit: str) -> None:
         """Start the workflow."""
@@ -79,13 +79,13 @@ class GitHubCommands:
         conversation = Conversation(api=self.api, number=command.merge_request)
         self._ask(lambda: conversation.add(harmless(text)))
 
-    def _pushed(self, repository: str, branch: str, head: str) -> datetime | None:
+    def _push_time(self, repository: str, branch: str, head: str) -> datetime | None:
         """Return since when a branch ends at a commit; None where that cannot be seen, as of a private fork."""
         elsewhere = replace(self.api, repository=repository)
         path = f"activity?ref={quote(f'refs/heads/{branch}', safe='')}&per_page=1"
         try:
             reply = self._ask(lambda: elsewhere.send("GET", path, missing=True))
-        except NotAllowed:
+        except Forbidden:
             return None
         return None if reply.status == 404 else _read(reply.json("GitHub"), lambda said: _since(said, head))
 

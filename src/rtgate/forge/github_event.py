@@ -43,14 +43,14 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class DispatchRequest:
     """A pull request that a workflow of the default branch is asked to review, at one commit."""
 
     number: int
     commit: str
 
 
-def read_event(path: Path, name: str) -> PullRequest | Asked:
+def read_event(path: Path, name: str) -> PullRequest | DispatchRequest:
     """Return what an event's file is about.
 
     Args:
@@ -111,11 +111,11 @@ def _merge_group(event: Mapping[str, Any]) -> PullRequest:
     )
 
 
-def _asked(event: Mapping[str, Any]) -> Asked:
+def _dispatch_request(event: Mapping[str, Any]) -> DispatchRequest:
     said = event["inputs"]
     if not _NUMBER.fullmatch(said["pull-request"]):
         raise ValueError
-    return Asked(number=int(said["pull-request"]), commit=_commit(said["commit"]))
+    return DispatchRequest(number=int(said["pull-request"]), commit=_commit(said["commit"]))
 
 
 def _commit(text: str) -> str:
@@ -124,8 +124,8 @@ def _commit(text: str) -> str:
     return text
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], PullRequest | Asked]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], PullRequest | DispatchRequest]] = {
     "pull_request": lambda event: pull_request(event["pull_request"]),
     "merge_group": _merge_group,
-    "workflow_dispatch": _asked,
+    "workflow_dispatch": _dispatch_request,
 }

@@ -32,8 +32,8 @@ from pathlib import Path
 from rtgate.errors import ConfigError
 from rtgate.forge import note_body, target_branch
 from rtgate.forge.gitlab_api import TOKEN_ADVICE, GitLabApi
-from rtgate.forge.gitlab_asked import EVENT_TYPE, asked_variables, title_and_target
 from rtgate.forge.gitlab_note import Note
+from rtgate.forge.gitlab_request import EVENT_TYPE, asked_variables, title_and_target
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http import failures
 from rtgate.http.client import nobody
@@ -102,7 +102,9 @@ class GitLab:
         """
         number = self._number("CI_MERGE_REQUEST_IID")
         pipeline = self._pipeline()
-        title, target, head = self._asked(number) if pipeline is Pipeline.ASKED else self._of_the_pipeline()
+        title, target, head = (
+            self._requested_merge_request(number) if pipeline is Pipeline.ASKED else self._of_the_pipeline()
+        )
         merged = pipeline in {Pipeline.MERGED_RESULT, Pipeline.MERGE_TRAIN}
         project = self.variables.get("CI_MERGE_REQUEST_PROJECT_URL", "")
         return MergeRequest(
@@ -159,7 +161,7 @@ class GitLab:
             head,
         )
 
-    def _asked(self, number: int) -> tuple[str, str, str]:
+    def _requested_merge_request(self, number: int) -> tuple[str, str, str]:
         """Return the same of what a pipeline of the target branch is asked to review, and get the commit."""
         if self.token is None:
             raise ConfigError(f"{TOKEN} is not set, which finds out about !{number}: make {TOKEN_ADVICE}")

@@ -24,7 +24,7 @@ TOKEN_ADVICE = "a project access token with the role Reporter and the scope api"
 _PAGE = 100  # the most that GitLab sends at once
 
 
-class Refused(ConfigError):  # noqa: N818 - what happened, not whose mistake
+class GitLabRefusal(ConfigError):  # noqa: N818 - what happened, not whose mistake
     """GitLab knows the token, and refuses the request.
 
     Attributes:
@@ -102,31 +102,31 @@ class Session:
 
     def get(self, path: str) -> Mapping[str, Any]:
         """Return an object."""
-        return _object(self._client.http_get(self._whole(path), obey_rate_limit=False))
+        return _object(self._client.http_get(self._full_path(path), obey_rate_limit=False))
 
     def pages(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of a list."""
         asked: dict[str, Any] = {"per_page": _PAGE, **query}
-        yield from self._client.http_list(self._whole(path), asked, iterator=True, obey_rate_limit=False)
+        yield from self._client.http_list(self._full_path(path), asked, iterator=True, obey_rate_limit=False)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what was created."""
-        return _object(self._client.http_post(self._whole(path), post_data={**body}, obey_rate_limit=False))
+        return _object(self._client.http_post(self._full_path(path), post_data={**body}, obey_rate_limit=False))
 
     def put(self, path: str, body: Mapping[str, Any]) -> bool:
         """Return whether something was there to be changed."""
         try:
-            _object(self._client.http_put(self._whole(path), post_data={**body}, obey_rate_limit=False))
+            _object(self._client.http_put(self._full_path(path), post_data={**body}, obey_rate_limit=False))
         except GitlabHttpError as error:
-            return _was_there(error)
+            return _exists(error)
         return True
 
     def delete(self, path: str) -> bool:
         """Return whether something was there to be deleted."""
         try:
-            self._client.http_delete(self._whole(path), obey_rate_limit=False)
+            self._client.http_delete(self._full_path(path), obey_rate_limit=False)
         except GitlabHttpError as error:
-            return _was_there(error)
+            return _exists(error)
         return True
 
     def close(self) -> None:
@@ -144,12 +144,12 @@ class Session:
         if status == 403 and "insufficient_scope" in reason:
             return ConfigError(f"{token} lacks the scope api ({reason}): make {TOKEN_ADVICE}")
         if status == 403:
-            return Refused(f"{url} does not let {token} use {self._path} ({reason})", status, reason)
+            return GitLabRefusal(f"{url} does not let {token} use {self._path} ({reason})", status, reason)
         if status == 404:
-            return Refused(f"{token} does not see {self._path} of {url} ({reason})", status, reason)
-        return Refused(f"{url} refuses {self._path} with HTTP {status}: {reason}", status, reason)
+            return GitLabRefusal(f"{token} does not see {self._path} of {url} ({reason})", status, reason)
+        return GitLabRefusal(f"{url} refuses {self._path} with HTTP {status}: {reason}", status, reason)
 
-    def _whole(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         project = quote(str(self.api.project), safe="")
         self._path = path if path.startswith("/") else f"/projects/{project}/{path}"
         return self._path
@@ -174,7 +174,7 @@ def _object(answer: object) -> Mapping[str, Any]:
     return answer
 
 
-def _was_there(error: GitlabHttpError) -> bool:
+def _exists(error: GitlabHttpError) -> bool:
     if error.response_code == 404:  # deleted since it was listed
         return False
     raise error

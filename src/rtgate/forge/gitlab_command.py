@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from rtgate.errors import InfrastructureError
-from rtgate.forge.gitlab_api import GitLabApi, Refused, Session
+from rtgate.forge.gitlab_api import GitLabApi, GitLabRefusal, Session
 from rtgate.forge.note_body import harmless
 from rtgate.forge.run_command import Command, Comment, Proposal
 from rtgate.http.patience import Patience, Result
@@ -39,7 +39,7 @@ class GitLabCommands:
         """Return a note."""
         try:
             note = self._ask(lambda session: session.get(f"{_path(command)}/notes/{command.comment}"))
-        except Refused as error:
+        except GitLabRefusal as error:
             _require_missing(error)
             return None
         return None if note.get("system") else _read(note, _comment)
@@ -48,7 +48,7 @@ class GitLabCommands:
         """Return whether somebody has the role Developer or more, also by a group."""
         try:
             member = self._ask(lambda session: session.get(f"members/all/{author}"))
-        except Refused as error:
+        except GitLabRefusal as error:
             _require_missing(error)
             return False
         return _read(member, _is_developer)
@@ -84,7 +84,7 @@ def _path(command: Command) -> str:
     return f"merge_requests/{command.merge_request}"
 
 
-def _require_missing(error: Refused) -> None:
+def _require_missing(error: GitLabRefusal) -> None:
     """Raise an error, unless it says that there is no such thing."""
     if error.status != 404:
         raise error
@@ -104,7 +104,7 @@ def _proposal(found: Any, versions: list[Any]) -> Proposal:
     # A moment after a push the merge request has the commit, and its version is still to be made.
     known = newest is not None and newest["head_commit_sha"] == found["sha"]
     pushed = datetime.fromisoformat(newest["created_at"]) if known and newest else None
-    return Proposal(is_open=found["state"] == "opened", head=str(found["sha"]), pushed=pushed)
+    return Proposal(is_open=found["state"] == "opened", head=str(found["sha"]), push_time=pushed)
 
 
 def _read(said: Any, reader: Callable[[Any], Result]) -> Result:

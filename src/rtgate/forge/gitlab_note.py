@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtgate.errors import ConfigError
-from rtgate.forge.gitlab_api import TOKEN_ADVICE, GitLabApi, Refused, Session
+from rtgate.forge.gitlab_api import TOKEN_ADVICE, GitLabApi, GitLabRefusal, Session
 from rtgate.forge.note_body import has_mark, pipeline_of
 
 
@@ -31,7 +31,7 @@ class Note:
         try:
             with self.api.session() as session:
                 session.get(f"merge_requests/{self.merge_request}")
-        except Refused as error:
+        except GitLabRefusal as error:
             raise self._refusal(error) from None
 
     def write(self, body: str, pipeline: int | None) -> int | None:
@@ -47,7 +47,7 @@ class Note:
         try:
             with self.api.session() as session:
                 return self._write(session, body, pipeline)
-        except Refused as error:
+        except GitLabRefusal as error:
             raise self._refusal(error) from None
 
     def _write(self, session: Session, body: str, pipeline: int | None) -> int | None:
@@ -64,7 +64,7 @@ class Note:
             session.delete(f"{path}/{note['id']}")
         return None
 
-    def _refusal(self, error: Refused) -> ConfigError:
+    def _refusal(self, error: GitLabRefusal) -> ConfigError:
         url, token = self.api.url, f"the token from {self.api.token.source}"
         if error.status == 403:
             return ConfigError(

@@ -37,7 +37,7 @@ Hook = Callable[[Mapping[str, str], bytes, Token], Command | None]
 
 def gitlab_hook(headers: Mapping[str, str], body: bytes, secret: Token) -> Command | None:
     """Return the command that a delivery of GitLab is about. Raises BadDelivery."""
-    if not _same(headers.get("x-gitlab-token", ""), secret.secret()):
+    if not _secrets_equal(headers.get("x-gitlab-token", ""), secret.secret()):
         raise BadDelivery(401, "X-Gitlab-Token is not the secret of this service")
     if headers.get("x-gitlab-event") != "Note Hook":
         return None
@@ -47,14 +47,14 @@ def gitlab_hook(headers: Mapping[str, str], body: bytes, secret: Token) -> Comma
 def github_hook(headers: Mapping[str, str], body: bytes, secret: Token) -> Command | None:
     """Return the command that a delivery of GitHub is about. Raises BadDelivery."""
     signature = hmac.new(secret.secret().encode(), body, hashlib.sha256).hexdigest()
-    if not _same(headers.get("x-hub-signature-256", ""), f"sha256={signature}"):
+    if not _secrets_equal(headers.get("x-hub-signature-256", ""), f"sha256={signature}"):
         raise BadDelivery(401, "X-Hub-Signature-256 is not that of the secret of this service")
     if headers.get("x-github-event") != "issue_comment":
         return None
     return _read(_github_command, body)
 
 
-def _same(one: str, other: str) -> bool:
+def _secrets_equal(one: str, other: str) -> bool:
     """Compare in a time that says nothing about what is equal."""
     return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
 

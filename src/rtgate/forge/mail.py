@@ -160,16 +160,18 @@ def _subject(message: EmailMessage) -> str:
 
 def _header(message: EmailMessage, name: str) -> str:
     """Return a header in one line; empty where there is none, or one that cannot be read."""
-    return " ".join(str(_parsed(message, name) or "").split())
+    return " ".join(str(_parse_header(message, name) or "").split())
 
 
 def _addresses(message: EmailMessage, name: str) -> str:
     """Return the addresses of a header; what has no address in it is left out, as it may be anything."""
-    found = (one for one in getattr(_parsed(message, name), "addresses", ()) if one.addr_spec and "@" in one.addr_spec)
+    found = (
+        one for one in getattr(_parse_header(message, name), "addresses", ()) if one.addr_spec and "@" in one.addr_spec
+    )
     return ", ".join(" ".join(str(one).split()) for one in found)  # an encoded name may have ends of lines
 
 
-def _parsed(message: EmailMessage, name: str) -> object:
+def _parse_header(message: EmailMessage, name: str) -> object:
     try:
         return message.get(name)
     except Exception:  # noqa: BLE001 - of headers that are wrong Python's parser raises whatever happens in it

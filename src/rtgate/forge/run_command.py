@@ -60,12 +60,12 @@ class Proposal:
     Attributes:
         is_open: whether it may still be merged.
         head: the last proposed commit.
-        pushed: since when that is so, by the forge's clock; None where the forge does not say.
+        push_time: since when that is so, by the forge's clock; None where the forge does not say.
     """
 
     is_open: bool
     head: str
-    pushed: datetime | None
+    push_time: datetime | None
 
 
 class CommandForge(Protocol):
@@ -94,7 +94,7 @@ class CommandForge(Protocol):
         """Say in a comment why nothing was started."""
 
 
-def asked(text: str) -> str | None:
+def requested_commit(text: str) -> str | None:
     """Return the commit that a comment allows to run, empty for the last one; None where it is no such command.
 
     It must be the first line: what is quoted or shown as code further down is none.
@@ -110,7 +110,7 @@ def is_for_us(text: str) -> bool:
 
 def obstacle(command: Command, comment: Comment, proposal: Proposal) -> str:
     """Return why the last proposed commit must not run by a member's comment; empty if it may."""
-    commit = asked(comment.text)
+    commit = requested_commit(comment.text)
     if commit is None:
         return "say `/rtgate run`, or `/rtgate run COMMIT` with all digits of the commit, in the first line"
     if not proposal.is_open:
@@ -125,8 +125,8 @@ def _newness(command: Command, comment: Comment, proposal: Proposal) -> str:
     if command.head and command.head != proposal.head:
         return f"it ends at {proposal.head} by now, which was pushed after the comment: look at that"
     named = f"if you have looked at it, say `/rtgate run {proposal.head}`"
-    if proposal.pushed is None:
+    if proposal.push_time is None:
         return f"nothing says when {proposal.head} was pushed: {named}"
-    if proposal.pushed >= comment.at:
+    if proposal.push_time >= comment.at:
         return f"{proposal.head} was not pushed before the comment was written: {named}"
     return ""

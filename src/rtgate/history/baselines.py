@@ -135,13 +135,13 @@ def promote(history: History, wanted: Iterable[Promotion]) -> tuple[Promotion, .
             if found:
                 raise TargetError(f"not promoted: {found[0].sentence}")
             if one.unjudged == "":
-                connection.execute(promotions.delete().where(_same(one), promotions.c.unjudged != ""))
+                connection.execute(promotions.delete().where(_same_kernel(one), promotions.c.unjudged != ""))
             if _insert(connection, promotions, asdict(one)):
                 new.append(one)
     return tuple(new)
 
 
-def _same(one: Promotion) -> ColumnElement[bool]:
+def _same_kernel(one: Promotion) -> ColumnElement[bool]:
     return and_(promotions.c.kernel == one.kernel, promotions.c.board == one.board)
 
 
@@ -165,14 +165,14 @@ def revoke(history: History, name: str, revocation: Revocation) -> RevocationEff
         InfrastructureError: the database does not answer.
     """
     with history.writing() as connection:
-        kernels = _named(connection, name)
+        kernels = _find_kernels(connection, name)
         row = asdict(revocation)
         new = tuple(kernel for kernel in kernels if _insert(connection, revocations, {**row, "kernel": kernel}))
         count = connection.execute(select(func.count()).where(boots.c.kernel.in_(kernels))).scalar() or 0
         return RevocationEffect(kernels=new, boots=count, uses=tuple(_uses(connection, kernels)))
 
 
-def _named(connection: Connection, name: str) -> tuple[str, ...]:
+def _find_kernels(connection: Connection, name: str) -> tuple[str, ...]:
     """Return the kernels that somebody means. Raises ConfigError."""
     rows = connection.execute(select(boots.c.kernel, boots.c.kernel_commit).distinct()).all()
     kernels = sorted({row.kernel for row in rows if _names(name, row.kernel)})

@@ -46,7 +46,7 @@ class History:
             ConfigError: the URL is wrong, a driver is missing, or what is there is no history, or a newer one.
             InfrastructureError: the database cannot be reached or written.
         """
-        parsed = _parsed(url)
+        parsed = _parse_url(url)
         name = parsed.render_as_string(hide_password=True)
         if parsed.get_backend_name() == "sqlite":
             _check_file(parsed, name, create=create)
@@ -94,7 +94,7 @@ class History:
         try:
             yield
         except DBAPIError as error:
-            raise _explained(error, self.name) from error
+            raise _explain_error(error, self.name) from error
 
     def _migrate(self) -> None:
         """Carry out the steps that the tables have not seen. Many processes may do so at once: one does it."""
@@ -124,7 +124,7 @@ class History:
             raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(others[:5])})")
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     if "://" not in url:
         raise ConfigError(f"{url!r} is no URL of a history: for a file write sqlite:///{url} (allowed: {EXAMPLES})")
     try:
@@ -197,7 +197,7 @@ def _version(connection: Connection) -> int:
     return connection.execute(select(func.max(schema.version.c.version))).scalar() or 0
 
 
-def _explained(error: DBAPIError, name: str) -> ConfigError | InfrastructureError:
+def _explain_error(error: DBAPIError, name: str) -> ConfigError | InfrastructureError:
     reason = " ".join(str(error.orig).split()) or type(error.orig).__name__
     if "not a database" in reason or "malformed" in reason:
         return ConfigError(f"{name} is not a history: {reason}")

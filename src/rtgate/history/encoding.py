@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.summaries import summarised
+from rtgate.judge.compare.summaries import summary_direction
 from rtgate.records import record as records_file
 from rtgate.records.environment import COMPARED
 from rtgate.records.record import Record
@@ -56,7 +56,7 @@ def utc(time: datetime) -> str:
 
 def environment_id(record: Record) -> str:
     """Return what names an environment by all its fields."""
-    return _digest(_known(record.environment.as_mapping()))
+    return _digest(_without_empty(record.environment.as_mapping()))
 
 
 def comparable(record: Record) -> str:
@@ -84,42 +84,48 @@ def environment_digest(record: Record) -> str:
 
 
 def _fixed(record: Record) -> dict[str, str]:
-    environment = _known(record.environment.as_mapping())
+    environment = _without_empty(record.environment.as_mapping())
     return {name: text for name, text in environment.items() if name not in COMPARED}
 
 
-def packed(record: Record) -> tuple[bytes, bytes, str]:
+def pack(record: Record) -> tuple[bytes, bytes, str]:
     """Return a record's measurements, the rest of it, and its environment, as they are stored."""
     rest = records_file.as_json(record)
     del rest["measurements"], rest["environment"]
-    environment = json.dumps(_known(record.environment.as_mapping()), sort_keys=True)
-    return _packed([_flat(one) for one in record.measurements]), _packed(rest), environment
+    environment = json.dumps(_without_empty(record.environment.as_mapping()), sort_keys=True)
+    return _compress([_flat(one) for one in record.measurements]), _compress(rest), environment
 
 
-def unpacked(measurements: bytes, rest: bytes, environment: str, origin: str) -> Record:
-    """Return the record of `packed`. Raises ConfigError, naming `origin`: what is stored is damaged."""
+def unpack(measurements: bytes, rest: bytes, environment: str, origin: str) -> Record:
+    """Return the record of `pack`. Raises ConfigError, naming `origin`: what is stored is damaged."""
     found = unpacked_measurements(measurements, origin)
     try:
-        data = {**json.loads(zlib.decompress(rest)), "environment": _whole(json.loads(environment)), "measurements": []}
+        data = {
+            **json.loads(zlib.decompress(rest)),
+            "environment": _check_environment(json.loads(environment)),
+            "measurements": [],
+        }
     except (zlib.error, ValueError, TypeError) as error:
         raise ConfigError(f"{origin}: damaged: {error}") from error
     return replace(records_file.from_json(data, origin), measurements=found)
 
 
 def unpacked_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
-    """Return the measurements of `packed` alone. Raises as `unpacked`."""
-    return _unpacked(measurements, origin, _full)
+    """Return the measurements of `pack` alone. Raises as `unpack`."""
+    return _unpack_measurements(measurements, origin, _full)
 
 
 def summarised_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
     """Return the histograms, and those of the numbers that summaries look at.
 
-    Raises as `unpacked`; what is left out is not checked.
+    Raises as `unpack`; what is left out is not checked.
     """
-    return _unpacked(measurements, origin, _full_if_summarised)
+    return _unpack_measurements(measurements, origin, _measurement_for_summary)
 
 
-def _unpacked(measurements: bytes, origin: str, full: Callable[[Any], Measurement | None]) -> tuple[Measurement, ...]:
+def _unpack_measurements(
+    measurements: bytes, origin: str, full: Callable[[Any], Measurement | None]
+) -> tuple[Measurement, ...]:
     try:
         found = [full(entry) for entry in json.loads(zlib.decompress(measurements))]
         return tuple(one for one in found if one is not None)
@@ -136,8 +142,8 @@ def _flat(measurement: Measurement) -> dict[str, Any]:
     return data
 
 
-def _full_if_summarised(data: dict[str, Any]) -> Measurement | None:
-    seen = "histogram" in data or summarised(data["name"], _way(data["better"]), _unit(data["unit"]))
+def _measurement_for_summary(data: dict[str, Any]) -> Measurement | None:
+    seen = "histogram" in data or summary_direction(data["name"], _way(data["better"]), _unit(data["unit"]))
     return _full(data) if seen else None
 
 
@@ -158,17 +164,17 @@ def _full(data: dict[str, Any]) -> Measurement:
     )
 
 
-def _known(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_empty(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in environment.items() if text}
 
 
-def _whole(environment: dict[str, Any]) -> dict[str, Any]:
+def _check_environment(environment: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(environment, dict):
         raise TypeError("the environment is not a mapping")
     return environment
 
 
-def _packed(data: object) -> bytes:
+def _compress(data: object) -> bytes:
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), _LEVEL)
 
 

@@ -11,7 +11,7 @@ from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.judge.compare.paired import Prior
-from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.judge.learn.screening import SessionPair
 from rtgate.records.record import Record
@@ -62,7 +62,7 @@ def variances(summed: Iterable[tuple[Mapping[str, float], Mapping[str, float]]])
     return {name: Prior(math.fsum(found) / len(found), len(found)) for name, found in sorted(squares.items())}
 
 
-def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Known:
+def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> CaseHistory:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
     There two boots of one kernel and seed are equal, and a variance of nothing would make every difference significant.
@@ -78,15 +78,15 @@ def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Kno
         ConfigError, InfrastructureError: as `queries.records`.
     """
     if like.virtual_time:
-        return Known()
+        return CaseHistory()
     chosen = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, judged))))
     records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
     fixed = levels(records)
     if fixed is None:
-        return Known()
+        return CaseHistory()
     each = [summaries(record, fixed) for record in records]
     summed = list(zip(each[::2], each[1::2], strict=True))
-    return Known(
+    return CaseHistory(
         levels=fixed,
         priors=variances(summed),
         spikes=tuple(one for one in (spikes(record, fixed) for record in records) if one is not None),

@@ -9,9 +9,9 @@ from dataclasses import replace
 from rtgate.history.database import History
 from rtgate.history.pairing import borrow
 from rtgate.history.qualifying import standing_of
-from rtgate.history.queries import comparable_revoked
+from rtgate.history.queries import revoked_warnings
 from rtgate.history.screens import level
-from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.records.record import Record
 
 
@@ -24,15 +24,15 @@ class HistoryPrior:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Sentences about revoked kernels whose boots `known` did not lend."""
+        """Sentences about revoked kernels whose boots `case_history` did not lend."""
         return tuple(self._left_out)
 
-    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
         """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
-        self._left_out |= dict.fromkeys(comparable_revoked(self._history, like))
+        self._left_out |= dict.fromkeys(revoked_warnings(self._history, like))
         return replace(borrow(self._history, like, judged), screen=level(self._history, like))
 
-    def unqualified(self, like: Record) -> str:
+    def disqualification(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if it may."""
         standing = standing_of(self._history, like)
         return "" if standing.qualified else standing.reason

@@ -63,7 +63,7 @@ class Boot:
     minutes: float | None
 
     @property
-    def measured(self) -> bool:
+    def has_results(self) -> bool:
         """Whether it came to an end; otherwise nobody knows its whole environment."""
         return self.state == State.MEASURED
 
@@ -74,7 +74,7 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BootFilter:
     """Which boots; None for any.
 
     Attributes:
@@ -117,7 +117,7 @@ def _column(name: str) -> ColumnElement[Any]:
 _COLUMNS: Final = [is_good().label(name) if name == "trusted" else _column(name).label(name) for name in Boot.__slots__]
 
 
-def find(history: History, wanted: Wanted) -> tuple[Boot, ...]:
+def find(history: History, wanted: BootFilter) -> tuple[Boot, ...]:
     """Return the boots that are wanted, in the order in which they were stored. Raises InfrastructureError."""
     query: Select[Any] = select(*_COLUMNS).where(*_conditions(wanted)).order_by(boots.c.id.desc())
     if wanted.newest is not None:
@@ -127,7 +127,7 @@ def find(history: History, wanted: Wanted) -> tuple[Boot, ...]:
     return tuple(reversed(found))
 
 
-def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _conditions(wanted: BootFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     for name in ("board", "device", "flavour", "case", "profile", "arm", "image", "comparable"):
         value = getattr(wanted, name)
@@ -161,7 +161,7 @@ def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
     made = []
     for number in wanted:
         measurements, rest, fields = rows[number]
-        made.append(encoding.unpacked(measurements, rest, fields, _origin(history, number)))
+        made.append(encoding.unpack(measurements, rest, fields, _origin(history, number)))
     return tuple(made)
 
 
@@ -193,7 +193,7 @@ def _origin(history: History, number: int) -> str:
 def of_records(history: History, found: Iterable[Record]) -> tuple[Boot, ...]:
     """Return the boots that these records are stored as, in the order in which they were. Raises as `find`."""
     keys = [encoding.key(record) for record in found]
-    parts = [find(history, Wanted(keys=keys[start : start + _AT_ONCE])) for start in range(0, len(keys), _AT_ONCE)]
+    parts = [find(history, BootFilter(keys=keys[start : start + _AT_ONCE])) for start in range(0, len(keys), _AT_ONCE)]
     return tuple(sorted(chain(*parts), key=lambda boot: boot.id))
 
 
@@ -219,16 +219,16 @@ def comparable_boots(
     return find(history, replace(_comparable(like), without=tuple(sorted(without)), newest=newest))
 
 
-def _comparable(like: Record) -> Wanted:
-    return Wanted(comparable=encoding.comparable(like), flavour=encoding.flavour(like), good=True, trusted=True)
+def _comparable(like: Record) -> BootFilter:
+    return BootFilter(comparable=encoding.comparable(like), flavour=encoding.flavour(like), good=True, trusted=True)
 
 
-def comparable_revoked(history: History, like: Record) -> tuple[str, ...]:
+def revoked_warnings(history: History, like: Record) -> tuple[str, ...]:
     """Return sentences about revoked kernels whose boots a comparison would use otherwise. Raises as `find`."""
     return left_out(history, _comparable(like))
 
 
-def left_out(history: History, wanted: Wanted) -> tuple[str, ...]:
+def left_out(history: History, wanted: BootFilter) -> tuple[str, ...]:
     """Return a sentence for each revoked kernel that has boots like those that are wanted. Raises as `find`."""
     query = (
         select(*revocations.c, func.count().label("boots"))
@@ -260,7 +260,7 @@ class Line:
     stored_at: str
 
 
-def contents(history: History, wanted: Wanted) -> tuple[Line, ...]:
+def contents(history: History, wanted: BootFilter) -> tuple[Line, ...]:
     """Return what is there, by run, oldest first. Raises InfrastructureError."""
     keys = [boots.c[name] for name in ("run", "board", "device", "flavour", "case_name", "arm")]
     query = (

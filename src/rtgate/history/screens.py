@@ -14,7 +14,7 @@ from rtgate.history import encoding
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
 from rtgate.history.pairing import newest, pairs
-from rtgate.history.queries import NEWEST, Boot, Wanted, find
+from rtgate.history.queries import NEWEST, Boot, BootFilter, find
 from rtgate.history.schema import screens
 from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records.record import Record
@@ -45,7 +45,7 @@ def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
     They are those that `pairing.borrow` takes. Whether the environment is still that one shows only when a boot was
     measured; a screen that finds no sessions then finds everything suspicious. Raises InfrastructureError.
     """
-    like = Wanted(
+    like = BootFilter(
         board=wanted.board,
         device=wanted.device,
         flavour=wanted.flavour,
@@ -58,7 +58,7 @@ def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
     last = find(history, like)
     if not last:
         return ScreenBoots()
-    same = Wanted(comparable=last[0].comparable, flavour=wanted.flavour, good=True, trusted=True, newest=NEWEST)
+    same = BootFilter(comparable=last[0].comparable, flavour=wanted.flavour, good=True, trusted=True, newest=NEWEST)
     found = newest(pairs(find(history, same)))
     return ScreenBoots(boots=2 * len(found), sessions=len({first.run for first, _ in found}))
 

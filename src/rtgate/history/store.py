@@ -26,11 +26,11 @@ _RUN = re.compile(r"[\w.:+/@-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoreResult:
     """How many records were new, and how many were there already."""
 
     new: int = 0
-    known: int = 0
+    existing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Origin:
     not_applicable: Mapping[str, Mapping[str, str]]
 
 
-def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
+def store(url: str, records: Iterable[Record], origin: Origin) -> StoreResult:
     """Add records to the history of a URL, which is made if it is not there.
 
     Raises:
@@ -58,13 +58,13 @@ def store(url: str, records: Iterable[Record], origin: Origin) -> Stored:
         return add(history, records, origin)
 
 
-def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
+def add(history: History, records: Iterable[Record], origin: Origin) -> StoreResult:
     """Add records to an open history. Raises as `store`."""
     if not _RUN.fullmatch(origin.run):
         raise ConfigError(
             f"{origin.run!r} is not a name for a run (allowed: letters, digits, . : + / @ _ -, at most 120)"
         )
-    found = Stored()
+    found = StoreResult()
     for batch in _batches(records):
         rows = {row["key"]: row for row in (_row(record, origin) for record in batch)}
         environments = {row["environment"]: row.pop("environment_row") for row in rows.values()}
@@ -72,7 +72,7 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> Stored:
             # In one order for all writers, so that no two wait for each other.
             _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
             new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
-        found = Stored(found.new + new, found.known + len(batch) - new)
+        found = StoreResult(found.new + new, found.existing + len(batch) - new)
     return found
 
 
@@ -92,7 +92,7 @@ def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) ->
 
 def _row(record: Record, origin: Origin) -> dict[str, Any]:
     wrong = _wrong(record, origin.not_applicable.get(record.board, {}))
-    measurements, rest, fields = encoding.packed(record)
+    measurements, rest, fields = encoding.pack(record)
     environment = encoding.environment_id(record)
     return {
         "key": encoding.key(record),
@@ -129,9 +129,9 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
 
 def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
     """Return why a record's figures are not to be learnt from; empty when they are."""
-    if not record.measured:
+    if not record.has_results:
         return f"{record.state}: {record.message}" if record.message else record.state
-    failed = [check for check in checks(record, not_applicable) if check.held is CheckResult.FAILED]
+    failed = [check for check in checks(record, not_applicable) if check.result is CheckResult.FAILED]
     return "; ".join(f"{check.name}: {check.sentence}" for check in failed)
 
 

@@ -58,7 +58,7 @@ class Reply:
             raise NoAnswer(f"{what}: the answer is no JSON, it begins with {self.text.strip()[:60]!r}") from None
 
 
-class Refused(ConfigError):  # noqa: N818 - what happened
+class AccessRefused(ConfigError):  # noqa: N818 - what happened
     """We may not (401, 403); `reply` is what the server said."""
 
     def __init__(self, message: str, reply: Reply) -> None:
@@ -93,13 +93,13 @@ class Http:
     Attributes:
         scheme: of the header `Authorization`.
         user: whose password the token is, for basic authentication; empty where the token says who we are.
-        told: is told once when nobody answers, and once when somebody does again: minutes of silence help no one.
+        notify: is told once when nobody answers, and once when somebody does again: minutes of silence help no one.
     """
 
     token: Token | None = None
     scheme: str = "Token"
     patience: Patience = field(default_factory=Patience)
-    told: Callable[[str], None] = nobody
+    notify: Callable[[str], None] = nobody
     user: str = ""
 
     def repeat(self, method: str, url: str, **more: Any) -> Reply:
@@ -116,7 +116,7 @@ class Http:
                 more["data"].seek(0)  # a file that was sent in part is sent whole
             return self.once(method, url, **more)
 
-        return self.patience.repeat(attempt, "/".join(url.split("/")[:3]), self.told)
+        return self.patience.repeat(attempt, "/".join(url.split("/")[:3]), self.notify)
 
     def once(self, method: str, url: str, *, follow: bool = False, **more: Any) -> Reply:
         """Send a request once, with `params`, `json`, `data`, `headers` as for requests.
@@ -149,12 +149,12 @@ class Http:
             raise ConfigError(f"{url} is no URL that rtgate can ask") from None
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {innermost(error)}") from None
-        return self._checked(url, reply)
+        return self._check(url, reply)
 
     def _authorization(self, token: Token) -> str:
         return basic(self.user, token) if self.user else f"{self.scheme} {token.secret()}"
 
-    def _who(self) -> str:
+    def _credentials_text(self) -> str:
         if self.token is None:
             return "a request without a token"
         return (
@@ -163,9 +163,11 @@ class Http:
             else f"the token from {self.token.source}"
         )
 
-    def _checked(self, url: str, reply: Reply) -> Reply:
+    def _check(self, url: str, reply: Reply) -> Reply:
         if reply.status in {401, 403}:
-            raise Refused(f"{_host(url)} refused {self._who()} (HTTP {reply.status}: {one_line(reply.text)})", reply)
+            raise AccessRefused(
+                f"{_host(url)} refused {self._credentials_text()} (HTTP {reply.status}: {one_line(reply.text)})", reply
+            )
         if 300 <= reply.status < 400:
             raise ConfigError(f"{url} sends us to {reply.headers.get('location', 'nowhere')}: name that server instead")
         if is_passing(reply.status):

@@ -105,9 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             body = self.rfile.read(int(length))
             if len(body) == int(length):  # else the client has gone, or was cut off
-                self._answer(*self.server.receive(self._named(), body))
+                self._answer(*self.server.receive(self._lower_headers(), body))
 
-    def _named(self) -> dict[str, str]:
+    def _lower_headers(self) -> dict[str, str]:
         return {name.lower(): value for name, value in self.headers.items()}
 
     def _answer(self, status: int, text: str) -> None:

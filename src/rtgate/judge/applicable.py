@@ -72,12 +72,12 @@ def _of_other_options(limits: Sequence[Threshold], records: Sequence[Record]) ->
     if not limits:
         return
     wanted = dict.fromkeys(f"those of the profile {one.profile}" if one.profile else _SUITES for one in limits)
-    had = dict.fromkeys(_listed(record.evidence.expectation.options) for record in records)
+    had = dict.fromkeys(_format_options(record.evidence.expectation.options) for record in records)
     number = "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
     yield f"{number} for {', and for '.join(wanted)} ({limits[0].origin}); measured with {'; '.join(had)}"
 
 
-def _listed(options: Mapping[str, bool | int | str]) -> str:
+def _format_options(options: Mapping[str, bool | int | str]) -> str:
     """Return options as people read them."""
     return ", ".join(f"{name} {value}" for name, value in options.items()) or _SUITES
 

@@ -15,7 +15,7 @@ from rtgate.units import Quantity
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _WorstValue:
     """A bound in one boot: what was measured worst, None for nothing; and where."""
 
     record: Record
@@ -27,7 +27,7 @@ def apply(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each bound that the records carry (`tools.Bound`), over all boots."""
     told: list[Mapping[str, str]] = []
     for bound in _bounds(records):
-        held = [_held(bound, record) for record in records if bound in record.evidence.expectation.bounds]
+        held = [_worst_value(bound, record) for record in records if bound in record.evidence.expectation.bounds]
         finding = _finding(bound, held)
         missing = finding.kind is Kind.MISSING
         # Of a function that is not there nothing else can be measured; it has been told.
@@ -45,7 +45,7 @@ def _bounds(records: Sequence[Record]) -> list[Bound]:
     return found
 
 
-def _held(bound: Bound, record: Record) -> _Held:
+def _worst_value(bound: Bound, record: Record) -> _WorstValue:
     """Return what is worst of the measurements that have a bound's labels, whatever else they have."""
     fitting = [
         one
@@ -53,10 +53,10 @@ def _held(bound: Bound, record: Record) -> _Held:
         if one.name == bound.measurement and one.quantity is not None and bound.labels.items() <= one.labels.items()
     ]
     if not fitting:
-        return _Held(record, None, "")
+        return _WorstValue(record, None, "")
     worst = max(fitting, key=lambda one: _distance(bound, one))
     assert worst.quantity is not None
-    return _Held(record, worst.quantity, worst.label)
+    return _WorstValue(record, worst.quantity, worst.label)
 
 
 def _distance(bound: Bound, one: Measurement) -> float:
@@ -66,7 +66,7 @@ def _distance(bound: Bound, one: Measurement) -> float:
     return abs(difference) if bound.exact else difference
 
 
-def _finding(bound: Bound, held: Sequence[_Held]) -> Finding:
+def _finding(bound: Bound, held: Sequence[_WorstValue]) -> Finding:
     name, wanted, source = bound.measurement, bound.value, bound.source
     silent = [one.record.boot for one in held if one.value is None]
     seen = [(one, one.value) for one in held if one.value is not None]
@@ -74,21 +74,21 @@ def _finding(bound: Bound, held: Sequence[_Held]) -> Finding:
     for one, value in seen:
         if value.value < wanted or (bound.exact and value.value != wanted):
             sentence = f"{name} was {value.value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
-            return _made(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
+            return _make_finding(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
     if silent:
         sentence = f"{name} should be {wanted:g} ({source}) and was not measured in {', '.join(silent)}"
-        return _made(bound, Status.MISS, Kind.MISSING, sentence)
+        return _make_finding(bound, Status.MISS, Kind.MISSING, sentence)
     one, value = max(seen, key=lambda entry: entry[1].value)
     if value.value > wanted:
         sentence = (
             f"{name} was {value.value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
         )
-        return _made(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
+        return _make_finding(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
     sentence = f"{name} was {value.value:g} in {len(seen)} boots, as it should ({source})"
-    return _made(bound, Status.PASS, Kind.LIMIT, sentence, value)
+    return _make_finding(bound, Status.PASS, Kind.LIMIT, sentence, value)
 
 
-def _made(
+def _make_finding(
     bound: Bound, status: Status, kind: Kind, sentence: str, value: Quantity | None = None, boot: str = ""
 ) -> Finding:
     # A board's file has the bound as a number of what is measured.

@@ -60,7 +60,7 @@ def findings(
             if signature in told or _seen_before(fault, record, beside):
                 continue
             told.add(signature)
-            why = _excuse(fault, record, policy, known=_known(signature, here, there))
+            why = _excuse(fault, record, policy, known=_is_preexisting(signature, here, there))
             remarks = [*_moment(fault, record), *([why] if why else _unlike(signature, here, there))]
             sentence = f"{record.boot}: {fault.kind}: {fault.line}" + (f" ({'; '.join(remarks)})" if remarks else "")
             yield Finding(
@@ -106,7 +106,7 @@ class _Arm:
         return len(self.seen.get(signature, ()))
 
 
-def _known(signature: Signature, mine: _Arm, theirs: _Arm) -> bool:
+def _is_preexisting(signature: Signature, mine: _Arm, theirs: _Arm) -> bool:
     """Return whether the baseline shows a fault in no smaller a share of its boots; one without a place it does not."""
     share = theirs.count(signature) * mine.boots
     return bool(signature.place) and share >= mine.count(signature) * theirs.boots > 0

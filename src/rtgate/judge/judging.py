@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
-from rtgate.judge.booted import identity_conflicts
+from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
@@ -70,7 +70,7 @@ class Subject:
     missing: Sequence[str] = ()
     paired: bool = False
     unpaired: Sequence[str] = ()
-    explained: Explained | None = None
+    explained: CaseExplanation | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
 
@@ -81,22 +81,22 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     found = applicable(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
     limits = found.limits
-    findings = [*_mixed(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
+    findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
-            findings += _skipped(subject, record, limits)
+            findings += _skip_findings(subject, record, limits)
     findings += _host_too_busy(subject.records)
-    checked = _checked(subject, subject.records)
-    measured = [(one, _spoiled(one, ran, findings)) for one, ran in checked]
+    checked = _check_records(subject, subject.records)
+    measured = [(one, _find_invalid(one, ran, findings)) for one, ran in checked]
     telling = [record for record, spoiled in measured if Invalidates.EVERYTHING not in spoiled]
     sound = [record for record, spoiled in measured if not spoiled & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     findings += _unseen(checked)
-    findings += _unseen(_checked(subject, subject.baseline))
+    findings += _unseen(_check_records(subject, subject.baseline))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    before = [one for one in subject.baseline if one.measured]
+    before = [one for one in subject.baseline if one.has_results]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
     if sound or any(map(_should_run, subject.records)):
@@ -105,13 +105,13 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         broken = guarantees(subject.case, limits, {Reports.FAILURES})
         findings += _guarantees(broken, telling, before, believable=believable)
         late = _guarantees(guarantees(subject.case, limits, {Reports.LATENESS}), telling, before, believable=believable)
-        findings += [_excused(one, telling) for one in late]
-        demanded = _beside(list(bounds.apply(telling)), list(bounds.apply(before)))
+        findings += [_excuse_lateness(one, telling) for one in late]
+        demanded = _note_baseline(list(bounds.apply(telling)), list(bounds.apply(before)))
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     if not findings:
-        findings.append(_unjudged(subject))
+        findings.append(_unjudged_finding(subject))
     return tuple(verdict(subject, finding) for finding in findings)
 
 
@@ -143,7 +143,7 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
     )
 
 
-def _mixed(subject: Subject) -> Iterator[Finding]:
+def _find_mixed_kernels(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the records are not of the kernels that they name."""
     found = identity_conflicts(subject.baseline, subject.records)
     if found:
@@ -164,12 +164,12 @@ def _boots(subject: Subject) -> Iterator[Finding]:
                 sentence = f"CPUs lost: {record.boot}: only {record.environment.online} of {record.environment.cpus}"
                 yield _finding(Status.FAIL, Kind.BOOT, sentence, record.boot)
         elif record.state == State.LOST:
-            yield _lost(subject, record)
+            yield _missing_device(subject, record)
 
 
-def _lost(subject: Subject, record: Record) -> Finding:
+def _missing_device(subject: Subject, record: Record) -> Finding:
     """Return what a device means that the board should have: nobody's fault is proven unless the baseline has it."""
-    if any(other.measured for other in subject.baseline):
+    if any(other.has_results for other in subject.baseline):
         sentence = f"{record.boot}: {record.message}, and the baseline has it"
         return _finding(Status.FAIL, Kind.MISSING, sentence, record.boot)
     sentence = f"{record.boot}: {record.message}: look at the disk, its link, and the kernel's configuration"
@@ -181,7 +181,7 @@ def _should_run(record: Record) -> bool:
     return record.state == State.SKIPPED and OTHER_BUILD not in record.machine
 
 
-def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:
+def _skip_findings(subject: Subject, record: Record, limits: Sequence[Threshold]) -> Iterator[Finding]:
     """Yield what a boot that could not run the tool means: nothing, unless it should have been able to.
 
     A kernel without drivers of devices, on a board that has another build for them, need not be able to.
@@ -191,7 +191,7 @@ def _skipped(subject: Subject, record: Record, limits: Sequence[Threshold]) -> I
     if asked and ran and asked != ran:
         lost = f"flavour lost: the kernel should be {asked} and is {ran}"
         yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
-    elif any(other.measured for other in subject.baseline):
+    elif any(other.has_results for other in subject.baseline):
         yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
     elif _should_run(record) and any(limit.kind is not LimitKind.FAULT for limit in limits):
         yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
@@ -213,21 +213,21 @@ def _incomparable(subject: Subject) -> Iterator[Finding]:
         yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
-def _checked(subject: Subject, records: Sequence[Record]) -> list[_Checked]:
+def _check_records(subject: Subject, records: Sequence[Record]) -> list[_Checked]:
     """Return the records that measured, each with its checks."""
-    return [(one, checks(one, subject.not_applicable)) for one in records if one.measured]
+    return [(one, checks(one, subject.not_applicable)) for one in records if one.has_results]
 
 
-def _spoiled(record: Record, ran: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
+def _find_invalid(record: Record, ran: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
     """Add what is wrong with a measurement to the findings, and return what that spoils."""
     bad = list(_invalid(record, ran))
     findings += [finding for _, finding in bad]
-    return {check.spoils for check, _ in bad}
+    return {check.invalidates for check, _ in bad}
 
 
 def _invalid(record: Record, ran: Sequence[Check]) -> Iterator[tuple[Check, Finding]]:
     for check in ran:
-        if check.held is not CheckResult.FAILED:
+        if check.result is not CheckResult.FAILED:
             continue
         lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if check.name == "cpus" and lost_cpus(record):
@@ -257,7 +257,7 @@ def _guarantees(
     limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
 ) -> list[Finding]:
     """Return what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
-    findings = [replace(one, kind=Kind.GUARANTEE) for one in _applied(limits, records, baseline)]
+    findings = [replace(one, kind=Kind.GUARANTEE) for one in _apply_limits(limits, records, baseline)]
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
@@ -269,7 +269,7 @@ def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each boot on host time that lost so many wake-ups that the host was too busy for it."""
     for record in records:
         lost, due = _lost_wakeups([record])
-        if record.measured and record.environment.time == TimeBase.HOST and lost > _LOST * due:
+        if record.has_results and record.environment.time == TimeBase.HOST and lost > _LOST * due:
             sentence = (
                 f"{record.boot}: host too busy: {_lost_share(lost, due)}; measure again on a host with less to do"
             )
@@ -302,7 +302,7 @@ def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
     return any(level.unit.virtual for level in levels)
 
 
-def _excused(finding: Finding, records: Sequence[Record]) -> Finding:
+def _excuse_lateness(finding: Finding, records: Sequence[Record]) -> Finding:
     """Return what lateness means where the kernel may not be the cause.
 
     On host time a kernel that was in time all the same is good, another one unjudged. On virtual time CPUs take turns
@@ -331,15 +331,15 @@ def _limits(
         # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
         sentence = f"{_boots_measured(records)}, not on virtual time for which its {len(numbers)} limits are"
         return [_finding(Status.DONE, Kind.NOT_APPLIED, f"{sentence}: shown, not judged")]
-    findings = _applied(numbers, records, baseline)
+    findings = _apply_limits(numbers, records, baseline)
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
-def _applied(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
-    return [one for limit in limits for one in _beside([apply(limit, records)], [apply(limit, baseline)])]
+def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
+    return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
 
 
-def _beside(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:
+def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those that the baseline breaks too with a word of it: they fail, and no change made them."""
     broken = {(one.measurement, one.limit, one.source): one for one in baseline if one.status is Status.FAIL}
     told = []
@@ -352,7 +352,7 @@ def _beside(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Fi
     return told
 
 
-def _unjudged(subject: Subject) -> Finding:
+def _unjudged_finding(subject: Subject) -> Finding:
     measured = f"{_boots_measured(subject.records)}, all valid"
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
     return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}")

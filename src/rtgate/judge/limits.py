@@ -54,10 +54,10 @@ def figure(quantity: Quantity, instruction_ns: str = "") -> Figure:
 
 def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
     """Apply a limit to the records of one case, one per boot. Their validity is judged elsewhere."""
-    return replace(_applied(threshold, records), measurement=threshold.measurement, source=threshold.origin)
+    return replace(_apply(threshold, records), measurement=threshold.measurement, source=threshold.origin)
 
 
-def _applied(threshold: Threshold, records: Sequence[Record]) -> Finding:
+def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
     found = [
         (record, measurement)
         for record in records
@@ -141,7 +141,7 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
     if level is None or not any(histogram.total for histogram in histograms):
         return None
     try:
-        merged = Histogram.merged(histograms)
+        merged = Histogram.merge(histograms)
         over = merged.over(level)
     except ValueError as error:
         return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=f"{threshold.measurement}: {error}")

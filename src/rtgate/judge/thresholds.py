@@ -167,7 +167,7 @@ def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: 
     by_flavour = {} if own is None else own.entries()
     limits = {
         flavour: {
-            case: [one.plain(Value.text) for one in limits.value.items() if _is_for(one, profile)]
+            case: [one.plain_data(Value.text) for one in limits.value.items() if _is_for(one, profile)]
             for case, limits in by_case.value.entries().items()
             if case in cases
         }
@@ -263,7 +263,7 @@ def _threshold(place: _Place, item: Value) -> Threshold:
         policy = data["policy"].text(("fail", "report"))
         fault = data["fault"].text([fault.value for fault in FaultKind])
         return replace(limit, fault=fault, fails=policy == "fail")
-    return _measured(place, replace(limit, **_key(place, data)), data)
+    return _read_threshold(place, replace(limit, **_key(place, data)), data)
 
 
 def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
@@ -275,11 +275,11 @@ def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
             "options": place.profiles(data["profile"], place.board, place.name),
         }
     if "kernels" in data:
-        found["kernels"] = data["kernels"].parsed(VersionRange.parse)
+        found["kernels"] = data["kernels"].parse(VersionRange.parse)
     return found
 
 
-def _measured(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
+def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
     produced = reports(place.case)
     name = data["measurement"].text()
     if name not in produced:
@@ -306,7 +306,7 @@ _CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-
 
 
 def _quantity(place: _Place, kind: Reports, value: Value) -> Quantity:
-    quantity = value.parsed(Quantity.parse)
+    quantity = value.parse(Quantity.parse)
     wanted = _DIMENSIONS.get(kind, kind.value)
     if place.virtual and wanted in _CLOCKED:
         wanted = f"virtual {wanted}"

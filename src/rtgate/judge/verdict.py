@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from rtgate.records.codec import check_known, decoded, encoded, require_keys
+from rtgate.records.codec import check_fields, decode, encode, require_keys
 from rtgate.units import Quantity, Unit
 
 _FIGURES = ("value", "limit", "baseline", "change")
@@ -131,7 +131,7 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
         figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
-        return {**encoded(replace(self, value=None, limit=None, baseline=None, change=None)), **figures}
+        return {**encode(replace(self, value=None, limit=None, baseline=None, change=None)), **figures}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
@@ -139,8 +139,8 @@ class Verdict:
         figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
         require_keys(data, cls)
         for name in _FIGURES:
-            check_known(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
-        found = decoded({**data, **dict.fromkeys(_FIGURES)}, cls)
+            check_fields(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
+        found = decode({**data, **dict.fromkeys(_FIGURES)}, cls)
         return replace(
             found,
             value=figures["value"],

@@ -10,7 +10,7 @@ ADR_BITS, ADR, ADRP = 0x9F000000, 0x10000000, 0x90000000
 """An instruction is `adr` or `adrp` if its bits under the first are the second or the third."""
 
 
-def signed(value: int, bits: int) -> int:
+def sign_extend(value: int, bits: int) -> int:
     """Return the number that the lowest bits of a value are in two's complement."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> bits - 1 else value
@@ -23,13 +23,13 @@ def page_of(word: int, pc: int) -> int | None:
     return (pc & ~0xFFF) + (_distance(word) << 12)
 
 
-def near(word: int, pc: int) -> int | None:
+def adr_address(word: int, pc: int) -> int | None:
     """Return the address that an `adr` puts into its register; None if it is no `adr`."""
     return pc + _distance(word) if word & ADR_BITS == ADR else None
 
 
 def _distance(word: int) -> int:
-    return signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
+    return sign_extend((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
 
 
 def scale_of(word: int) -> int | None:
@@ -58,11 +58,11 @@ def breaks(word: int) -> bool:
 def direct_branch(word: int) -> int | None:
     """Return the distance in instructions of a direct branch that is not a call; None if it is none."""
     if word >> 26 == 0x05:  # b
-        return signed(word, 26)
+        return sign_extend(word, 26)
     if word >> 24 == 0x54 or word >> 24 & 0x7E == 0x34:  # b.cond; cbz, cbnz
-        return signed(word >> 5, 19)
+        return sign_extend(word >> 5, 19)
     if word >> 24 & 0x7E == 0x36:  # tbz, tbnz
-        return signed(word >> 5, 14)
+        return sign_extend(word >> 5, 14)
     return None
 
 

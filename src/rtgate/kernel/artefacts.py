@@ -62,7 +62,7 @@ def load(directory: Path) -> KernelBuild:
         ConfigError: there is no kernel in it, or a file is missing, no file, or has changed.
     """
     if os.path.lexists(directory / "build.json"):
-        return _load_ours(directory)
+        return _load_own_build(directory)
     return _load_unknown(directory)
 
 
@@ -112,13 +112,13 @@ def _load_unknown(directory: Path) -> KernelBuild:
     )
 
 
-def _load_ours(directory: Path) -> KernelBuild:
+def _load_own_build(directory: Path) -> KernelBuild:
     path = directory / "build.json"
     try:
         stored: dict[str, Any] = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
         if stored["format"] != FORMAT:
             raise ConfigError(f"{path}: format {stored['format']} is not {FORMAT}: made by another version of rtgate")
-        files = {kind: _checked(directory, entry) for kind, entry in stored["artefacts"].items()}
+        files = {kind: _check_artefact(directory, entry) for kind, entry in stored["artefacts"].items()}
         return KernelBuild(
             directory=directory,
             image=files["image"],
@@ -145,7 +145,7 @@ def _load_ours(directory: Path) -> KernelBuild:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _checked(directory: Path, entry: Mapping[str, str]) -> Path:
+def _check_artefact(directory: Path, entry: Mapping[str, str]) -> Path:
     path = directory / entry["file"]
     if path.parent != directory:
         raise ConfigError(f"{directory}/build.json names a file outside its directory: {entry['file']}")

@@ -48,7 +48,7 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
     output = output.absolute()
     publish.check_output(output)
     with prepare_work(description, tree, options) as work:
-        return _published(work, output, options.listener)
+        return _publish(work, output, options.listener)
 
 
 def build_by_content(
@@ -59,23 +59,23 @@ def build_by_content(
     with prepare_work(description, tree, options) as work:
         output = stem.absolute().with_name(f"{stem.name}-{work.inputs[:12]}")
         publish.check_output(output)
-        return _published(work, output, options.listener)
+        return _publish(work, output, options.listener)
 
 
-def _published(work: Work, output: Path, listener: Listener) -> KernelBuild:
-    tuxmake.tidy_after_killed(work.job)
-    with _held(output, listener):
+def _publish(work: Work, output: Path, listener: Listener) -> KernelBuild:
+    tuxmake.remove_stale_files(work.job)
+    with _lock_directory(output, listener):
         existing = _existing(output, work.inputs)
         if existing is not None:
             listener.notice("nothing changed: this build exists already")
             return existing
-        with _held(work.job.build_directory, listener), _fresh(work):
+        with _lock_directory(work.job.build_directory, listener), _discard_untrusted(work):
             made = _make(work, listener)
             return publish.publish(work, made, output)
 
 
 @contextmanager
-def _fresh(work: Work) -> Iterator[None]:
+def _discard_untrusted(work: Work) -> Iterator[None]:
     """Keep nothing of a build that is not trusted: the next one would take its objects for its own."""
     if work.job.trusted:
         yield
@@ -90,7 +90,7 @@ def _fresh(work: Work) -> Iterator[None]:
 
 
 @contextmanager
-def _held(directory: Path, listener: Listener) -> Iterator[None]:
+def _lock_directory(directory: Path, listener: Listener) -> Iterator[None]:
     """Keep other builds out of a directory: two at once would destroy each other."""
     lock = site.cache() / "locks" / short_hash(str(directory))
     with waiting_lock(lock, f"builds in {directory}", listener.notice):
@@ -104,7 +104,7 @@ def in_place(description: BuildDescription, tree: Tree, options: Options) -> Ite
     Raises:
         BuildError, ConfigError, InfrastructureError, Interrupted: as `build`.
     """
-    with prepare_work(description, tree, options) as work, _held(work.job.build_directory, options.listener):
+    with prepare_work(description, tree, options) as work, _lock_directory(work.job.build_directory, options.listener):
         _make(work, options.listener)
         yield work
 
@@ -119,10 +119,10 @@ def _existing(output: Path, inputs: str) -> KernelBuild | None:
     return found if found.inputs == inputs else None
 
 
-def _make(work: Work, listener: Listener) -> publish.Made:
+def _make(work: Work, listener: Listener) -> publish.BuildResult:
     """Configure and compile in the build directory, unless exactly this is in it already."""
     stamp = work.job.log_directory / "made.json"
-    made = publish.Made.read(stamp)
+    made = publish.BuildResult.read(stamp)
     if made is not None and made.inputs == work.inputs and publish.is_complete(work):
         listener.notice("nothing changed: taken from the build directory")
         return made
@@ -133,7 +133,7 @@ def _make(work: Work, listener: Listener) -> publish.Made:
         refuse_lost(work)
         steps, hits, misses = _compile(work, listener)
         refuse_lost(work)
-    made = publish.Made(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
+    made = publish.BuildResult(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
     made.write(stamp)
     return made
 
@@ -162,7 +162,7 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     """Return the files made, and ccache's hits and misses."""
     job = work.job
     full = not (job.build_directory / "vmlinux").exists()
-    shutil.rmtree(job.packed, ignore_errors=True)  # a former build's modules
+    shutil.rmtree(job.package_directory, ignore_errors=True)  # a former build's modules
     job.ccache_log.unlink(missing_ok=True)
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)

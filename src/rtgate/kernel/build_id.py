@@ -27,10 +27,10 @@ def in_notes(data: bytes) -> str:
     at = 0
     while at + _NOTE.size <= len(data):
         name, size, kind = _NOTE.unpack_from(data, at)
-        content = at + _NOTE.size + _aligned(name)
+        content = at + _NOTE.size + _align(name)
         if kind == _BUILD_ID and data[at + _NOTE.size :][: len(_GNU)] == _GNU and name == len(_GNU):
             return data[content : content + size].hex() if size == len(data[content : content + size]) else ""
-        at = content + _aligned(size)
+        at = content + _align(size)
     return ""
 
 
@@ -86,5 +86,5 @@ def _places(data: bytes, wanted: bytes) -> Iterator[int]:
         at = data.find(wanted, at + 1)
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     return (size + 3) & ~3

@@ -71,7 +71,7 @@ def is_full(places: Sequence[Path]) -> bool:
     return any(free(place) < RESERVE for place in places)
 
 
-def used(places: Sequence[Path]) -> int | None:
+def disk_usage(places: Sequence[Path]) -> int | None:
     """Return the bytes on disk below directories, None if there are too many files to count in a minute."""
     try:
         done = subprocess.run(
@@ -107,7 +107,7 @@ class Watch:
     def follow(self) -> None:
         """Watch until `end`; for a thread of its own."""
         deadline = time.monotonic() + self.limits.time_s
-        before = used(self.places) if self.places else None
+        before = disk_usage(self.places) if self.places else None
         while not self._ended.wait(min(_POLL_S, max(0.0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 self.give_up(f"took longer than {durations.format_s(self.limits.time_s)} (build_time)")
@@ -117,7 +117,7 @@ class Watch:
                 return
 
     def _look_at_disk(self, before: int | None) -> None:
-        now = used(self.places)
+        now = disk_usage(self.places)
         if before is not None and now is not None and now - before > self.limits.disk:
             self.give_up(f"filled more than {_size(self.limits.disk)} of the disk (build_disk)")
         elif is_full(self.places):

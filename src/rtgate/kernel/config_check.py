@@ -50,7 +50,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         InfrastructureError: a tool is missing.
     """
     with _scratch([description]) as place, prepare_work(description, tree, options or Options()) as work:
-        return ConfigCheck(description, len(work.asked), place.lost(work))
+        return ConfigCheck(description, len(work.requested_options), place.lost(work))
 
 
 def check_configs(
@@ -69,7 +69,7 @@ def check_configs(
                 continue
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
             with prepare_work(description, tree, options) as work:
-                yield ConfigCheck(description, len(work.asked), place.lost(work))
+                yield ConfigCheck(description, len(work.requested_options), place.lost(work))
 
 
 _Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]
@@ -94,7 +94,7 @@ class _Scratch:
     def lost(self, work: Work) -> tuple[LostOption, ...]:
         """Return the options that the tree does not take."""
         build = work.description
-        key = (work.tree.path, build.arch, build.base, tuple(work.asked.values()), build.optional)
+        key = (work.tree.path, build.arch, build.base, tuple(work.requested_options.values()), build.optional)
         if key not in self.answers:
             aside = self._aside(work)
             configure(self._from_base(aside))
@@ -117,7 +117,7 @@ class _Scratch:
             return work
         key = (work.tree.path, arch, base)
         if key not in self.bases:
-            configure(dataclasses.replace(work, asked={}))
+            configure(dataclasses.replace(work, requested_options={}))
             config = work.job.build_directory / ".config"
             self.bases[key] = config.rename(work.job.log_directory / f"{base}.base")
         return dataclasses.replace(work, job=dataclasses.replace(work.job, base=str(self.bases[key])))

@@ -63,7 +63,7 @@ class BuildDescription:
         ]
         return f"no device tree {', '.join(lacking)}" if lacking else ""
 
-    def asked(self, version: KernelVersion) -> dict[str, Option]:
+    def requested_options(self, version: KernelVersion) -> dict[str, Option]:
         """Return what is asked of a kernel of this version, by symbol."""
         return resolve(self.options, version)
 
@@ -162,11 +162,11 @@ class LostOption:
     """A requested option that is not in the final configuration."""
 
     option: Option
-    found: str
+    actual: str
     reason: str
 
     def __str__(self) -> str:
-        asked = f"CONFIG_{self.option.symbol}: asked {self.option.value}, found {self.found}"
+        asked = f"CONFIG_{self.option.symbol}: asked {self.option.value}, found {self.actual}"
         return f"{asked}: {self.reason} (asked at {self.option.location})"
 
 

@@ -33,7 +33,7 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
 def _kconfig_inputs(work: Work) -> str:
     tree = work.tree.path
     state = hashlib.sha256(f"{work.job.base}\0{work.toolchain}\0{json.dumps(tuxmake.recipe())}\n".encode())
-    for option in work.asked.values():
+    for option in work.requested_options.values():
         state.update(f"{option.line}\n".encode())
     scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))
     arch = tree / "arch" / work.kconfig_sources.source_arch
@@ -48,7 +48,7 @@ def configure(work: Work) -> None:
     """Let Kconfig decide the configuration, from its base and what is asked. Raises as `make`."""
     job = work.job
     job.log_directory.mkdir(parents=True, exist_ok=True)
-    job.fragment.write_text("".join(f"{option.line}\n" for option in work.asked.values()), encoding="utf-8")
+    job.fragment.write_text("".join(f"{option.line}\n" for option in work.requested_options.values()), encoding="utf-8")
     (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
     log = job.log_directory / "config.log"
     make(work, ("config",), log)
@@ -60,7 +60,7 @@ def lost_from(
     """Return what was asked and is not in the configuration, with reasons from what `scan` reads."""
     config = read_config(work.job.build_directory / ".config")
     sources = work.kconfig_sources
-    return lost_options(work.asked, work.description.optional, config, lambda: scan(sources))
+    return lost_options(work.requested_options, work.description.optional, config, lambda: scan(sources))
 
 
 def refuse_lost(work: Work) -> None:

@@ -68,11 +68,11 @@ def unpacked_source(notice: Callable[[str], None]) -> UnpackedSource:
     store = site.cache().absolute() / "sources"
     store.mkdir(parents=True, exist_ok=True)
     with waiting_lock(store / "lock", "fetches kernel sources", notice):
-        cached = _cached(store, pin)
+        cached = _find_cached(store, pin)
         return cached or _fetch(store, pin, notice)
 
 
-def _cached(store: Path, pin: Pin) -> UnpackedSource | None:
+def _find_cached(store: Path, pin: Pin) -> UnpackedSource | None:
     if (store / pin.version).is_dir():
         return UnpackedSource(store / pin.version, pin.package, pin.version, None)
     series = pin.version.split(".")[:2]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.errors import ConfigError
-from rtgate.kernel.moved import same_code, same_data
+from rtgate.kernel.relocation import same_code, same_data
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)$")
@@ -56,8 +56,8 @@ def differing(
     """
     if baseline.arch != candidate.arch:
         raise ConfigError(f"a kernel for {baseline.arch} and one for {candidate.arch} have no function in common")
-    code = _compared(_functions(baseline), _functions(candidate), lambda a, b: same_code(baseline, a, candidate, b))
-    data = _compared(_variables(baseline), _variables(candidate), lambda a, b: same_data(baseline, a, candidate, b))
+    code = _compare(_functions(baseline), _functions(candidate), lambda a, b: same_code(baseline, a, candidate, b))
+    data = _compare(_variables(baseline), _variables(candidate), lambda a, b: same_data(baseline, a, candidate, b))
     # A piece of a function (`f.cold`, `f.part.0`) that is new is a change of that function, not a new function.
     there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
     here = {plain_name(symbol.name) for symbol in candidate.symbols if symbol.function}
@@ -104,7 +104,7 @@ def _table(symbols: object) -> _Table:
     return found
 
 
-def _compared(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) -> _Names:
+def _compare(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) -> _Names:
     names = _Names(set(), set(), set())
     for key in old.keys() | new.keys():
         mine, theirs = old.get(key, []), new.get(key, [])
@@ -112,19 +112,19 @@ def _compared(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) 
             names.added.add(key[0])
         elif not theirs:
             names.removed.add(key[0])
-        elif len(mine) != len(theirs) or not _paired(mine, theirs, same):
+        elif len(mine) != len(theirs) or not _is_permutation(mine, theirs, same):
             names.changed.add(key[0])
     # A function that became global or static, or moved to another file, is in both tables under another key.
     both = names.added & names.removed
     for name in both:
         mine = [symbol for key, symbols in old.items() if key[0] == name and key not in new for symbol in symbols]
         theirs = [symbol for key, symbols in new.items() if key[0] == name and key not in old for symbol in symbols]
-        if len(mine) != len(theirs) or not _paired(mine, theirs, same):
+        if len(mine) != len(theirs) or not _is_permutation(mine, theirs, same):
             names.changed.add(name)
     return _Names(names.changed, names.added - both, names.removed - both)
 
 
-def _paired(mine: Sequence[Symbol], theirs: Sequence[Symbol], same: Callable[[Symbol, Symbol], bool]) -> bool:
+def _is_permutation(mine: Sequence[Symbol], theirs: Sequence[Symbol], same: Callable[[Symbol, Symbol], bool]) -> bool:
     """Return whether each of several symbols of one name has its equal, in whatever order they were linked."""
     left = list(theirs)
     for symbol in mine:

@@ -72,7 +72,7 @@ _CODE = (
 
 def harmless_changes() -> Mapping[str, KernelChange]:
     """Return the harmless changes that rtgate ships, by name: those without a build first."""
-    place = site.shipped() / "kernel-configs" / "harmless"
+    place = site.shipped_directory() / "kernel-configs" / "harmless"
     every = (
         *(KernelChange(name=name, command_line=words) for name, words in _WORDS.items()),
         *(KernelChange(name=name, code=place / f"{name}.c") for name in _CODE),

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from rtgate.kernel import arm64
 from rtgate.kernel.instruction import Instruction, Reader
-from rtgate.kernel.moved import Code, Token
+from rtgate.kernel.relocation import Code, Token
 from rtgate.kernel.vmlinux import Symbol, Vmlinux
 
 _SIZE = 4  # bytes
@@ -30,12 +30,12 @@ def _instruction(code: Code, number: int, address: int) -> Instruction:
         address=address,
         strict=_strict(word, token),
         loose=_loose(word, token),
-        call=_called(token) if arm64.calls(word) else None,
+        call=_call_target(token) if arm64.calls(word) else None,
         jumps_back=distance is not None and distance < 0 and number + distance >= 0,
     )
 
 
-def _called(token: Token) -> str:
+def _call_target(token: Token) -> str:
     return str(token[1]) if isinstance(token, tuple) and len(token) > 1 else ""
 
 
@@ -56,7 +56,7 @@ def _loose(word: int, token: Token) -> Hashable:
     if isinstance(strict, tuple):
         if strict[0] == "branch":
             return ("branch", word & _of_branch(word))
-        if arm64.near(word, 0) is not None or arm64.page_of(word, 0) is not None:
+        if arm64.adr_address(word, 0) is not None or arm64.page_of(word, 0) is not None:
             return (strict[0], *strict[2:])
         if word >> 26 & 31 == 0x05:  # b, bl
             return strict

@@ -32,7 +32,7 @@ from capstone.x86 import (
 )
 
 from rtgate.kernel.instruction import Instruction, Reader
-from rtgate.kernel.moved import Token, target
+from rtgate.kernel.relocation import Token, target
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_FFFF_8000_0000  # the kernel's image lies from here on
@@ -85,9 +85,9 @@ class _Function:
         """Return an instruction, ready to be compared."""
         label = self._labels.get(one.address)
         if label is not None:
-            return _alike(one, ("jump label", label))
+            return _instruction(one, ("jump label", label))
         if not one.id:
-            return _alike(one, ("data", bytes(one.bytes)))
+            return _instruction(one, ("data", bytes(one.bytes)))
         if one.id == X86_INS_NOP or bytes(one.bytes) == b"\x66\x90":
             # A single byte is written by hand, or room for alternatives; longer ones align loops.
             return Instruction(address=one.address, strict=("nop", one.size), loose=("nop",) if one.size == 1 else None)
@@ -107,7 +107,7 @@ class _Function:
         meant = target(self._kernel, there)
         name = str(meant[0]) if isinstance(meant, tuple) else ""
         if name == _RETURN:
-            return _alike(one, ("ret",))
+            return _instruction(one, ("ret",))
         if not calls and name == plain_name(self._symbol.name):
             # Also into a piece of it that stands elsewhere (`f.cold`).
             back = self._symbol.address <= there < one.address
@@ -128,7 +128,7 @@ class _Function:
             return self._memory(one, operand, loose=loose)
         if loose and one.id in {X86_INS_ADD, X86_INS_SUB, X86_INS_AND} and one.operands[0].reg == X86_REG_RSP:
             return "frame"
-        return self._meant(operand.imm) or operand.imm
+        return self._symbol_of(operand.imm) or operand.imm
 
     def _memory(self, one: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
         at = operand.mem
@@ -141,13 +141,13 @@ class _Function:
         elif loose and at.base in self._stack:
             return ("stack", operand.size)
         else:
-            there = self._meant(at.disp) or at.disp
+            there = self._symbol_of(at.disp) or at.disp
         if not loose:
             return (names, at.scale, there, operand.size)
         bases = tuple(number != X86_REG_INVALID for number in (at.base, at.index))
         return (at.segment, bases, at.scale, there, operand.size)
 
-    def _meant(self, value: int) -> Token | None:
+    def _symbol_of(self, value: int) -> Token | None:
         """Return what a number means that is an address of the kernel; None if it is another number."""
         address = value % _WORD
         if address < _KERNEL or self._kernel.section_at(address) is None:
@@ -155,7 +155,7 @@ class _Function:
         return target(self._kernel, address)
 
 
-def _alike(one: CsInsn, token: Hashable) -> Instruction:
+def _instruction(one: CsInsn, token: Hashable) -> Instruction:
     return Instruction(address=one.address, strict=token, loose=token)
 
 

@@ -135,7 +135,7 @@ class _Reader:
 
     def read(self, text: str) -> None:
         help_indent: int | None = None
-        for number, line in _joined(text):
+        for number, line in _join_lines(text):
             words = line.strip()
             indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
             if help_indent is not None and (not words or indent >= max(help_indent, 1)):
@@ -186,7 +186,7 @@ class _Reader:
             self._found.selectors.setdefault(match[1], []).append(selecting)
 
 
-def _joined(text: str) -> Iterator[tuple[int, str]]:
+def _join_lines(text: str) -> Iterator[tuple[int, str]]:
     """Return the lines with their numbers, those that end in a backslash joined with the next."""
     pending, start = "", 0
     for number, line in enumerate(text.split("\n"), start=1):

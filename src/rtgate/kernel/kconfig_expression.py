@@ -54,14 +54,14 @@ def _either(tokens: list[str], config: Mapping[str, str]) -> str:
 
 
 def _both(tokens: list[str], config: Mapping[str, str]) -> str:
-    found = _compared(tokens, config)
+    found = _compare(tokens, config)
     while tokens and tokens[0] == "&&":
         tokens.pop(0)
-        found = min(found, _compared(tokens, config), key=_rank)
+        found = min(found, _compare(tokens, config), key=_rank)
     return found
 
 
-def _compared(tokens: list[str], config: Mapping[str, str]) -> str:
+def _compare(tokens: list[str], config: Mapping[str, str]) -> str:
     found = _single(tokens, config)
     if tokens and tokens[0] in {"=", "!="}:
         equal = tokens.pop(0) == "="
@@ -74,7 +74,7 @@ def _compared(tokens: list[str], config: Mapping[str, str]) -> str:
 def _single(tokens: list[str], config: Mapping[str, str]) -> str:
     word = tokens.pop(0)
     if word == "!":
-        return _negated(_single(tokens, config))
+        return _negate(_single(tokens, config))
     if word == "(":
         found = _either(tokens, config)
         if tokens.pop(0) != ")":
@@ -87,7 +87,7 @@ def _single(tokens: list[str], config: Mapping[str, str]) -> str:
     return config.get(word, "n").strip('"')
 
 
-def _negated(found: str) -> str:
+def _negate(found: str) -> str:
     return {"y": "n", "m": "m", "n": "y"}.get(found, "n")
 
 

@@ -39,13 +39,13 @@ def apply_patches(tree: Path, base: str, mails: Sequence[Path]) -> str:
         process.output([*git(tree), "read-tree", commit], environment=index)
         for number, mail in enumerate(mails, start=1):
             try:
-                commit = _applied(tree, commit, mail, work, index)
+                commit = _apply(tree, commit, mail, work, index)
             except ConflictError as error:
                 raise ConflictError(f"patch {number} of {len(mails)}, {error}") from error
     return commit
 
 
-def _applied(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, str]) -> str:
+def _apply(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, str]) -> str:
     message, patch = work / "message", work / "patch"
     # A shell for its redirection alone: mailinfo reads a mail from standard input.
     argv = ["sh", "-c", 'exec "$@" < "$0"', str(mail), *git(tree), "mailinfo", "--encoding=UTF-8"]

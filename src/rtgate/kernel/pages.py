@@ -20,21 +20,21 @@ from rtgate.kernel.arm64 import (
     low_half,
     page_of,
     scale_of,
-    signed,
+    sign_extend,
 )
 
 _CALL_CLOBBERED = (*range(19), 30)  # the procedure call standard, AAPCS64, 6.1.1
 _BRANCHES = {0x05, 0x0D, 0x15}  # bits 30 to 26 of b, cbz and tbz, and of b.cond, br and ret: the rest is not a branch
 
 
-class Held(NamedTuple):
+class PageRegister(NamedTuple):
     """A page in a register, and the number of the `adrp` that made it."""
 
     page: int
-    made: int
+    origin: int
 
 
-def update(held: dict[int, Held], word: int, at: tuple[int, int]) -> None:
+def update(held: dict[int, PageRegister], word: int, at: tuple[int, int]) -> None:
     """Change what registers hold as an instruction does; from 32 on, words of the stack where registers are kept.
 
     Args:
@@ -44,7 +44,7 @@ def update(held: dict[int, Held], word: int, at: tuple[int, int]) -> None:
     """
     page = page_of(word, at[1])
     if page is not None:
-        held[word & 31] = Held(page, at[0])
+        held[word & 31] = PageRegister(page, at[0])
         return
     if not held:
         return
@@ -62,7 +62,7 @@ def update(held: dict[int, Held], word: int, at: tuple[int, int]) -> None:
             del held[place]
 
 
-def _leaves(held: Mapping[int, Held], word: int) -> bool:
+def _leaves(held: Mapping[int, PageRegister], word: int) -> bool:
     """Return whether an instruction changes nothing of what registers hold."""
     if word & ADR_BITS == ADRP:
         return False
@@ -77,10 +77,10 @@ def _leaves(held: Mapping[int, Held], word: int) -> bool:
 @functools.lru_cache(1 << 18)
 def _effect(word: int) -> tuple[tuple[int, int] | None, tuple[int, ...], range]:
     """Return what an instruction copies, which registers it may write, and which words of the stack."""
-    return _copied(word), _written(word), _stack_written(word)
+    return _copy_of(word), _written_registers(word), _written_stack_words(word)
 
 
-def _copied(word: int) -> tuple[int, int] | None:
+def _copy_of(word: int) -> tuple[int, int] | None:
     """Return where a copy of 64 bits goes, and whence; None if an instruction is none that is known."""
     if word & 0xFFE0FFE0 == 0xAA0003E0:  # mov
         return word & 31, word >> 16 & 31
@@ -93,20 +93,20 @@ def _copied(word: int) -> tuple[int, int] | None:
 _WHOLE_STACK = range(1 << 12)
 
 
-def _stack_written(word: int) -> range:
+def _written_stack_words(word: int) -> range:
     """Return the words of the stack, as the stack pointer counts them, that are not what they were."""
     if not _memory(word):
         moved = word & 31 == 31 and word >> 24 & 0x1F in {0x0B, 0x11}  # add, sub: to the stack pointer
         return _WHOLE_STACK if moved else range(0)
     base = word >> 5 & 31
     loads = word >> 22 & (1 if word >> 26 & 1 else 3)  # a SIMD register of 128 bits is stored with bit 23 set
-    if base not in {29, 31} or (_plain(word) and loads) or (_pair(word) and word >> 22 & 7 == 5):
+    if base not in {29, 31} or (_has_unsigned_offset(word) and loads) or (_pair(word) and word >> 22 & 7 == 5):
         return range(0)  # loads of one, or of a pair at an offset
-    if base == 31 and _plain(word) and word >> 24 in UNSIGNED_OFFSET and scale_of(word) in range(4):
+    if base == 31 and _has_unsigned_offset(word) and word >> 24 in UNSIGNED_OFFSET and scale_of(word) in range(4):
         at = low_half(word, UNSIGNED_OFFSET[word >> 24]) // 8
         return range(at, at + 1)
     if base == 31 and word >> 22 == 0x2A4:  # stp of 64 bits at an offset
-        at = signed(word >> 15, 7)
+        at = sign_extend(word >> 15, 7)
         return range(at, at + 2)
     return _WHOLE_STACK
 
@@ -115,7 +115,7 @@ def _memory(word: int) -> bool:
     return word >> 27 & 1 == 1 and word >> 25 & 1 == 0
 
 
-def _plain(word: int) -> bool:
+def _has_unsigned_offset(word: int) -> bool:
     """Whether it loads or stores one register at an unsigned offset."""
     return word >> 24 & 0x3B == 0x39
 
@@ -124,7 +124,7 @@ def _pair(word: int) -> bool:
     return word >> 27 & 7 == 5 and word >> 25 & 1 == 0
 
 
-def _written(word: int) -> tuple[int, ...]:
+def _written_registers(word: int) -> tuple[int, ...]:
     """Return the general registers that an instruction may write; of what is rare it names some that it only reads."""
     if calls(word) or word >> 21 == 0x6A0:  # svc, hvc, smc: the SMC calling convention is that of a call
         return _CALL_CLOBBERED
@@ -132,13 +132,13 @@ def _written(word: int) -> tuple[int, ...]:
         return ()
     if word & 0xFFFFF01F == 0xD503201F:  # other hints; some sign x17 or x30
         return (17, 30)
-    return _loaded(word) if _memory(word) else (word & 31,)
+    return _loaded_registers(word) if _memory(word) else (word & 31,)
 
 
-def _loaded(word: int) -> tuple[int, ...]:
+def _loaded_registers(word: int) -> tuple[int, ...]:
     """Return the same of a load or a store."""
     top, into, base, second, status = word >> 24, word & 31, word >> 5 & 31, word >> 10 & 31, word >> 16 & 31
-    if _plain(word):
+    if _has_unsigned_offset(word):
         return (into,) if word >> 22 & 3 or top not in UNSIGNED_OFFSET else ()
     if _pair(word):
         return (into, second, base) if word >> 23 & 1 else (into, second)
@@ -160,7 +160,7 @@ def _following(words: Sequence[int], number: int) -> tuple[int, ...]:
     return (number + 1,) if number < last else ()
 
 
-def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, Held]]:
+def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, PageRegister]]:
     """Return for each instruction which registers hold the page of one `adrp` on every way that leads to it.
 
     Ways through tables of jumps are not known: what can be reached only so begins with nothing.
@@ -169,7 +169,7 @@ def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, Held]]:
         words: the function's instructions.
         start: address of the first.
     """
-    before: list[dict[int, Held] | None] = [None] * len(words)
+    before: list[dict[int, PageRegister] | None] = [None] * len(words)
     for entry in range(len(words)):
         if before[entry] is not None:
             continue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuildResult:
     """What is in a build directory, and what it took to make it."""
 
     inputs: str
@@ -33,7 +33,7 @@ class Made:
     ccache_misses: int
 
     @classmethod
-    def read(cls, path: Path) -> Made | None:
+    def read(cls, path: Path) -> BuildResult | None:
         """Return what was written, or None."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
@@ -68,7 +68,7 @@ def _files(work: Work) -> tuple[tuple[str, Path, str], ...]:
     job = work.job
     image = tuxmake.IMAGES[job.arch]
     boot = job.build_directory / "arch" / source_arch(job.arch) / "boot"
-    packed = [(kind, job.packed / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
+    packed = [(kind, job.package_directory / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
     return (
         ("image", boot / image, image),
         ("config", job.build_directory / ".config", "config"),
@@ -89,7 +89,7 @@ def _release(work: Work) -> Path:
     return work.job.build_directory / "include/config/kernel.release"
 
 
-def publish(work: Work, made: Made, output: Path) -> KernelBuild:
+def publish(work: Work, made: BuildResult, output: Path) -> KernelBuild:
     """Copy the build to `output` and describe it.
 
     Raises:
@@ -123,7 +123,7 @@ def _copy(source: Path, destination: Path) -> dict[str, str]:
     return {"file": destination.name, "sha256": artefacts.sha256(destination)}
 
 
-def _description(work: Work, made: Made, files: dict[str, dict[str, str]]) -> dict[str, object]:
+def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]) -> dict[str, object]:
     description = work.description
     patches = work.series.patches if work.series else ()
     warnings = list(work.source.warnings)

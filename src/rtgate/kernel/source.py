@@ -93,11 +93,11 @@ def default_tree(notice: Callable[[str], None] = lambda _: None) -> Tree:
         package_version=unpacked.version,
         pinned=unpacked.pinned is None,
     )
-    warnings = () if unpacked.pinned is None else (_not_pinned(unpacked.version, unpacked.pinned),)
+    warnings = () if unpacked.pinned is None else (_version_warning(unpacked.version, unpacked.pinned),)
     return Tree(unpacked.path, version, found, owned=True, warnings=warnings)
 
 
-def _not_pinned(version: str, pinned: str) -> str:
+def _version_warning(version: str, pinned: str) -> str:
     return (
         f"the source package is {version}, not the pinned {pinned}, which Debian no longer has: "
         "shipped limits were calibrated with the pinned one"

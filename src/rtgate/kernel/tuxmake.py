@@ -75,19 +75,19 @@ class Job:
     limits: BuildLimits = field(default_factory=BuildLimits)
 
     @property
-    def packed(self) -> Path:
+    def package_directory(self) -> Path:
         """Where tuxmake puts what it packs."""
         return self.log_directory / "tuxmake"
 
     @property
     def ccache_log(self) -> Path:
         """Where ccache notes each hit and miss of this build."""
-        return (self.log_directory if self.trusted else self.packed) / "ccache.log"
+        return (self.log_directory if self.trusted else self.package_directory) / "ccache.log"
 
     @property
     def writable(self) -> tuple[Path, ...]:
         """What a build in confinement may write. Logs and stamps are not among it: rtgate itself writes those."""
-        return (self.build_directory, self.packed)
+        return (self.build_directory, self.package_directory)
 
     @property
     def fillable(self) -> tuple[Path, ...]:
@@ -95,7 +95,7 @@ class Job:
         if self.trusted:
             return ()
         inside = self.build_directory.is_relative_to(self.tree)
-        return (self.tree, self.packed) if inside else self.writable
+        return (self.tree, self.package_directory) if inside else self.writable
 
 
 def compiler(arch: str) -> str:
@@ -140,9 +140,9 @@ def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], No
         InfrastructureError: there is no room for what it may take.
         Interrupted: Ctrl-C or SIGTERM; everything that was started is gone.
     """
-    for directory in (job.build_directory, job.packed):
+    for directory in (job.build_directory, job.package_directory):
         directory.mkdir(parents=True, exist_ok=True)
-    return _logged(_command(job, targets), job, log, watch)
+    return _run_with_log(_command(job, targets), job, log, watch)
 
 
 def make_external(job: Job, directory: Path, log: Path) -> bool:
@@ -168,10 +168,10 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
         **_CONSTANTS,
     }
     words = [f"{name}={value}" for name, value in arguments.items()]
-    return _logged(["make", f"--directory={job.tree}", f"--jobs={job.jobs}", *words, "modules"], job, log)
+    return _run_with_log(["make", f"--directory={job.tree}", f"--jobs={job.jobs}", *words, "modules"], job, log)
 
 
-def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
+def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
     job.ccache_directory.mkdir(parents=True, exist_ok=True)
     with (
         _terminate_interrupts(),
@@ -183,7 +183,7 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         places = (*job.fillable, *(() if job.trusted else (place,)))
         require_room(places, job.limits)
         process = subprocess.Popen(
-            command if job.trusted else _confined(command, job, place),
+            command if job.trusted else _confine(command, job, place),
             cwd=job.log_directory,
             env=variables if job.trusted else confinement.environment(variables),
             stdin=subprocess.DEVNULL,
@@ -209,7 +209,7 @@ def _logged(command: list[str], job: Job, log: Path, watch: Callable[[str], None
         return made
 
 
-def tidy_after_killed(job: Job) -> None:
+def remove_stale_files(job: Job) -> None:
     """Remove the temporary files of builds that were killed, also where nothing is left to compile."""
     tidy(_temporary(job), _SCRATCH)
 
@@ -231,7 +231,7 @@ def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], No
         watch(line)
 
 
-def _confined(command: list[str], job: Job, place: Path) -> list[str]:
+def _confine(command: list[str], job: Job, place: Path) -> list[str]:
     # Scripts of Kconfig write beside the sources. A tree that the build directory is in is a copy, made for this build.
     copy = job.build_directory.is_relative_to(job.tree)
     return confinement.confine(
@@ -248,7 +248,7 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         *(sys.executable, "-P", "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
         f"--directory={job.tree}",
         f"--build-dir={job.build_directory}",
-        f"--output-dir={job.packed}",
+        f"--output-dir={job.package_directory}",
         f"--target-arch={job.arch}",
         "--runtime=null",
         "--wrapper=ccache",

@@ -69,7 +69,7 @@ class Work:
     Attributes:
         source: the tree that was asked for.
         tree: the tree that is built: the same, or a copy with patches.
-        asked: the requested options for this tree's version, by symbol.
+        requested_options: the requested options for this tree's version, by symbol.
         inputs: changes with anything that can change the result.
     """
 
@@ -77,7 +77,7 @@ class Work:
     source: Tree
     tree: Tree
     series: Series | None
-    asked: dict[str, Option]
+    requested_options: dict[str, Option]
     job: tuxmake.Job
     toolchain: str
     inputs: str
@@ -123,7 +123,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             "give a kernel that has it (--tree)"
         )
     toolchain = tuxmake.toolchain(description.arch)
-    asked = description.asked(tree.version)
+    asked = description.requested_options(tree.version)
     place = _build_directory(description, tree, trusted=options.trusted)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
@@ -131,7 +131,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         source=source,
         tree=tree,
         series=series,
-        asked=asked,
+        requested_options=asked,
         job=tuxmake.Job(
             tree=tree.path,
             build_directory=place,

@@ -15,7 +15,7 @@ from rtgate.board.tuning import DEFAULT, Tuning, cpus
 from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.kernel import build_id
-from rtgate.measure import observed, storage_use
+from rtgate.measure import observations, storage_use
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
 from rtgate.records.environment import Environment
@@ -132,7 +132,7 @@ def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
 def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
     """Return the functions that are expected in a case: of a virtual board, those of the devices in its boot."""
     there = _devices(case, arm) if arm.board.qemu else (pcie.ALL,)
-    return pcie.chosen(arm.board.pcie, there)
+    return pcie.select_functions(arm.board.pcie, there)
 
 
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
@@ -147,14 +147,14 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         seed=seed,
         duration_s=expected.duration_s,
         work_s=expected.work_s,
-        seen=expected.seen,
+        thread_scope=expected.seen,
         needs=(
             *_absent(case, arm),
             *_undriven(case, arm),
-            *_unisolated(arm),
+            *_isolation_problems(arm),
             *case.tool.required(),
             *load.needs,
-            *_confined(case, arm),
+            *_confinement_problems(case, arm),
             *_beyond(case, arm),
             *storage_use.needs(case.tools, made, arm.board.name),
         ),
@@ -198,7 +198,7 @@ def _drives_nothing(arm: Arm, devices: Collection[str]) -> bool:
     return arm.board.qemu is not None and known and arm.configuration.get("PCIEPORTBUS") != "y"
 
 
-def _unisolated(arm: Arm) -> tuple[Need, ...]:
+def _isolation_problems(arm: Arm) -> tuple[Need, ...]:
     """Return what is known of a kernel before it boots: without an option it passes over an argument of the tuning."""
     lacking = isolation.lacking(arm.tuning.command_line, arm.configuration) if arm.configuration else []
     # One that has lost its flavour as well is not passed over: it boots, and fails for that.
@@ -209,7 +209,7 @@ def _unisolated(arm: Arm) -> tuple[Need, ...]:
     return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without {', and '.join(lacking)}{there}"),)
 
 
-def _confined(case: Case, arm: Arm) -> tuple[Need, ...]:
+def _confinement_problems(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: a way to keep a tool on the tuning's CPUs that does not do so by itself."""
     own = case.tool.expected(setting(case, arm)).cpus
     if not arm.tuning.cpus or (set(own) <= set(cpus(arm.tuning.cpus)) if own else case.tool.confined):
@@ -267,8 +267,8 @@ def make_record(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
         except ParseError as error:
             state, message = host.unread(outcome, error, arm.time)
             # What was still at work was not left waiting by the kernel.
-            state = State.UNREADABLE if state is State.HANG and observed.at_work(outcome.files, error) else state
-        unended = host.excuse_unended(outcome, arm.time)
+            state = State.UNREADABLE if state is State.HANG and observations.at_work(outcome.files, error) else state
+        unended = host.excuse_timeout(outcome, arm.time)
         if measurements and unended:
             state, message, measurements = State.LAB, unended, ()
     excuse = host.excuse(state, outcome)
@@ -297,7 +297,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         arm=arm.name,
         profile=arm.profile.name,
         seed=made.seed if arm.time == TimeBase.VIRTUAL else None,
-        boot_id=observed.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
+        boot_id=observations.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
         state=result.state,
         message=result.message,
         argv=made.argv,
@@ -305,7 +305,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
         environment=_environment(arm, outcome, made.devices),
         evidence=_evidence(case, arm, outcome.files),
         measurements=result.measurements,
-        faults=observed.faults(outcome, _functions(case, arm)),
+        faults=observations.faults(outcome, _functions(case, arm)),
         line={"received": outcome.line.received, "damaged": outcome.line.damaged, "repeated": outcome.line.repeated},
         seconds=outcome.seconds,
         machine=outcome.machine,
@@ -316,7 +316,7 @@ def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
 def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Environment:
     files, board = outcome.files, arm.board
     qemu = board.qemu if arm.time != TimeBase.REAL else None
-    facts, before = observed.facts(files, "facts"), observed.facts(files, "facts.start")
+    facts, before = observations.facts(files, "facts"), observations.facts(files, "facts.start")
     version = facts.get("/proc/sys/kernel/version", "")
     return Environment(
         board=board.name,
@@ -330,29 +330,29 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         emulator=outcome.machine.get("qemu", ""),
         machine=qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "") if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
-        tools=observed.tools(facts),
-        flavour=observed.flavour(facts),
+        tools=observations.tools(facts),
+        flavour=observations.flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
         kernel_version=version,
         build_id=build_id.in_notes(files.get("notes", b"")),
         config_sha256=text(files, "config.sha256").split(" ")[0],
         command_line=facts.get("/proc/cmdline", ""),
         tuning=arm.tuning.name,
-        clocksource=before.get(observed.CLOCK, ""),
+        clocksource=before.get(observations.CLOCK, ""),
         rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
-        isolated=facts.get(f"{observed.CPU}/isolated", ""),
-        nohz_full=facts.get(f"{observed.CPU}/nohz_full", ""),
-        online=facts.get(f"{observed.CPU}/online", ""),
+        isolated=facts.get(f"{observations.CPU}/isolated", ""),
+        nohz_full=facts.get(f"{observations.CPU}/nohz_full", ""),
+        online=facts.get(f"{observations.CPU}/online", ""),
         model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
-        governors=observed.by_cpu(facts, r"/cpufreq/scaling_governor"),
-        idle_states=observed.by_cpu(facts, r"/cpuidle/state\d+/name"),
-        idle_disabled=observed.idle_disabled(facts),
-        frequency=observed.by_cpu(facts, r"/cpufreq/scaling_cur_freq"),
-        frequency_min=observed.by_cpu(facts, r"/cpufreq/scaling_min_freq"),
-        frequency_max=observed.by_cpu(facts, r"/cpufreq/scaling_max_freq"),
-        mitigations=observed.listed(facts, f"{observed.CPU}/vulnerabilities/"),
-        irq_affinity=observed.listed(facts, "/proc/irq/", "/smp_affinity_list"),
-        storage=storage_use.described(files, board.nvme),
+        governors=observations.by_cpu(facts, r"/cpufreq/scaling_governor"),
+        idle_states=observations.by_cpu(facts, r"/cpuidle/state\d+/name"),
+        idle_disabled=observations.disabled_idle_states(facts),
+        frequency=observations.by_cpu(facts, r"/cpufreq/scaling_cur_freq"),
+        frequency_min=observations.by_cpu(facts, r"/cpufreq/scaling_min_freq"),
+        frequency_max=observations.by_cpu(facts, r"/cpufreq/scaling_max_freq"),
+        mitigations=observations.list_values(facts, f"{observations.CPU}/vulnerabilities/"),
+        irq_affinity=observations.list_values(facts, "/proc/irq/", "/smp_affinity_list"),
+        storage=storage_use.describe(files, board.nvme),
     )
 
 
@@ -365,7 +365,7 @@ def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
         command_line=arm.tuning.command_line,
         priorities=dict(arm.tuning.priorities),
         irq_affinity=arm.tuning.irq_affinity,
-        counters=links.counted(_functions(case, arm)),
+        counters=links.counter_owners(_functions(case, arm)),
         temperature_limit=arm.board.temperature_limit,
         firmware=dict(arm.board.firmware),
     )
@@ -373,7 +373,7 @@ def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
 
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
     expected = case.tool.expected(setting(case, arm))
-    around = observed.around(files)
+    around = observations.around(files)
     told = registry.readings(around)
     return Evidence(
         expectation=_expectation(case, arm, expected),
@@ -384,14 +384,14 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         threads=threads.seen_threads(files, expected),
         load_seen=load_check.load_seen(files),
         elapsed_s=duration.elapsed_s(files),
-        settings={path: values for path, values in (observed.UNREAD | around).items() if path not in told},
-        readings=told | ({} if arm.time == TimeBase.VIRTUAL else observed.uptimes(files)),
+        settings={path: values for path, values in (observations.UNREAD | around).items() if path not in told},
+        readings=told | ({} if arm.time == TimeBase.VIRTUAL else observations.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)
         },
         kernel_threads=settings.kernel_threads(files, arm.tuning),
-        log=observed.kernel_log(files, ours=arm.time != TimeBase.REAL and not arm.attached),
+        log=observations.kernel_log(files, ours=arm.time != TimeBase.REAL and not arm.attached),
         suspends=suspend.suspend_lines(files),
         rcu_nocbs=isolation_check.rcu_nocbs(files, arm.tuning.command_line),
         processes=clock.processes(files),

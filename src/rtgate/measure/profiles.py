@@ -96,7 +96,7 @@ class Profile:
         own = self.boards.get(board or "")
         return replace(self, only=own.only, suites=own.suites, loads=own.loads) if own else self
 
-    def beside(self, board: str) -> tuple[str, ...]:
+    def companion_boards(self, board: str) -> tuple[str, ...]:
         """Return the boards that a gate of two kernels measures with this one."""
         return tuple(name for name, own in self.boards.items() if own.beside == board)
 
@@ -119,7 +119,7 @@ class Profile:
         of_load = {f"{load} {name}": value for name, value in self.loads.get(load, {}).items()}
         return {**self.options_of(tool, suite), **of_load}
 
-    def fitted(self, tool: _Tool, suite: str) -> _Tool:
+    def fit(self, tool: _Tool, suite: str) -> _Tool:
         """Return a tool of a suite with the profile's options."""
         options: Mapping[str, Any] = self.options_of(tool.name, suite)
         return replace(tool, **options) if options else tool  # type: ignore[type-var]
@@ -166,8 +166,8 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         name=name,
         description=data["description"].text(),
         lengths=lengths,
-        tools={_case(found.key, tools): _own(found.value, lengths) for found in own.values()},
-        only=_only(data, tools),
+        tools={_case(found.key, tools): _read_lengths(found.value, lengths) for found in own.values()},
+        only=_read_tools(data, tools),
         suites=data.texts("suites"),
         minimum=data.texts("minimum"),
         nfs="nfs" in data and data["nfs"].flag(),
@@ -177,7 +177,7 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
     )
 
 
-def _only(data: Fields, tools: Collection[str]) -> tuple[str, ...]:
+def _read_tools(data: Fields, tools: Collection[str]) -> tuple[str, ...]:
     return tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ()))
 
 
@@ -192,7 +192,7 @@ def _boards(value: Value, tools: Collection[str]) -> Mapping[str, OnBoard]:
         data = entry.value.mapping(optional=("beside", "only", "suites", "loads"))
         found[entry.key.text(known)] = OnBoard(
             beside=data["beside"].text(known) if "beside" in data else "",
-            only=_only(data, tools),
+            only=_read_tools(data, tools),
             suites=data.texts("suites"),
             loads=_loads(data),
         )
@@ -206,7 +206,7 @@ def _options(name: str, value: Value, tools: Collection[str]) -> Options:
         return {}
     if ":" in name:
         entry.key.fail(f"{name} cannot have options of its own: they are the tool's, under every load")
-    options = _plain(entry.value)
+    options = _read_options(entry.value)
     if isinstance(tools, Mapping):
         _fits(tools[name.rpartition("/")[2]], options, entry.value)
     return options
@@ -232,7 +232,7 @@ def _fits(kind: type[Any], options: Options, value: Value) -> None:
 def _load(entry: Entry) -> Options:
     if entry.key.text() not in loads.names():
         entry.key.fail(f"unknown load {entry.key.text()!r} (allowed: {', '.join(loads.names())})")
-    options = _plain(entry.value)
+    options = _read_options(entry.value)
     try:
         loads.check_options(entry.key.text(), options)
     except ConfigError as error:
@@ -240,9 +240,9 @@ def _load(entry: Entry) -> Options:
     return options
 
 
-def _plain(value: Value) -> Options:
+def _read_options(value: Value) -> Options:
     """Return a mapping of whole numbers, flags and texts."""
-    found = {name: entry.value.plain(Value.text) for name, entry in value.entries().items()}
+    found = {name: entry.value.plain_data(Value.text) for name, entry in value.entries().items()}
     for name, one in found.items():
         if not isinstance(one, int | str):
             value.entries()[name].value.fail("expected a whole number, true or false, or a text")
@@ -266,7 +266,7 @@ def _case(value: Value, tools: Collection[str]) -> str:
     return value.text()
 
 
-def _own(value: Value, lengths: Lengths) -> Lengths:
+def _read_lengths(value: Value, lengths: Lengths) -> Lengths:
     data = value.mapping(optional=(*_LENGTHS, "options"))
     return Lengths(
         duration_s=_seconds(data["duration"]) if "duration" in data else lengths.duration_s,

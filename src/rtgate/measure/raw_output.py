@@ -16,11 +16,11 @@ from typing import Any
 
 from rtgate import files as regular_file
 from rtgate.errors import ChangedError, ConfigError, ParseError
-from rtgate.records.codec import check_known, decoded, encoded
+from rtgate.records.codec import check_fields, decode, encode
 from rtgate.records.record import Record, read_all
 from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
-from rtgate.validity.registry import edited
+from rtgate.validity.registry import edit_checks
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 _MOST = 3  # differences that are told; one changed histogram has many
@@ -47,10 +47,13 @@ class Reading:
         found = self.tool.parse(_output(files, self.setting))
         companion = companions.companion(self.load)
         if companion is not None:
-            found = (*found, *companions.measured(companion, _output(files, companions.beside(self.setting))))
-        return tuple(self._classed(measurement) for measurement in found)
+            found = (
+                *found,
+                *companions.read_measurements(companion, _output(files, companions.companion_setting(self.setting))),
+            )
+        return tuple(self._label_cpu_kind(measurement) for measurement in found)
 
-    def _classed(self, measurement: Measurement) -> Measurement:
+    def _label_cpu_kind(self, measurement: Measurement) -> Measurement:
         """Return the measurement labelled with the kind of its CPU, on a board that has several kinds."""
         cpu = measurement.labels.get("cpu", "")
         kinds = [kind for kind, members in self.cpu_classes.items() if cpu.isdigit() and int(cpu) in members]
@@ -62,23 +65,23 @@ class Reading:
             "tool": self.tool.name,
             "options": registry.options(self.tool),
             "load": self.load,
-            "setting": encoded(self.setting),
-            "cpu_classes": encoded(self.cpu_classes),
+            "setting": encode(self.setting),
+            "cpu_classes": encode(self.cpu_classes),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
-        check_known(data, ("tool", "options", "load", "setting", "cpu_classes"))
+        check_fields(data, ("tool", "options", "load", "setting", "cpu_classes"))
         return cls(
             tool=registry.with_options(data["tool"], data["options"]),
             load=data["load"],
-            setting=decoded(data["setting"], Setting),
-            cpu_classes=decoded(data["cpu_classes"], dict[str, tuple[int, ...]]),
+            setting=decode(data["setting"], Setting),
+            cpu_classes=decode(data["cpu_classes"], dict[str, tuple[int, ...]]),
         )
 
 
-def verified(record: Record) -> Record:
+def verify(record: Record) -> Record:
     """Return the record with what its files contradict as `discrepancies`."""
     return replace(record, discrepancies=discrepancies(record)) if record.directory is not None else record
 
@@ -90,9 +93,9 @@ def read_verified(records: Path) -> list[Record]:
         ConfigError: as `records.record.read`.
         ChangedError: the files of one say something else than its record.json, as judging it would find.
     """
-    found = [verified(record) for record in read_all(records)]
+    found = [verify(record) for record in read_all(records)]
     for record in found:
-        failures = [check.failure_in(record.boot) for check in edited(record)] if record.measured else []
+        failures = [check.failure_in(record.boot) for check in edit_checks(record)] if record.has_results else []
         if failures:
             raise ChangedError(f"{record.directory}: {'; '.join(failures)}: measure again, or remove its directory")
     return found
@@ -102,7 +105,7 @@ def discrepancies(record: Record) -> tuple[str, ...]:
     """Return where a record and the files beside it say different things, one sentence each."""
     assert record.directory is not None
     files, found = _sources(record, record.directory)
-    if not record.measured or found:
+    if not record.has_results or found:
         return tuple(found[:_MOST])
     raw = {name.removeprefix("raw/"): data for name, data in files.items() if name.startswith("raw/")}
     if not raw:
@@ -117,7 +120,7 @@ def discrepancies(record: Record) -> tuple[str, ...]:
         return (f"record.json does not say how its raw output was read: {regular_file.damage(error)}",)
     except ParseError as error:
         return (f"record.json has measurements, and the raw output cannot be read: {error}",)
-    return _different(record.measurements, told)
+    return _differences(record.measurements, told)
 
 
 def _sources(record: Record, directory: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -137,21 +140,21 @@ def _sources(record: Record, directory: Path) -> tuple[dict[str, bytes], list[st
         else:
             if hashlib.sha256(files[name]).hexdigest() != digest:
                 found.append(f"{name} was changed after record.json was made from it")
-    if record.measured and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
+    if record.has_results and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
         found.append("record.json does not list raw/tool.rc, the exit code of its tool")
     return files, found
 
 
-def _different(written: tuple[Measurement, ...], told: tuple[Measurement, ...]) -> tuple[str, ...]:
+def _differences(written: tuple[Measurement, ...], told: tuple[Measurement, ...]) -> tuple[str, ...]:
     mine, theirs = _by_name(written), _by_name(told)
     return tuple(
         f"record.json says {name} {_figure(mine.get(name))}, its raw output {_figure(theirs.get(name))}"
         for name in dict.fromkeys((*theirs, *mine))
-        if name not in mine or name not in theirs or not _alike(mine[name], theirs[name])
+        if name not in mine or name not in theirs or not _same_measurement(mine[name], theirs[name])
     )[:_MOST] or (("record.json has a measurement twice",) if len(written) != len(told) else ())
 
 
-def _alike(one: Measurement, other: Measurement) -> bool:
+def _same_measurement(one: Measurement, other: Measurement) -> bool:
     """Return whether two measurements are one in a file; most are equal as they are, which is found out sooner."""
     return one == other or one.as_json() == other.as_json()
 

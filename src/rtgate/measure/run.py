@@ -14,7 +14,7 @@ from rtgate import files
 from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError, Interrupted
 from rtgate.measure.case import Arm, Case, measure
-from rtgate.measure.raw_output import verified
+from rtgate.measure.raw_output import verify
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place, Record
@@ -103,7 +103,7 @@ class Run:
             virtual = arm.time == TimeBase.VIRTUAL
             planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
 
-    def one(self, case: Case, arm: Arm, seed: int) -> Record:
+    def measure_case(self, case: Case, arm: Arm, seed: int) -> Record:
         """Measure a case on one boot and write its record. Raises as `measure`, and Interrupted after `stop`."""
         if self.stop.is_set():
             raise Interrupted("stopped")
@@ -131,7 +131,7 @@ class BootPool:
         run.prepare(case)
         futures = self._begun.setdefault(case.name, [])
         for arm, seed in run.order(case):
-            futures.append(self._pool.submit(run.one, case, arm, seed))
+            futures.append(self._pool.submit(run.measure_case, case, arm, seed))
 
     def end(self, case: Case, seen: Seen) -> tuple[Record, ...]:
         """Wait for a case that was begun; tell `seen` of every boot that ends meanwhile. Raises as `Run.measure`."""
@@ -181,4 +181,4 @@ def _check_tool(record: Record) -> None:
 
 
 def _of(records: Path, board: str | None) -> Iterator[Record]:
-    return (verified(record) for record in records_file.read_all(records) if board is None or record.board == board)
+    return (verify(record) for record in records_file.read_all(records) if board is None or record.board == board)

@@ -38,7 +38,7 @@ def needs(tools: Sequence[Tool], setting: Setting, board: str) -> tuple[Need, ..
     return on_target.needs(setting.storage)
 
 
-def described(files: Mapping[str, bytes], storage: Storage | None) -> str:
+def describe(files: Mapping[str, bytes], storage: Storage | None) -> str:
     """Return which storage was used and how: the disk as it names itself, what was made on it, the I/O engine."""
     disk = text(files, "storage").partition("\n")[0]
     if not disk or storage is None:

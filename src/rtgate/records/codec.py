@@ -22,7 +22,7 @@ _Value = TypeVar("_Value")
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def decoded(data: object, kind: type[_Value]) -> _Value:
+def decode(data: object, kind: type[_Value]) -> _Value:
     """Return plain data as a value of a type.
 
     Raises:
@@ -34,7 +34,7 @@ def decoded(data: object, kind: type[_Value]) -> _Value:
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
     # msgspec passes over fields that a dataclass does not have: they are not in what the value is made of.
-    _check_fields(data, encoded(value), "$")
+    _check_fields(data, encode(value), "$")
     return value
 
 
@@ -42,7 +42,7 @@ def _check_fields(data: Any, known: Any, place: str) -> None:
     if data == known:
         return  # as almost all that rtgate wrote: to look at each field takes longer than all else of reading it
     if isinstance(known, dict):
-        check_known(data, known, place)
+        check_fields(data, known, place)
         for name in data:
             _check_fields(data[name], known[name], f"{place}.{name}")
     elif isinstance(known, list | tuple):
@@ -50,14 +50,14 @@ def _check_fields(data: Any, known: Any, place: str) -> None:
             _check_fields(one, other, f"{place}[{number}]")
 
 
-def check_known(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
+def check_fields(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
     """Check that a mapping has no other field than these. Raises ValueError, which names the place."""
     unknown = data.keys() - set(known)
     if unknown:
         raise ValueError(f"field `{min(unknown)}` is not known - at `{place}`")
 
 
-def encoded(value: object) -> Any:
+def encode(value: object) -> Any:
     """Return a value as plain data: dataclasses become mappings, enumerations their values."""
     return msgspec.to_builtins(value)
 

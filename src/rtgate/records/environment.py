@@ -82,7 +82,7 @@ class Environment:
         """Return all fields by name."""
         return {name: str(getattr(self, name)) for name in _NAMES}
 
-    def compared(self, other: Environment) -> frozenset[str]:
+    def comparable_fields(self, other: Environment) -> frozenset[str]:
         """Return the fields in which the two may differ and be compared all the same.
 
         Of two configurations these are what a configuration decides, too. A difference with one configuration is the
@@ -94,11 +94,11 @@ class Environment:
 
     def incomparable(self, other: Environment) -> tuple[str, ...]:
         """Return the differences that forbid a comparison, as sentences; empty when the two may be compared."""
-        return self._differing(other, frozenset(_NAMES) - self.compared(other))
+        return self._differing(other, frozenset(_NAMES) - self.comparable_fields(other))
 
-    def configured(self, other: Environment) -> tuple[str, ...]:
+    def configuration_differences(self, other: Environment) -> tuple[str, ...]:
         """Return the differences that two configurations may have made, as sentences: a comparison reports them."""
-        return self._differing(other, self.compared(other) - COMPARED)
+        return self._differing(other, self.comparable_fields(other) - COMPARED)
 
     def _differing(self, other: Environment, names: frozenset[str]) -> tuple[str, ...]:
         mine, theirs = self.as_mapping(), other.as_mapping()

@@ -27,7 +27,7 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSeen:
+class LoadSample:
     """The load's processes at one moment: how many there were, and their CPU time in clock ticks."""
 
     moment: str
@@ -59,7 +59,7 @@ class Evidence:
     load: str
     load_processes: int
     threads: tuple[Thread, ...]
-    load_seen: tuple[LoadSeen, ...]
+    load_seen: tuple[LoadSample, ...]
     elapsed_s: float | None
     settings: Mapping[str, tuple[str, str]]
     writes: Mapping[str, str]

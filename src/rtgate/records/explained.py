@@ -15,7 +15,7 @@ from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import decoded, encoded
+from rtgate.records.codec import decode, encode
 
 _NAME = "explained.json"
 FORMAT = 1
@@ -44,7 +44,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class CaseExplanation:
     """What was seen of one case in traced boots, of the candidate at least.
 
     Attributes:
@@ -74,7 +74,7 @@ class Explained:
         return tuple(name for name in self.others if name.removeprefix("CONFIG_") not in _NAMING)
 
     @property
-    def exercised(self) -> bool:
+    def is_exercised(self) -> bool:
         """Whether a function that differs ran, or nothing differs that could have run or been read."""
         return bool(self.executed) or not (self.resting or self.unknown)
 
@@ -82,30 +82,30 @@ class Explained:
     def why_not_exercised(self) -> str:
         """Why nothing can be said of what differs, in words."""
         names, of = self.resting, f"of {len(self.resting)} functions that differ"
-        ran = f"{of} ({_some(names)}) none ran" if names else "no function differs"
-        return ran + (f", and whether {_some(self.unknown)} took effect is not known" if self.unknown else "")
+        ran = f"{of} ({_first_names(names)}) none ran" if names else "no function differs"
+        return ran + (f", and whether {_first_names(self.unknown)} took effect is not known" if self.unknown else "")
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Which functions ran, in words; those that ran most come first."""
         if not self.executed and not self.resting:
-            return "no function differs" + (f", but {_some(self.others)}" if self.others else "")
+            return "no function differs" + (f", but {_first_names(self.others)}" if self.others else "")
         most = sorted(self.executed, key=lambda name: -self.executed[name])
         both = len(self.executed) + len(self.resting)
         return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + " and others" * (len(names) > 3)
 
 
-def as_json(explained: Explained) -> dict[str, Any]:
+def as_json(explained: CaseExplanation) -> dict[str, Any]:
     """Return what was seen as it stands in files."""
-    data: dict[str, Any] = encoded(explained)
+    data: dict[str, Any] = encode(explained)
     return data
 
 
-def write(directory: Path, explained: Explained) -> None:
+def write(directory: Path, explained: CaseExplanation) -> None:
     """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
     try:
         files.write_text(directory / _NAME, json.dumps({"format": FORMAT, **as_json(explained)}, indent=1) + "\n")
@@ -113,11 +113,11 @@ def write(directory: Path, explained: Explained) -> None:
         raise InfrastructureError(f"{directory} cannot be written: {error}") from error
 
 
-def read(directory: Path) -> Explained | None:
+def read(directory: Path) -> CaseExplanation | None:
     """Return what was seen of a case; None if nobody traced it. Raises ConfigError: the file is damaged."""
     path = directory / _NAME
     try:
-        return _decoded(json.loads(files.read_text(path, files.JSON_LIMIT)))
+        return _decode(json.loads(files.read_text(path, files.JSON_LIMIT)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -125,7 +125,7 @@ def read(directory: Path) -> Explained | None:
         raise ConfigError(f"{path}: damaged: {what}: run the gate again, or remove the file") from error
 
 
-def _decoded(data: dict[str, Any]) -> Explained:
+def _decode(data: dict[str, Any]) -> CaseExplanation:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
-    return decoded({name: value for name, value in data.items() if name != "format"}, Explained)
+    return decode({name: value for name, value in data.items() if name != "format"}, CaseExplanation)

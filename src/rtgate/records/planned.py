@@ -11,7 +11,7 @@ from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import check_known
+from rtgate.records.codec import check_fields
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
 
@@ -19,7 +19,7 @@ _PLANNED = "planned.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class CasePlan:
     """What was planned for one case on one arm.
 
     Attributes:
@@ -37,9 +37,9 @@ class Planned:
         """How many boots there are to be."""
         return len(self.seeds) + self.boots
 
-    def grown(self) -> Planned:
+    def extend(self) -> CasePlan:
         """Return the plan with its boots as a further batch."""
-        return replace(self, schedule=replace(self.schedule, taken=self.schedule.grown(self.count)))
+        return replace(self, schedule=replace(self.schedule, taken=self.schedule.extend(self.count)))
 
 
 def plan(place: Place, numbers: Sequence[int], *, virtual: bool, steps: Steps = (), screen: bool = False) -> None:
@@ -58,7 +58,7 @@ def plan(place: Place, numbers: Sequence[int], *, virtual: bool, steps: Steps = 
         InfrastructureError: the disk is full or not writable.
         ConfigError: what was planned before is damaged.
     """
-    before, there = read(place), measured(place)
+    before, there = read(place), measured_numbers(place)
     schedule = before.schedule
     if screen:
         schedule = replace(schedule, screened=max(schedule.screened, len(numbers)))
@@ -70,7 +70,7 @@ def plan(place: Place, numbers: Sequence[int], *, virtual: bool, steps: Steps = 
         # A boot of an earlier batch that left no record must not be made up for by one of this batch.
         whole = schedule.screened + max(numbers, default=0) if steps and not screen else 0
         found = replace(before, boots=max(before.boots, len(there) + len(numbers), whole), schedule=schedule)
-    _write(place, found.grown())
+    _write(place, found.extend())
 
 
 def add(place: Place, seeds: Sequence[int], boots: int) -> None:
@@ -91,15 +91,15 @@ def unplan(place: Place, boots: int) -> None:
     _write(place, replace(before, boots=max(0, before.boots - boots)))
 
 
-def looked(place: Place, steps: Steps, screened: int) -> None:
+def note_look(place: Place, steps: Steps, screened: int) -> None:
     """Write down that what was measured elsewhere is looked at now, by this schedule. Raises as `plan`."""
     before = read(place)
     known = before.schedule  # of an earlier look, which a later one does not undo
     schedule = replace(known, steps=steps or known.steps, screened=max(screened, known.screened))
-    _write(place, replace(before, schedule=schedule).grown())
+    _write(place, replace(before, schedule=schedule).extend())
 
 
-def measured(place: Place) -> tuple[int, ...]:
+def measured_numbers(place: Place) -> tuple[int, ...]:
     """Return the numbers of the directories that hold a case's records."""
     names = [path.parent.name for path in place.directory.glob("*/record.json")]
     return tuple(sorted(int(name) for name in names if name.isdecimal()))
@@ -132,9 +132,9 @@ def cases(records: Path) -> dict[str, set[str]]:
     return found
 
 
-def _write(place: Place, planned: Planned) -> None:
+def _write(place: Place, planned: CasePlan) -> None:
     data: dict[str, Any] = {"seeds": list(planned.seeds), "boots": planned.boots}
-    if not planned.schedule.plain:
+    if not planned.schedule.is_single_look:
         data["looks"] = planned.schedule.as_json()
     try:
         place.directory.mkdir(parents=True, exist_ok=True)
@@ -143,23 +143,23 @@ def _write(place: Place, planned: Planned) -> None:
         raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
 
-def read(place: Place) -> Planned:
+def read(place: Place) -> CasePlan:
     """Return what was planned. Raises ConfigError: the file is damaged."""
     return read_in(place.directory)
 
 
-def read_in(directory: Path) -> Planned:
+def read_in(directory: Path) -> CasePlan:
     """Return what was planned for the boots in a directory; nothing if nobody planned. Raises ConfigError."""
     path = directory / _PLANNED
     try:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        check_known(data, ("seeds", "boots", "looks"))
-        check_known(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
-        found = Planned(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
+        check_fields(data, ("seeds", "boots", "looks"))
+        check_fields(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
+        found = CasePlan(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
         # Without a word of looks all boots were planned at once.
-        return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.grown()
+        return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.extend()
     except (FileNotFoundError, NotADirectoryError):
-        return Planned()
+        return CasePlan()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         what = files.damage(error)
         raise ConfigError(f"{path}: damaged: {what}: measure the case again, or remove the file") from error

@@ -21,7 +21,7 @@ from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.console.faults import Fault
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import check_known, decoded, encoded, require_keys
+from rtgate.records.codec import check_fields, decode, encode, require_keys
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
@@ -94,7 +94,7 @@ class Record:
         return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
 
     @property
-    def measured(self) -> bool:
+    def has_results(self) -> bool:
         """Whether the plan ended and its results are here."""
         return self.state == State.MEASURED
 
@@ -146,7 +146,7 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
             (staged / "console.log").write_bytes(console)
             (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
             staged.chmod(0o755)
-            return _placed(staged, case, record)
+            return _place(staged, case, record)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
@@ -165,7 +165,7 @@ def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
         raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
 
 
-def _placed(staged: Path, case: Path, record: Record) -> Path:
+def _place(staged: Path, case: Path, record: Record) -> Path:
     """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
     named = record.seed if record.chunk is None else record.chunk.number
     if named is not None:
@@ -200,7 +200,7 @@ def read(directory: Path) -> Record:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ConfigError(_damaged(str(path), error)) from error
+        raise ConfigError(_damage_text(str(path), error)) from error
     return from_json(data, str(path), directory)
 
 
@@ -209,12 +209,12 @@ def from_json(data: dict[str, Any], origin: str, directory: Path | None = None) 
     try:
         if data["format"] != FORMAT:
             raise ConfigError(f"{origin}: record format {data['format']}, this rtgate reads {FORMAT}")
-        return _decoded(data, directory)
+        return _decode(data, directory)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ConfigError(_damaged(origin, error)) from error
+        raise ConfigError(_damage_text(origin, error)) from error
 
 
-def _damaged(origin: str, error: Exception) -> str:
+def _damage_text(origin: str, error: Exception) -> str:
     return (
         f"{origin}: damaged record: {regular_file.damage(error)}: the file was changed or is of another rtgate; "
         f"measure again, or remove its directory"
@@ -239,23 +239,23 @@ _NOT_STORED = frozenset({"discrepancies", "directory"})
 
 def as_json(record: Record) -> dict[str, Any]:
     """Return the record as it stands in `record.json`."""
-    data = encoded(replace(record, directory=None, measurements=()))
+    data = encode(replace(record, directory=None, measurements=()))
     measurements = [measurement.as_json() for measurement in record.measurements]
     kept = {name: value for name, value in data.items() if name not in _NOT_STORED}
     return {"format": FORMAT, **kept, "measurements": measurements}
 
 
-def _decoded(data: dict[str, Any], directory: Path | None) -> Record:
+def _decode(data: dict[str, Any], directory: Path | None) -> Record:
     stored = {name: value for name, value in data.items() if name != "format"}
-    check_known(stored, stored.keys() - _NOT_STORED)
+    check_fields(stored, stored.keys() - _NOT_STORED)
     require_keys(stored, Record, without=_NOT_STORED)
     require_keys(stored["evidence"], Evidence)
     measurements = tuple(_measurement(entry, number) for number, entry in enumerate(stored.pop("measurements")))
-    return replace(decoded({**stored, "measurements": ()}, Record), measurements=measurements, directory=directory)
+    return replace(decode({**stored, "measurements": ()}, Record), measurements=measurements, directory=directory)
 
 
 def _measurement(entry: dict[str, Any], number: int) -> Measurement:
     place = f"$.measurements[{number}]"
-    check_known(entry, ("name", "better", "labels", "unit", "value", "histogram"), place)
-    check_known(entry.get("histogram") or {}, ("counts", "overflow", "limit"), f"{place}.histogram")
+    check_fields(entry, ("name", "better", "labels", "unit", "value", "histogram"), place)
+    check_fields(entry.get("histogram") or {}, ("counts", "overflow", "limit"), f"{place}.histogram")
     return Measurement.from_json(entry)

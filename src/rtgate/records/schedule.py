@@ -32,11 +32,11 @@ class Schedule:
     screened: int = 0
 
     @property
-    def plain(self) -> bool:
+    def is_single_look(self) -> bool:
         """Whether all boots were planned at once, and nobody planned to look before they are measured."""
         return not self.steps and not self.screened and len(self.taken) < 2
 
-    def grown(self, boots: int) -> tuple[int, ...]:
+    def extend(self, boots: int) -> tuple[int, ...]:
         """Return the batches when there are so many boots: a new one if they are more than before."""
         return (*self.taken, boots) if boots > max(self.taken, default=0) else self.taken
 
@@ -48,13 +48,13 @@ class Schedule:
     def from_json(cls, data: dict[str, Any]) -> Schedule:
         """Return the schedule of planned.json. Raises KeyError, TypeError or ValueError."""
         return cls(
-            steps=checked([(int(pairs), float(share)) for pairs, share in data["steps"]]),
+            steps=check_steps([(int(pairs), float(share)) for pairs, share in data["steps"]]),
             taken=tuple(int(boots) for boots in data["taken"]),
             screened=int(data["screened"]),
         )
 
 
-def checked(steps: Sequence[tuple[int, float]]) -> Steps:
+def check_steps(steps: Sequence[tuple[int, float]]) -> Steps:
     """Return the steps. Raises ValueError: pairs do not rise, or the shares are more than the whole."""
     rising = all(before < after for (before, _), (after, _) in pairwise(steps))
     shares = [share for _, share in steps]
@@ -68,7 +68,7 @@ def format_steps(steps: Steps) -> str:
     return ",".join(f"{pairs}:{share:g}" for pairs, share in steps)
 
 
-def parsed(text: str) -> Steps:
+def parse_steps(text: str) -> Steps:
     """Return the steps of `format_steps`. Raises ValueError."""
     pairs = [part.partition(":") for part in text.split(",")]
-    return checked([(int(count), float(share)) for count, _, share in pairs])
+    return check_steps([(int(count), float(share)) for count, _, share in pairs])

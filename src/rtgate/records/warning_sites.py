@@ -23,7 +23,7 @@ def warning_of(function: str, records: Sequence[Record]) -> str:
     for record in records:
         for fault in record.faults:
             if fault.kind is FaultKind.WARNING and traces.place(fault) == (function,):
-                return f"{_site(fault)} (first in {record.boot}{_why(fault)})"
+                return f"{_site(fault)} (first in {record.boot}{_warning_text(fault)})"
     return ""
 
 
@@ -35,7 +35,7 @@ def _site(fault: Fault) -> str:
     return fault.line
 
 
-def _why(fault: Fault) -> str:
+def _warning_text(fault: Fault) -> str:
     """Return the warning's message, or the way to it where it has none."""
     if fault.reason:
         return f": {fault.reason}"

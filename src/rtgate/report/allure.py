@@ -30,7 +30,7 @@ from rtgate.report.log_excerpt import log_excerpt
 from rtgate.report.plots import Picture
 from rtgate.report.steps import Attachment, Step, steps, times
 from rtgate.report.surroundings import properties, surroundings, title
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.validity import registry
 
 # A case that was measured and not judged was not skipped: nobody knows whether it is good.
@@ -95,14 +95,14 @@ def write(
     """
     found = cases(records, verdicts)
     if not_applicable is None:
-        not_applicable = {case.board: _declared(case.board) for case in found}
+        not_applicable = {case.board: _not_applicable(case.board) for case in found}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for path in _older(directory) if fresh else _replaced(directory, {_uuid(case) for case in found}):
+        for path in _older(directory) if fresh else _stale_files(directory, {_uuid(case) for case in found}):
             path.unlink(missing_ok=True)
         writer = _Writer(directory)
         plots: dict[page.Place, Picture] = {}
-        detailed = _detailed(found)
+        detailed = _detailed_cases(found)
         for case in found:
             content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed)
             plot = _histogram(content)
@@ -116,7 +116,7 @@ def write(
     return plots
 
 
-def _detailed(found: Sequence[CaseReport]) -> Collection[page.Place]:
+def _detailed_cases(found: Sequence[CaseReport]) -> Collection[page.Place]:
     """Return the cases with plots, boots and files: all of a usual report, of a large one the worst."""
     worst = [case.place for case in page.worst_first(found) if case.status is not Status.SKIP]
     few = len(worst) <= _MOST_DETAILED
@@ -127,7 +127,7 @@ def _older(directory: Path) -> list[Path]:
     return [path for pattern in _OURS for path in directory.glob(pattern)]
 
 
-def _replaced(directory: Path, written: Collection[str]) -> list[Path]:
+def _stale_files(directory: Path, written: Collection[str]) -> list[Path]:
     """Return the files of measured tests that allure-pytest wrote before everything was judged, or an earlier run."""
     found: list[Path] = []
     measured = set()
@@ -142,7 +142,7 @@ def _replaced(directory: Path, written: Collection[str]) -> list[Path]:
     return found
 
 
-def _declared(board: str) -> Mapping[str, str]:
+def _not_applicable(board: str) -> Mapping[str, str]:
     return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
@@ -212,7 +212,7 @@ class _Writer:
             name = f"{next(self._names)}-attachment.{attachment.suffix}"
             self._logger.report_attached_data(attachment.data, name)  # type: ignore[no-untyped-call]
             kind = _TYPES[attachment.suffix]
-            item.attachments.append(AllureAttachment(name=plain(attachment.name), source=name, type=kind))
+            item.attachments.append(AllureAttachment(name=plain_text(attachment.name), source=name, type=kind))
 
 
 def _identity(case: CaseReport) -> str:
@@ -244,7 +244,7 @@ def _labels(case: CaseReport) -> list[Label]:
         ("severity", _SEVERITIES.get(case.suite, "normal")),
         *(("tag", tag) for tag in tags),
     ]
-    return [Label(name=name, value=plain(value)) for name, value in pairs if value]
+    return [Label(name=name, value=plain_text(value)) for name, value in pairs if value]
 
 
 def _parameters(case: CaseReport) -> list[Parameter]:
@@ -257,7 +257,7 @@ def _parameters(case: CaseReport) -> list[Parameter]:
         "kernel image": around.get("kernel image", ""),
     }
     return [
-        *(Parameter(name=name, value=plain(value)) for name, value in told.items() if value),
+        *(Parameter(name=name, value=plain_text(value)) for name, value in told.items() if value),
         *(Parameter(name=name, value=value, excluded=True) for name, value in changing.items() if value),
     ]
 
@@ -276,7 +276,7 @@ def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory
         "buildUrl": job,
         "reportName": title(records),
     }
-    _write_json(directory / "executor.json", {name: plain(value) for name, value in executor.items() if value})
+    _write_json(directory / "executor.json", {name: plain_text(value) for name, value in executor.items() if value})
     _write_json(directory / FIGURES, [entry for case in found for entry in _trends(case)])
 
 

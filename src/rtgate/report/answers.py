@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.report.cases import CaseReport
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _HEADINGS = _KERNEL, _INVALID, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = (
     "What is wrong with the kernel",
@@ -74,12 +74,12 @@ def _answers(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ..
     for case, one in verdicts:
         groups.setdefault(_of_any_boot(one), []).append((case, one))
     return tuple(
-        Answer(owners[0][1], plain(owners[0][1].sentence), tuple(case for case, _ in owners))
+        Answer(owners[0][1], plain_text(owners[0][1].sentence), tuple(case for case, _ in owners))
         for owners in groups.values()
     )
 
 
-def alike(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
+def group_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
     """Return the first of the verdicts of a case that say the same of several boots, and how many do."""
     groups: dict[tuple[Status, str], list[Verdict]] = {}
     for one in verdicts:
@@ -89,7 +89,7 @@ def alike(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
 
 def _of_any_boot(verdict: Verdict) -> tuple[Status, str]:
     """Return what a verdict says, without the boot that it names."""
-    return verdict.status, plain(verdict.sentence).removeprefix(f"{verdict.boot}: " if verdict.boot else "")
+    return verdict.status, plain_text(verdict.sentence).removeprefix(f"{verdict.boot}: " if verdict.boot else "")
 
 
 def lead(sentence: str) -> tuple[str, str]:

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rtgate.kernel.build import Listener
-from rtgate.report.notices import heard, reminder, silence
+from rtgate.report.notices import note_output, reminder, silence
 from rtgate.report.progress import estimate
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 
 @contextmanager
-def shown(name: str, *, quiet: bool) -> Iterator[Listener]:
+def show_progress(name: str, *, quiet: bool) -> Iterator[Listener]:
     """Show how a build goes: a bar on a terminal, else a line now and then."""
     console = Console(stderr=True, highlight=False)
     if quiet:
@@ -40,10 +40,10 @@ def _bar(name: str, console: Console) -> Iterator[Listener]:
         speed = _Speed()
 
         def progress(done: int, total: int | None, file: str) -> None:
-            bar.update(task, completed=done, total=total, file=plain(file), left=speed.left(done, total))
+            bar.update(task, completed=done, total=total, file=plain_text(file), left=speed.remaining(done, total))
 
         def notice(text: str) -> None:
-            bar.print(plain(text), markup=False, soft_wrap=True)
+            bar.print(plain_text(text), markup=False, soft_wrap=True)
 
         yield Listener(notice, progress)
 
@@ -54,7 +54,7 @@ class _Speed:
     def __init__(self) -> None:
         self._first: tuple[float, int] | None = None
 
-    def left(self, done: int, total: int | None) -> str:
+    def remaining(self, done: int, total: int | None) -> str:
         """Return how long the rest takes, in words; empty if nobody knows."""
         now = time.monotonic()
         began, already = self._first = self._first or (now, done)
@@ -72,11 +72,11 @@ class _Lines:
     def notice(self, text: str) -> None:
         self._now = text, time.monotonic()
         self.line(text)
-        heard()
+        note_output()
 
     def progress(self, done: int, total: int | None, file: str) -> None:
         count = f"{done}" if total is None else f"{done} of {total}"
-        told = ", ".join(filter(None, (count, self._speed.left(done, total))))
+        told = ", ".join(filter(None, (count, self._speed.remaining(done, total))))
         self._now = f"{told}: {file}", time.monotonic()
 
     def going_on(self) -> str:
@@ -84,4 +84,4 @@ class _Lines:
         return f"{text} ... {time.monotonic() - began:.0f} s"
 
     def line(self, text: str) -> None:
-        self._console.print(plain(text), markup=False, soft_wrap=True)
+        self._console.print(plain_text(text), markup=False, soft_wrap=True)

@@ -61,15 +61,15 @@ def valid_figures(case: CaseReport) -> dict[str, CaseFigure]:
     """
     if any(verdict.status in {Status.ERROR, Status.MISS} for verdict in case.verdicts):
         return {}
-    return {name: _collected(figure) for name, figure in case_figures(case.records).items()}
+    return {name: _convert_figure(figure) for name, figure in case_figures(case.records).items()}
 
 
-def _collected(figure: CaseFigure) -> CaseFigure:
-    values = [collected(Quantity(value, figure.unit)) for value in figure.values]
+def _convert_figure(figure: CaseFigure) -> CaseFigure:
+    values = [to_figure_unit(Quantity(value, figure.unit)) for value in figure.values]
     return CaseFigure(values[0].unit, tuple(one.value for one in values), figure.extreme)
 
 
-def collected(quantity: Quantity) -> Quantity:
+def to_figure_unit(quantity: Quantity) -> Quantity:
     """Return a quantity as `valid_figures` has it: what is collected of one figure must have one unit."""
     shown = quantity.to(_COLLECTED.get(quantity.unit, quantity.unit))
     return Quantity(float(f"{shown.value:.12g}"), shown.unit)  # 31.648, not 31.648000000000003

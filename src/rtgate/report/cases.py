@@ -83,7 +83,7 @@ class CaseReport:
         first, *others = [one for one in ordered if one.kind is Kind.REGRESSION] or ordered[:1]
         if not others:
             return tuple(ordered)
-        also = ", ".join(_moved(one, first.measurement.partition(" ")[0]) for one in others)
+        also = ", ".join(_regression_text(one, first.measurement.partition(" ")[0]) for one in others)
         told = replace(first, sentence=f"{first.sentence}; also {also}")
         place = ordered.index(first)
         return (*ordered[:place], told, *(one for one in ordered[place:] if one.kind is not Kind.REGRESSION))
@@ -155,7 +155,7 @@ def change(baseline: Quantity, judged: Quantity) -> str:
     return f"{moved / abs(baseline.value):+.1%}" if baseline.value else f"{moved:+g}"
 
 
-def _moved(verdict: Verdict, family: str) -> str:
+def _regression_text(verdict: Verdict, family: str) -> str:
     """Return a further regression in short: its figure without what is measured, and by how much it changed."""
     name = verdict.measurement.removeprefix(f"{family} ")
     return f"{name} {verdict.change}" if verdict.change else f"{name} in single boots"

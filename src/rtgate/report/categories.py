@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rtgate.judge.verdict import Kind, Verdict
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _BROKEN_KERNEL = "|".join(kind.value for kind in (Kind.MERGE, Kind.BUILD, Kind.BOOT, Kind.FAULT, Kind.HANG))
 
@@ -33,4 +33,4 @@ CATEGORIES: tuple[Category, ...] = (
 
 def message(verdict: Verdict) -> str:
     """Return a verdict as reports show it; the categories' expressions rely on this form."""
-    return f"{verdict.status.value} {verdict.kind.value}: {plain(verdict.full_sentence)}"
+    return f"{verdict.status.value} {verdict.kind.value}: {plain_text(verdict.full_sentence)}"

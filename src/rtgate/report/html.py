@@ -101,7 +101,7 @@ def _command() -> list[str]:
             raise InfrastructureError(f"RTGATE_ALLURE is {named}, which is not a program that can be run")
         return [named]
     try:
-        own = site.shipped() / "node_modules" / ".bin" / "allure"
+        own = site.shipped_directory() / "node_modules" / ".bin" / "allure"
     except ConfigError:
         own = Path("allure")
     if own.is_file():

@@ -17,9 +17,9 @@ from rtgate.judge.verdict import Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.categories import message
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
-# `plain` leaves of control characters only tab and newline, which XML 1.0 takes.
+# `plain_text` leaves of control characters only tab and newline, which XML 1.0 takes.
 _ELEMENTS = {
     Status.FAIL: "failure",
     Status.ERROR: "error",
@@ -56,7 +56,7 @@ def _suite(name: str, reports: Sequence[CaseReport]) -> ET.Element:
     counts = dict.fromkeys(_ATTRIBUTES.values(), 0)
     for one in reports:
         test = ET.SubElement(
-            suite, "testcase", classname=plain(f"{one.board}.{one.arm}"), name=plain(one.case or "job")
+            suite, "testcase", classname=plain_text(f"{one.board}.{one.arm}"), name=plain_text(one.case or "job")
         )
         test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in one.records):.3f}")
         _properties(test, one)
@@ -65,12 +65,12 @@ def _suite(name: str, reports: Sequence[CaseReport]) -> ET.Element:
             counts[_ATTRIBUTES[element]] += 1
             head = one.headline
             told = ET.SubElement(
-                test, element, message=plain(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
+                test, element, message=plain_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
             )
             if element != "skipped":
-                told.set("type", plain(head.kind.value))
-                told.text = _told(one)
-        ET.SubElement(test, "system-out").text = _told(one)
+                told.set("type", plain_text(head.kind.value))
+                told.text = _verdict_text(one)
+        ET.SubElement(test, "system-out").text = _verdict_text(one)
     for key, count in counts.items():
         suite.set(key, str(count))
     return suite
@@ -100,7 +100,7 @@ def _properties(test: ET.Element, one: CaseReport) -> None:
     properties = ET.SubElement(test, "properties")
     for name, value in found:
         if value:
-            ET.SubElement(properties, "property", name=plain(name), value=plain(value))
+            ET.SubElement(properties, "property", name=plain_text(name), value=plain_text(value))
 
 
 def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) -> None:
@@ -111,5 +111,5 @@ def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) ->
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _told(one: CaseReport) -> str:
+def _verdict_text(one: CaseReport) -> str:
     return "\n".join(message(verdict) for verdict in one.verdicts)

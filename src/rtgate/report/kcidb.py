@@ -16,12 +16,12 @@ from typing import Any
 
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
-from rtgate.report.case_figures import DIMENSIONLESS, collected, valid_figures
+from rtgate.report.case_figures import DIMENSIONLESS, to_figure_unit, valid_figures
 from rtgate.report.cases import CaseReport, cases
-from rtgate.report.kcidb_kernels import LONGEST_EXCERPT, Identifiers, checkout_and_build, failed
+from rtgate.report.kcidb_kernels import LONGEST_EXCERPT, Identifiers, checkout_and_build, failed_build
 from rtgate.report.log_excerpt import log_excerpt
 from rtgate.report.run_digest import run_digest
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.units import Quantity
 
 ORIGIN = re.compile("[a-z0-9_]+")
@@ -39,11 +39,11 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str
     names = Identifiers(origin, run_digest(records, verdicts))
     kernels = [checkout_and_build(record, names) for record in records]
     broken = [one for one in verdicts if one.kind in _NO_KERNEL]
-    kernels += [failed(broken, names)] if broken else []
+    kernels += [failed_build(broken, names)] if broken else []
     tests: list[dict[str, Any]] = []
     for case in cases(records, [one for one in verdicts if one.kind not in _NO_KERNEL]):
         boot = next((one for one in (*case.records, *records) if (one.board, one.arm) == (case.board, case.arm)), None)
-        kernels.append(checkout_and_build(boot, names) if boot else failed(broken, names))
+        kernels.append(checkout_and_build(boot, names) if boot else failed_build(broken, names))
         tests += _tests(case, kernels[-1][1]["id"], names)
     found = {
         "checkouts": list({checkout["id"]: checkout for checkout, _ in kernels}.values()),
@@ -61,9 +61,11 @@ def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[st
         "origin": names.origin,
         "build_id": build,
         "path": path,
-        "environment": {"comment": plain(case.board), "misc": {"platform": plain(case.board)}} if case.board else {},
+        "environment": {"comment": plain_text(case.board), "misc": {"platform": plain_text(case.board)}}
+        if case.board
+        else {},
     }
-    yield {**common, **_whole(case, names)}
+    yield {**common, **_case_entry(case, names)}
     for name, verdict, quantity in _figures(case):
         status = verdict.status if verdict else Status.DONE
         yield {
@@ -71,24 +73,30 @@ def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[st
             "id": names.of_run(case.board, case.arm, case.case, name),
             "path": f"{path}.{_component(name)}",
             "status": status.value,
-            **({"comment": plain(verdict.sentence)} if verdict else {}),
+            **({"comment": plain_text(verdict.sentence)} if verdict else {}),
             **(_number(quantity) if status in _EXECUTED else {}),
-            "misc": {"figure": plain(name), **(_judged(verdict) if verdict else {})},
+            "misc": {"figure": plain_text(name), **(_verdict_entry(verdict) if verdict else {})},
         }
 
 
-def _whole(case: CaseReport, names: Identifiers) -> dict[str, Any]:
+def _case_entry(case: CaseReport, names: Identifiers) -> dict[str, Any]:
     head = case.headline
-    found: dict[str, Any] = {"status": case.status.value, "comment": plain(head.sentence)}
+    found: dict[str, Any] = {"status": case.status.value, "comment": plain_text(head.sentence)}
     misc = {"kind": head.kind.value, **({"arm": case.arm} if case.arm else {})}
     if case.baseline:
         misc["baseline_build_id"] = checkout_and_build(case.baseline[0], names)[1]["id"]
     if case.records:
         first = case.records[0]
-        known = {name: plain(value) for name, value in first.environment.as_mapping().items() if value}
-        found["environment"] = {"comment": plain(case.board), "misc": {"platform": plain(case.board), **known}}
+        known = {name: plain_text(value) for name, value in first.environment.as_mapping().items() if value}
+        found["environment"] = {
+            "comment": plain_text(case.board),
+            "misc": {"platform": plain_text(case.board), **known},
+        }
         found["duration"] = sum(record.seconds.get("total", 0.0) for record in case.records)
-        misc |= {"profile": plain(first.profile), "boots": plain(", ".join(record.boot for record in case.records))}
+        misc |= {
+            "profile": plain_text(first.profile),
+            "boots": plain_text(", ".join(record.boot for record in case.records)),
+        }
     excerpt = log_excerpt(case.records)[:LONGEST_EXCERPT]
     return {**found, **({"log_excerpt": excerpt} if excerpt else {}), "misc": misc}
 
@@ -110,16 +118,16 @@ def _figures(case: CaseReport) -> Iterator[tuple[str, Verdict | None, Quantity |
             yield name, None, quantity
 
 
-def _judged(verdict: Verdict) -> dict[str, str]:
+def _verdict_entry(verdict: Verdict) -> dict[str, str]:
     figures = {name: str(getattr(verdict, name) or "") for name in ("limit", "baseline", "change")}
     known = {"kind": verdict.kind.value, **figures, "boot": verdict.boot, "source": verdict.source}
-    return {name: plain(value) for name, value in known.items() if value}
+    return {name: plain_text(value) for name, value in known.items() if value}
 
 
 def _number(quantity: Quantity | None) -> dict[str, Any]:
     if quantity is None or not math.isfinite(quantity.value):
         return {}
-    shown = collected(quantity)
+    shown = to_figure_unit(quantity)
     unit = {} if shown.unit in DIMENSIONLESS else {"unit": shown.unit.value}
     return {"number": {"value": shown.value, **unit}}
 

@@ -12,7 +12,7 @@ from typing import Any
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.kernel_identity import KernelIdentity
 from rtgate.records.record import Record
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _COMMIT = re.compile("[0-9a-f]{40}")  # git_commit_hash
 _ARCHITECTURE = re.compile("[a-z0-9_]+")
@@ -33,7 +33,7 @@ class Identifiers:
 
     def of_content(self, *parts: str) -> str:
         """Return what every run calls this content."""
-        return f"{self.origin}:{plain('-'.join(filter(None, parts)))}"
+        return f"{self.origin}:{plain_text('-'.join(filter(None, parts)))}"
 
     def of_run(self, *parts: str) -> str:
         """Return what this run alone calls something."""
@@ -48,23 +48,23 @@ def checkout_and_build(record: Record, names: Identifiers) -> tuple[dict[str, An
     checkout = {
         "id": names.of_content(source),
         "origin": names.origin,
-        "comment": plain(kernel.source),
+        "comment": plain_text(kernel.source),
         **({"git_commit_hash": kernel.commit, "patchset_hash": "", "valid": True} if exact else {}),
     }
     build = {
         "id": names.of_content(source, kernel.name, kernel.image_sha256),
         "origin": names.origin,
         "checkout_id": checkout["id"],
-        "config_name": plain(kernel.name),
+        "config_name": plain_text(kernel.name),
         **_architecture(record.environment.arch),
         # Somebody else's kernel was built somehow; rtgate's own, as `rtgate build` proves it.
         **({"status": Status.PASS.value} if kernel.provenance == "rtgate" else {}),
-        "misc": _known(kernel),
+        "misc": _kernel_fields(kernel),
     }
     return checkout, build
 
 
-def failed(verdicts: Sequence[Verdict], names: Identifiers) -> tuple[dict[str, Any], dict[str, Any]]:
+def failed_build(verdicts: Sequence[Verdict], names: Identifiers) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checkout and the build that verdicts are about; without any, those of a kernel that nobody knows."""
     merge = [one for one in verdicts if one.kind is Kind.MERGE]
     others = [one for one in verdicts if one.kind is not Kind.MERGE]
@@ -82,10 +82,10 @@ def _architecture(name: str) -> dict[str, str]:
     return {"architecture": name} if _ARCHITECTURE.fullmatch(name) else {}
 
 
-def _known(kernel: KernelIdentity) -> dict[str, str]:
+def _kernel_fields(kernel: KernelIdentity) -> dict[str, str]:
     names = ("flavour", "release", "version", "image_sha256", "config_sha256", "build_id")
-    return {name: plain(value) for name in names if (value := getattr(kernel, name))}
+    return {name: plain_text(value) for name in names if (value := getattr(kernel, name))}
 
 
 def _sentences(verdicts: Sequence[Verdict]) -> str:
-    return plain("\n".join(one.sentence for one in verdicts))[:LONGEST_EXCERPT]
+    return plain_text("\n".join(one.sentence for one in verdicts))[:LONGEST_EXCERPT]

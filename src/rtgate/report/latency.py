@@ -23,7 +23,7 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     """Return the case's plots: name, suffix and content of each file; none when nothing was measured."""
     many = max(len(_histograms(case.records)), len(_histograms(case.baseline))) > _MOST_LINES
     series = (
-        [*_merged(case.records, told=bool(case.baseline)), *_merged(case.baseline, told=True, baseline=True)]
+        [*_merge_lines(case.records, told=bool(case.baseline)), *_merge_lines(case.baseline, told=True, baseline=True)]
         if many
         else [*_single(case.records), *_single_baseline(case.baseline)]
     )
@@ -85,7 +85,7 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
     ]
 
 
-def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) -> list[Series]:
+def _merge_lines(records: Sequence[Record], *, told: bool, baseline: bool = False) -> list[Series]:
     """Return a line for each CPU over all boots; histograms of different ranges cannot be added and stay apart.
 
     The kernel's name stands in the legend where it is `told`.
@@ -105,7 +105,7 @@ def _merged(records: Sequence[Record], *, told: bool, baseline: bool = False) ->
             here, name = figures(records), f"{count} CPUs, " if count > 1 else name
         series = Series(
             label="" if baseline and made else f"{arm}{name}{boots(len(members))}",
-            histogram=Histogram.merged(histogram for _, histogram in members),
+            histogram=Histogram.merge(histogram for _, histogram in members),
             low=here.low,
             mean=here.mean,
             high=here.high,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _WIDEST = 10_000
 
@@ -39,6 +39,6 @@ def show_listing(names: Iterable[str], rows: Iterable[Iterable[object]], *, righ
         table.add_column(name, overflow="fold", justify="right" if name in right else "left")
     console = Console(highlight=False)
     for row in rows:
-        cells = [plain(str(cell)) for cell in row]
+        cells = [plain_text(str(cell)) for cell in row]
         table.add_row(*(Text(cell if console.is_terminal else cell.replace("\n", "; ")) for cell in cells))
     print_table(console, table)

@@ -104,7 +104,7 @@ def _rows(found: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
     compared = {case.board for case in found if case.baseline}
     for case in found:
         if case.board in compared or not compared:
-            for row in table.compared(case):
+            for row in table.comparison_rows(case):
                 name, *figures = row.cells[:5]
                 status = row.status.value if row.status else ""
                 yield (status, case.board if status else "", case.case if status else "", name, *figures)

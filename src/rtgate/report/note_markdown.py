@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from rtgate.report.note import COLUMNS, About, Note
-from rtgate.report.text import one_line, plain
+from rtgate.report.text import one_line, plain_text
 
 _WIDTH = 110  # of a code block, which scrolls sideways beyond it
 
@@ -36,7 +36,7 @@ def _parts(shown: Note) -> Iterator[str]:
         yield shown.left_out
     for section in shown.sections:
         yield f"**{section.heading}**"
-        yield _block([part for line in section.lines for part in _folded(line)])
+        yield _block([part for line in section.lines for part in _wrap(line)])
     if about.reproduce:
         yield "**The same here**"
         yield _block(about.reproduce)
@@ -68,7 +68,7 @@ def _code(text: str) -> str:
 
 def _block(lines: Sequence[str]) -> str:
     """Return a code block, fenced by more backticks than any line has in a row."""
-    own = [plain(line).replace("\n", " ") for line in lines]
+    own = [plain_text(line).replace("\n", " ") for line in lines]
     fence = "`" * max(3, 1 + _longest(own))
     return "\n".join([f"{fence}text", *own, fence])
 
@@ -83,6 +83,6 @@ def _cell(text: str) -> str:
     return re.sub(r"([\\|_*<])", r"\\\1", one_line(text))
 
 
-def _folded(line: str) -> list[str]:
+def _wrap(line: str) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]

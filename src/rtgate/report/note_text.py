@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from rtgate.report.note import About, Note
-from rtgate.report.text import one_line, plain
+from rtgate.report.text import one_line, plain_text
 
 WIDTH = 77  # columns; a mail that quotes the note stays below 80
 
@@ -19,18 +19,18 @@ def as_text(shown: Note) -> str:
 
 def _parts(shown: Note) -> Iterator[list[str]]:
     about = shown.about
-    yield _folded(shown.headline)
+    yield _wrap(shown.headline)
     # A long title goes on with an indent: its second line must not look like one of ours.
-    yield from filter(None, [[line for text in _about(about) for line in _folded(text, hang="  ")]])
+    yield from filter(None, [[line for text in _about(about) for line in _wrap(text, hang="  ")]])
     if about.edits:
         edits = ", ".join(map(one_line, about.edits))
-        yield _folded(f"It changes {edits}: the files of the target branch counted.")
+        yield _wrap(f"It changes {edits}: the files of the target branch counted.")
     if shown.rows:
         yield list(_table(shown))
     if shown.left_out:
         yield [shown.left_out]
     for section in shown.sections:
-        yield [f"{section.heading}:", *(part for line in section.lines for part in _folded(line, "  "))]
+        yield [f"{section.heading}:", *(part for line in section.lines for part in _wrap(line, "  "))]
     if about.reproduce:
         yield ["The same here:", *(f"  {line}" for line in about.reproduce)]
     if about.report:
@@ -55,8 +55,8 @@ def _table(shown: Note) -> Iterator[str]:
         yield f"      {figure}: {baseline} -> {candidate} ({change}){limited}"
 
 
-def _folded(text: str, indent: str = "", hang: str = "") -> list[str]:
-    clean = plain(text).replace("\n", " ")
+def _wrap(text: str, indent: str = "", hang: str = "") -> list[str]:
+    clean = plain_text(text).replace("\n", " ")
     first = indent + " " * (len(clean) - len(clean.lstrip()))
     return textwrap.wrap(
         clean.strip(),

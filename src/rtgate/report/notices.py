@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 SILENCE_S = 2.5
 
 
 def _print(text: str) -> None:
     # Subjects of commits and what a board or a build printed are in it, which may hold terminal escapes.
-    print(plain(text), file=sys.stderr, flush=True)
-    heard()
+    print(plain_text(text), file=sys.stderr, flush=True)
+    note_output()
 
 
 def say(text: str) -> None:
@@ -40,7 +40,7 @@ def step(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def spoken(doing: str = "working") -> Iterator[Callable[[str], None]]:
+def step_printer(doing: str = "working") -> Iterator[Callable[[str], None]]:
     """Yield what prints a step of slow work; a step is named again while it goes on, with its time.
 
     What is done before the first step is `doing`.
@@ -79,7 +79,7 @@ def silence() -> Iterator[None]:
         yield
 
 
-def heard() -> None:
+def note_output() -> None:
     """Note that something was said."""
     _Reminder.last = time.monotonic()
 
@@ -118,10 +118,10 @@ class _Reminder:
         self._thread.join()
         self.open.remove(self)
         if not self.speaks:
-            heard()  # by something else
+            note_output()  # by something else
 
     def _run(self) -> None:
         while not self._ended.wait(max(0.01, self.last + SILENCE_S - time.monotonic())):
             if self.open[-1] is self and time.monotonic() - self.last >= SILENCE_S:
                 self._tell(self._now())
-                heard()
+                note_output()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, is_open, is_unproven
 from rtgate.report.answers import lead
 from rtgate.report.cases import CaseReport
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _OUTCOMES = {
     1: (Status.FAIL, "the kernel failed"),
@@ -80,7 +80,7 @@ def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
         status=status,
         meaning=meaning,
         numbers=_numbers(found, status),
-        cause=next((plain(one.cause) for case in found for one in case.causes if one.cause), ""),
+        cause=next((plain_text(one.cause) for case in found for one in case.causes if one.cause), ""),
         counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}",
         action=_action([verdict for case in found for verdict in case.verdicts], exit_code),
     )
@@ -127,7 +127,7 @@ def _short(verdict: Verdict) -> str:
         return f"{verdict.measurement} {verdict.change or ''}".rstrip() + f" from {baseline} to {value}"
     if verdict.kind is Kind.LIMIT and value and limit:
         return f"{verdict.measurement} {value}, limit {limit}"
-    return lead(plain(verdict.sentence).partition("\n")[0])[0]
+    return lead(plain_text(verdict.sentence).partition("\n")[0])[0]
 
 
 def _brief(figure: Figure | None) -> str:

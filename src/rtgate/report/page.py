@@ -20,7 +20,7 @@ from rtgate.report.categories import message
 from rtgate.report.outcome import outcome
 from rtgate.report.plots import Picture
 from rtgate.report.table import tables
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 TREND = "<!-- rtgate: trend -->"
 """Where the trend goes on the first screen: it is known only when the page is made."""
@@ -59,7 +59,7 @@ def first_screen(
         plots: the histogram of each case that has one, by its place.
         link: the address of a case in the page.
     """
-    images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted(found, plots)]
+    images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted_cases(found, plots)]
     return _TEMPLATES.get_template("first_screen.html").render(
         **_content(found, exit_code), plots=images, link=link, parts=_parts
     )
@@ -71,16 +71,16 @@ def summary(found: Sequence[CaseReport], exit_code: int, plots: Mapping[Place, P
     For the arguments see `first_screen`.
     """
     images: list[tuple[CaseReport, str]] = []
-    for case, plot in _plotted(found, plots):
+    for case, plot in _plotted_cases(found, plots):
         image = _image(plot.png, "png")
         if sum(len(one) for _, one in images) + len(image) <= _MOST_BYTES:
             images.append((case, image))
     return _TEMPLATES.get_template("summary.html").render(**_content(found, exit_code), plots=images, parts=_parts)
 
 
-def _plotted(found: Sequence[CaseReport], plots: Mapping[Place, Picture]) -> list[tuple[CaseReport, Picture]]:
+def _plotted_cases(found: Sequence[CaseReport], plots: Mapping[Place, Picture]) -> list[tuple[CaseReport, Picture]]:
     """Return the worst cases that have a plot of the kernel that was judged."""
-    measured = [case for case in worst_first(found) if any(record.measured for record in case.records)]
+    measured = [case for case in worst_first(found) if any(record.has_results for record in case.records)]
     return [(case, plots[case.place]) for case in measured if case.place in plots][:_MOST_PLOTS]
 
 
@@ -151,4 +151,4 @@ def _row(label: str, records: Sequence[Record], cpu: str | None) -> tuple[str, .
     numbers = [f"{value.value:.1f}" if value else "-" for value in (found.low, found.mean, found.high)]
     worst = found.worst.boot if found.worst else "-"
     lost = "-" if found.lost is None else str(found.lost)
-    return tuple(plain(cell) for cell in (label, str(len(records)), *numbers, worst, lost))
+    return tuple(plain_text(cell) for cell in (label, str(len(records)), *numbers, worst, lost))

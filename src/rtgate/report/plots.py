@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
@@ -121,10 +121,10 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
         for number, limit in enumerate(limits):
             value = limit.quantity.to(unit).value
             line = axes.axvline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
-            line.set_label(plain(limit.label))
+            line.set_label(plain_text(limit.label))
         _mark_maximum(axes, series, edge, unit)
         _mark_overflow(axes, series, unit)
-        axes.set_title(plain(title), fontsize=11)
+        axes.set_title(plain_text(title), fontsize=11)
         axes.set_xlabel(f"latency in {unit}")
         axes.set_ylabel("samples")
         axes.grid(visible=True, alpha=0.25, linewidth=0.5)
@@ -150,13 +150,13 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
         for number, limit in enumerate(limits):
             value = limit.quantity.to(unit).value
             line = axes.axhline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
-            line.set_label(plain(limit.label))
+            line.set_label(plain_text(limit.label))
         step = max(1, -(-len(boots) // 20))  # more than 20 labels side by side cannot be read
         shown = range(0, len(boots), step)
-        axes.set_xticks(list(shown), [plain(boots[x].label) for x in shown], rotation=45, ha="right", fontsize=8)
+        axes.set_xticks(list(shown), [plain_text(boots[x].label) for x in shown], rotation=45, ha="right", fontsize=8)
         axes.set_xlim(-0.5, len(boots) - 0.5)
         axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1], top=axes.get_ylim()[1] * 1.05)
-        axes.set_title(plain(title), fontsize=11)
+        axes.set_title(plain_text(title), fontsize=11)
         axes.set_ylabel(f"latency in {unit}")
         axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
@@ -178,16 +178,16 @@ def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
             for change in line.changes:
                 axes.axvline(change - 0.5, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"change-{number}")
             if line.changes:
-                changed = ", ".join(plain(line.runs[change]) for change in line.changes)
+                changed = ", ".join(plain_text(line.runs[change]) for change in line.changes)
                 axes.set_title(f"level changed at {changed}", fontsize=9, color=_LIMIT, loc="right")
-            axes.set_ylabel(plain(line.label), fontsize=9)
+            axes.set_ylabel(plain_text(line.label), fontsize=9)
             axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
             step = max(1, -(-len(line.runs) // 20))
             shown = range(0, len(line.runs), step)
             last = number == len(lines) - 1
-            names = [plain(line.runs[x]) if last else "" for x in shown]
+            names = [plain_text(line.runs[x]) if last else "" for x in shown]
             axes.set_xticks(list(shown), names, rotation=45, ha="right", fontsize=8)
-        figure.suptitle(plain(title), fontsize=11)
+        figure.suptitle(plain_text(title), fontsize=11)
         return _picture(figure)
 
 
@@ -213,20 +213,20 @@ def _picture(figure: Figure) -> Picture:
     if engine is not None:  # once for both formats: it takes longer than drawing
         engine.execute(figure)
         figure.set_layout_engine(None)  # with "none" every picture would be drawn twice
-    return Picture(svg=_svg(figure), png=_saved(figure, "png", {"Software": None}))
+    return Picture(svg=_svg(figure), png=_save(figure, "png", {"Software": None}))
 
 
 def _svg(figure: Figure) -> bytes:
-    return _saved(figure, "svg", {"Date": None, "Creator": None})
+    return _save(figure, "svg", {"Date": None, "Creator": None})
 
 
-def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
+def _save(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     target = io.BytesIO()
     figure.savefig(target, format=kind, metadata=metadata)
     return target.getvalue()
 
 
-def binned(histogram: Histogram) -> dict[int, int]:
+def bin_samples(histogram: Histogram) -> dict[int, int]:
     """Return the samples by whole microseconds, in order; empty bins are left out."""
     width = _microseconds(histogram.unit).scale / histogram.unit.scale
     counts: dict[int, int] = {}
@@ -242,7 +242,7 @@ def _range(histogram: Histogram) -> float:
 
 def _edge(series: Sequence[Series], limits: Sequence[LimitLine], unit: Unit) -> float:
     """Return where the plot ends: behind the last sample and the limits, or where the histogram overflows."""
-    last = max(max(binned(one.histogram), default=0) + 1 for one in series)
+    last = max(max(bin_samples(one.histogram), default=0) + 1 for one in series)
     wanted = max([last, *(limit.quantity.to(unit).value for limit in limits)]) * 1.08 + 1.0
     overflowed = [_range(one.histogram) for one in series if one.histogram.overflow]
     return max([wanted, *overflowed]) if overflowed else wanted
@@ -250,7 +250,7 @@ def _edge(series: Sequence[Series], limits: Sequence[LimitLine], unit: Unit) -> 
 
 def _draw_series(axes: Axes, number: int, series: Series) -> int:
     """Draw one step line and return its largest count. Only corners are drawn, so a sparse histogram stays small."""
-    counts = binned(series.histogram)
+    counts = bin_samples(series.histogram)
     x, y = [0.0], [0.1]  # any height under the floor
     for value, count in counts.items():
         if x[-1] != value:
@@ -274,7 +274,7 @@ def _draw_series(axes: Axes, number: int, series: Series) -> int:
 def _legend(series: Series) -> str:
     values = (("min", series.low), ("mean", series.mean), ("max", series.high))
     parts = [f"{name} {value.to(_microseconds(value.unit)).value:.1f}" for name, value in values if value is not None]
-    return f"{plain(series.label)}: {', '.join(parts)}" if parts else plain(series.label)
+    return f"{plain_text(series.label)}: {', '.join(parts)}" if parts else plain_text(series.label)
 
 
 def _legend_below(figure: Figure, axes: Axes) -> None:

@@ -16,8 +16,8 @@ from rich.progress import Progress as Bar
 from rtgate.board.boot import State
 from rtgate.judge.limits import format_quantity
 from rtgate.records.record import Record
-from rtgate.report.notices import heard, reminder, silence
-from rtgate.report.text import plain
+from rtgate.report.notices import note_output, reminder, silence
+from rtgate.report.text import plain_text
 
 _TELLING_SHARE = 0.05
 _TELLING_S = 15.0
@@ -71,7 +71,7 @@ class Progress:
             finally:
                 self._bar = None
 
-    def seen(self, record: Record) -> None:
+    def note_boot(self, record: Record) -> None:
         """Take note of a finished boot."""
         self._done += 1
         if "booted" not in record.machine:
@@ -84,7 +84,7 @@ class Progress:
         line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
         if self._bar is None:
             self._line(f"[{', '.join(filter(None, (self._count, text)))}] {line}")
-            heard()
+            note_output()
         else:
             self._bar.print(line, markup=False, soft_wrap=True)
             self._bar.update(self._bar.task_ids[0], completed=self._done, left=text)
@@ -102,8 +102,8 @@ class Progress:
 
 def headline(record: Record) -> str:
     """Return the one figure by which people know a boot, or why there is none."""
-    if not record.measured:
-        return f"{record.state}: {plain(record.message).partition(chr(10))[0]}"
+    if not record.has_results:
+        return f"{record.state}: {plain_text(record.message).partition(chr(10))[0]}"
     worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
     if not worst:
         return State.MEASURED

@@ -21,7 +21,7 @@ from rtgate.report.cases import CaseReport, cases
 from rtgate.report.outcome import outcome
 from rtgate.report.run_digest import run_digest
 from rtgate.report.table import kernels
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 NO_BOARD = "no-board"
 """The environment of what is about no board, as a kernel that cannot be built."""
@@ -52,8 +52,8 @@ def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: in
         environment = board or NO_BOARD
         if not _IDENTIFIER.fullmatch(environment):
             raise ConfigError(
-                f"board {plain(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters and digits, "
-                "after the first also _ . -)"
+                f"board {plain_text(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters and "
+                "digits, after the first also _ . -)"
             )
         here = [case for case in found if case.board == board]
         own = [record for case in here for record in (*case.baseline, *case.records)]
@@ -84,15 +84,15 @@ def _tests(found: Sequence[CaseReport]) -> dict[str, dict[str, str]]:
     for case in sorted(found, key=lambda case: case.status.rank, reverse=True):
         first = dict.fromkeys((case.headline, *case.causes))
         sentences = [f"{one.status.value} {one.kind.value}: {one.sentence}" for one in first]
-        log = plain("\n".join(sentences))
-        tests[plain(case.case) or _NO_CASE] = {"result": _RESULTS.get(case.status, "skip"), "log": log}
+        log = plain_text("\n".join(sentences))
+        tests[plain_text(case.case) or _NO_CASE] = {"result": _RESULTS.get(case.status, "skip"), "log": log}
     return tests
 
 
 def _metrics(case: CaseReport) -> dict[str, dict[str, Any]]:
     """Return the figures of a case, each with its value in every boot: SQUAD shows their mean and their range."""
     return {
-        f"{plain(case.case)}/{name.replace(' ', '.')}": {
+        f"{plain_text(case.case)}/{name.replace(' ', '.')}": {
             "value": list(figure.values),
             **({} if figure.unit in DIMENSIONLESS else {"unit": figure.unit.value}),
         }
@@ -108,4 +108,4 @@ def _surroundings(records: Sequence[Record]) -> dict[str, str]:
     arms = {f"kernel_{arm}": text for arm, text in kernels(records).items()}
     commits = {f"commit_{record.arm}": record.kernel.commit for record in records}
     known = {"profile": first.profile, "flavour": first.kernel.flavour, "tools": first.environment.tools}
-    return {name: plain(text) for name, text in {**arms, **commits, **known}.items() if text}
+    return {name: plain_text(text) for name, text in {**arms, **commits, **known}.items() if text}

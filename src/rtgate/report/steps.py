@@ -18,7 +18,7 @@ from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
 from rtgate.report.text import boots as in_words
-from rtgate.report.text import plain, visible
+from rtgate.report.text import plain_text, visible
 from rtgate.validity.check import Check, CheckResult
 from rtgate.validity.registry import checks
 
@@ -74,7 +74,7 @@ def steps(case: CaseReport, not_applicable: Mapping[str, str], *, detailed: bool
     """
     if not detailed:
         return (_verdicts(case), Step(name=_LEFT_OUT, status=Status.SKIP))
-    kept = {id(record) for record in _kept(case)}
+    kept = {id(record) for record in _select_boots(case)}
     boots = [_boot(record, case.verdicts, files=id(record) in kept) for record in case.records]
     looked = [_verdicts(case), *_latency(case), *_validity(case, not_applicable)]
     # Looking at stored records takes no time of the board; without a time Allure writes "unknown" beside them.
@@ -99,7 +99,7 @@ def _verdicts(case: CaseReport) -> Step:
             name=message(verdict),
             status=verdict.status,
             parameters={
-                name: plain(str(value))
+                name: plain_text(str(value))
                 for name, value in (
                     ("value", verdict.value),
                     ("limit", verdict.limit),
@@ -139,13 +139,15 @@ def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]
     """Return one step with a step for each check, which tells the boots apart only where they differ."""
     found: dict[str, list[tuple[Record, Check]]] = {}
     for record in case.records:
-        if record.measured:
+        if record.has_results:
             for check in checks(record, not_applicable):
                 found.setdefault(check.name, []).append((record, check))
     if not found:
         return []
     inner = tuple(_check(name, results) for name, results in found.items())
-    failed = [name for name, results in found.items() if any(check.held is CheckResult.FAILED for _, check in results)]
+    failed = [
+        name for name, results in found.items() if any(check.result is CheckResult.FAILED for _, check in results)
+    ]
     count = len(next(iter(found.values())))
     summary = f"{', '.join(failed)} failed" if failed else f"every check held in {in_words(count)}"
     return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
@@ -157,7 +159,7 @@ _HELD = {CheckResult.OK: Status.PASS, CheckResult.FAILED: Status.ERROR, CheckRes
 def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
     by_sentence: dict[tuple[CheckResult, str], list[str]] = {}
     for record, check in results:
-        by_sentence.setdefault((check.held, plain(check.sentence)), []).append(record.boot)
+        by_sentence.setdefault((check.result, plain_text(check.sentence)), []).append(record.boot)
     if len(by_sentence) == 1:
         (held, sentence), boots = next(iter(by_sentence.items()))
         return Step(name=f"{name}: {held.value} in {in_words(len(boots))}: {sentence}", status=_HELD[held])
@@ -165,7 +167,7 @@ def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
         Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
         for (held, sentence), boots in by_sentence.items()
     )
-    failed = [record.boot for record, check in results if check.held is CheckResult.FAILED]
+    failed = [record.boot for record, check in results if check.result is CheckResult.FAILED]
     name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {in_words(len(results))}"
     return Step(name=name, status=_worst(inner), steps=inner)
 
@@ -199,18 +201,20 @@ def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
     span = times(record)
     start, stop = span or (None, None)
     middle = None if start is None else min(start + record.seconds.get("boot", 0.0), stop or start)
-    came_up = "boot" in record.seconds or record.measured
-    inner = [Step(name=_booted(record), status=Status.PASS if came_up else state, start=start, stop=middle)]
+    came_up = "boot" in record.seconds or record.has_results
+    inner = [Step(name=_boot_line(record), status=Status.PASS if came_up else state, start=start, stop=middle)]
     if record.state != State.NO_BOOT:
-        inner.append(Step(name=_measured(record), status=state, start=middle, stop=stop, parameters=_numbers(record)))
+        inner.append(
+            Step(name=_measure_line(record), status=state, start=middle, stop=stop, parameters=_numbers(record))
+        )
     inner += [_fault(record, fault, verdicts, stop) for fault in record.faults]
     return Step(
         name=_title(record),
         status=status,
-        message=plain(record.message),
+        message=plain_text(record.message),
         start=start,
         stop=stop,
-        parameters={"arm": record.arm, "boot id": plain(record.boot_id)},
+        parameters={"arm": record.arm, "boot id": plain_text(record.boot_id)},
         steps=tuple(inner),
         attachments=tuple(_files(record)) if files else (),
     )
@@ -221,13 +225,13 @@ def _fault(record: Record, fault: Fault, verdicts: Sequence[Verdict], moment: fl
     told = [one.status for one in verdicts if one.kind is Kind.FAULT and f": {fault.kind}: " in one.sentence]
     state = _STATES.get(record.state, Status.ERROR)
     status = min(told, key=lambda status: status.rank, default=Status.DONE if state is Status.PASS else state)
-    name = f"{fault.kind}: {plain(fault.line)}"
-    return Step(name=name, status=status, message=plain(fault.text), start=moment, stop=moment)
+    name = f"{fault.kind}: {plain_text(fault.line)}"
+    return Step(name=name, status=status, message=plain_text(fault.text), start=moment, stop=moment)
 
 
 def _title(record: Record) -> str:
-    if not record.measured:
-        return f"{record.boot}: {record.state}: {plain(record.message).partition(chr(10))[0]}"
+    if not record.has_results:
+        return f"{record.boot}: {record.state}: {plain_text(record.message).partition(chr(10))[0]}"
     found = figures([record])
     high = f", max {format_quantity(found.high, record.environment.instruction_ns)}" if found.high else ""
     return f"{record.boot}: boot {record.seconds.get('boot', 0.0):.1f} s, measured {_target_time(record)}{high}"
@@ -240,7 +244,7 @@ def _target_time(record: Record) -> str:
     return f"{elapsed:.1f} {'virtual s' if record.virtual_time else 's'}"
 
 
-def _booted(record: Record) -> str:
+def _boot_line(record: Record) -> str:
     if "boot" not in record.seconds:
         nothing = record.state == State.SKIPPED and record.machine.get("ran") == "nothing"
         return "boot: none, the board's file says enough" if nothing else "boot: it did not come to the plan"
@@ -248,11 +252,11 @@ def _booted(record: Record) -> str:
     when = (
         f", at {before}: not made again" if before else f", made again: the same bytes as at {again}" if again else ""
     )
-    return f"boot: {record.seconds['boot']:.1f} s on the host's clock{plain(when)}"
+    return f"boot: {record.seconds['boot']:.1f} s on the host's clock{plain_text(when)}"
 
 
-def _measured(record: Record) -> str:
-    if not record.measured:
+def _measure_line(record: Record) -> str:
+    if not record.has_results:
         return f"measure: {record.state}"
     host = f" in {record.seconds['measure']:.1f} s on the host's clock" if "measure" in record.seconds else ""
     return f"measure: {' '.join(record.argv[:1])} beside {record.evidence.load}, {_target_time(record)}{host}"
@@ -268,13 +272,13 @@ def _numbers(record: Record) -> dict[str, str]:
     return {"command": " ".join(record.argv), **numbers}
 
 
-def _kept(case: CaseReport) -> tuple[Record, ...]:
+def _select_boots(case: CaseReport) -> tuple[Record, ...]:
     """Return the boots whose files go into the report: all, or of many boots those that somebody will ask for."""
     if len(case.records) <= _MOST_BOOTS:
         return case.records
     named = {verdict.boot for verdict in case.verdicts if verdict.status.rank < Status.PASS.rank}
     worst = figures(case.records).worst
-    wanted = [record for record in case.records if not record.measured or record.boot in named]
+    wanted = [record for record in case.records if not record.has_results or record.boot in named]
     ordered = ([worst] if worst is not None else []) + [record for record in wanted if record is not worst]
     return tuple(ordered[:_MOST_BOOTS])
 
@@ -286,7 +290,7 @@ def _files(record: Record) -> list[Attachment]:
     raw = sorted((record.directory / "raw").glob("*"))
     tool = [path for path in raw if path.suffix == ".json" or path.name in {"tool.out", "tool.err"}]
     paths = [record.directory / "console.log", *tool, record.directory / "record.json"]
-    if record.faults or not record.measured:
+    if record.faults or not record.has_results:
         paths.insert(1, record.directory / "raw" / _KERNEL_LOG)
     return [_file(record, path) for path in paths if path.is_file() and path.stat().st_size]
 

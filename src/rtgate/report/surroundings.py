@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rtgate import __version__
 from rtgate.board.boot import ArmName
 from rtgate.records.record import Record
-from rtgate.report.text import boots, plain
+from rtgate.report.text import boots, plain_text
 
 
 def _field(name: str) -> Callable[[Record], str]:
@@ -59,10 +59,10 @@ def surroundings(records: Sequence[Record]) -> dict[str, str]:
     found: dict[str, str] = {}
     for label, get in _FIELDS.items():
         values = {arm: _distinct(get(record) for record in here) for arm, here in arms.items()}
-        found.update(_told_apart(label, values))
-    found.update(_told_apart("boots", {arm: _boots(here) for arm, here in arms.items()}))
+        found.update(_value_by_arm(label, values))
+    found.update(_value_by_arm("boots", {arm: _boots(here) for arm, here in arms.items()}))
     found["rtgate"] = __version__
-    return {name: plain(value).replace("\n", " ") for name, value in found.items() if value}
+    return {name: plain_text(value).replace("\n", " ") for name, value in found.items() if value}
 
 
 def _distinct(values: Iterable[str]) -> str:
@@ -70,7 +70,7 @@ def _distinct(values: Iterable[str]) -> str:
     return "; ".join(list(kept)[:4]) + (f"; and {len(kept) - 4} more" if len(kept) > 4 else "")
 
 
-def _told_apart(label: str, values: Mapping[tuple[str, str], str]) -> dict[str, str]:
+def _value_by_arm(label: str, values: Mapping[tuple[str, str], str]) -> dict[str, str]:
     """Return one pair when all arms agree; else one for each arm, with the board where there are several."""
     if len(set(values.values())) == 1:
         return {label: next(iter(values.values()))}
@@ -102,7 +102,7 @@ def title(records: Sequence[Record]) -> str:
     judged = [record for record in records if record.arm == ArmName.CANDIDATE] or records
     releases = {record.environment.kernel_release or record.kernel.release for record in judged}
     parts = ["rtgate:", boards, ", ".join(sorted(filter(None, releases))), _short_hash(judged)]
-    return plain(" ".join(filter(None, parts))).replace("\n", " ")
+    return plain_text(" ".join(filter(None, parts))).replace("\n", " ")
 
 
 def _short_hash(records: Sequence[Record]) -> str:

@@ -10,7 +10,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.case_figures import case_figures
 from rtgate.report.cases import CaseReport, change, figures, microseconds
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.units import Quantity, Unit
 
 _SHOWN = {"mean": "mean", "avg": "mean", "maximum": "max", "max": "max"}
@@ -88,12 +88,12 @@ def _table(found: Sequence[CaseReport]) -> Table:
     parts = [found[0].board or "no board", flavour, f"latency in {unit}"]
     if any(case.baseline for case in found):
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
-        rows = [row for case in found for row in compared(case)]
+        rows = [row for case in found for row in comparison_rows(case)]
     else:
         columns = ("boots", "min", "mean", "max", "limit", "lost")
-        rows = [Row(case=case, status=case.status, cells=_alone(case)) for case in found]
+        rows = [Row(case=case, status=case.status, cells=_single_row(case)) for case in found]
     return Table(
-        heading=plain(", ".join(part for part in parts if part)),
+        heading=plain_text(", ".join(part for part in parts if part)),
         kernels=kernels(records),
         columns=columns,
         rows=tuple(rows),
@@ -108,18 +108,18 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
         release = record.environment.kernel_release or kernel.release
         image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else ""
         text = ", ".join(filter(None, (release, kernel.source, image)))
-        found.setdefault(record.arm, {})[f"{plain(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
+        found.setdefault(record.arm, {})[f"{plain_text(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
     return {arm: "; ".join(texts) for arm, texts in found.items()}
 
 
-def _alone(case: CaseReport) -> tuple[str, ...]:
+def _single_row(case: CaseReport) -> tuple[str, ...]:
     here = figures(case.records)
     limit = case.limit("latency.max")
     numbers = [_number(value) for value in (here.low, here.mean, here.high, limit)]
     return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
 
 
-def compared(case: CaseReport) -> list[Row]:
+def comparison_rows(case: CaseReport) -> list[Row]:
     """Return the rows of a case, with the columns of two kernels: one that was measured alone has `-` for the other."""
     told = [*([_boots(case.baseline)] if case.baseline else []), _boots(case.records)]
     boots = "+".join(dict.fromkeys(told))

@@ -14,11 +14,11 @@ from rich.text import Text
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report import table
-from rtgate.report.answers import alike
+from rtgate.report.answers import group_verdicts
 from rtgate.report.cases import CaseReport, cases
 from rtgate.report.listing import print_table
 from rtgate.report.outcome import outcome
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _COLOURS = {
     Status.FAIL: "bold red",
@@ -80,7 +80,7 @@ def _rich(shown: table.Table) -> Table:
         made.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
     for row in shown.rows:
         status = _status(row.status) if row.status else Text()
-        case = Text(plain(row.case.case), style="" if row.status else "dim")
+        case = Text(plain_text(row.case.case), style="" if row.status else "dim")
         made.add_row(status, case, *row.cells)
     return made
 
@@ -92,9 +92,9 @@ def _status(status: Status) -> Text:
 def _sentences(console: Console, case: CaseReport) -> None:
     """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
     told = [one for one in case.causes if one.status is not Status.PASS or one.kind in _RULED_OUT]
-    for verdict, count in alike(told):
+    for verdict, count in group_verdicts(told):
         where = " ".join(part for part in (case.case or "the run", case.arm, case.board) if part)
-        first, _, rest = plain(verdict.full_sentence).partition("\n")
+        first, _, rest = plain_text(verdict.full_sentence).partition("\n")
         first += f" (the same {count} times)" if count > 1 else ""
         head = Text.assemble(_status(verdict.status), f" {where}: ", Text(verdict.kind.value, style="bold"))
         if console.is_terminal:

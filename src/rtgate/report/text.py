@@ -22,14 +22,14 @@ _CONTROLS = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return text without terminal escapes; other control characters become U+FFFD, line ends become newlines."""
     return _CONTROLS.sub("\ufffd", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
 
 
 def one_line(text: str) -> str:
-    """Return `plain` text as one line with single spaces."""
-    return " ".join(plain(text).split())
+    """Return the `plain_text` of a text as one line with single spaces."""
+    return " ".join(plain_text(text).split())
 
 
 def visible(data: bytes) -> bytes:
@@ -55,5 +55,5 @@ def boots(count: int) -> str:
 
 def last_lines(data: bytes, count: int = 30) -> str:
     """Return the last lines of a target's output that hold anything."""
-    lines = [line for line in plain(data.decode("utf-8", errors="replace")).split("\n") if line.strip()]
+    lines = [line for line in plain_text(data.decode("utf-8", errors="replace")).split("\n") if line.strip()]
     return "\n".join(lines[-count:])

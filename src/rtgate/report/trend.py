@@ -63,11 +63,11 @@ def _changes(name: str, lines: Sequence[TrendLine]) -> list[str]:
         f"since {line.runs[change.index]}"
         for line in lines
         for label, _, unit in [line.label.partition("\n")]
-        for change in _found(line.values)
+        for change in _find_changes(line.values)
     ]
 
 
-def _found(values: Sequence[float]) -> tuple[Change, ...]:
+def _find_changes(values: Sequence[float]) -> tuple[Change, ...]:
     """Return changes of level by ratio, as `rtgate trend` looks for them; a figure that is zero has none."""
     return change_points([math.log(value) for value in values]) if all(value > 0 for value in values) else ()
 
@@ -88,5 +88,5 @@ def _line(entry: Mapping[str, Any], runs: Sequence[_Run]) -> TrendLine | None:
         return None
     names, values = zip(*known, strict=True)
     label = f"{entry['title'].rpartition(': ')[2]}\n{entry['unit']}"
-    changes = tuple(one.index for one in _found(values))
+    changes = tuple(one.index for one in _find_changes(values))
     return TrendLine(label=label, runs=names, values=values, changes=changes)

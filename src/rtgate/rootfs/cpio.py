@@ -107,10 +107,10 @@ def _encode_raw(name: str, inode_links: tuple[int, int], mode: int, data: bytes,
     # inode, mode, uid, gid, links, mtime, size, device of the filesystem (two), of the node (two), name, checksum
     fields = (inode, mode, 0, 0, links, 0, len(data), 0, 0, *device, len(raw_name), 0)
     header = _MAGIC + b"".join(b"%08X" % number for number in fields)
-    return _padded(header + raw_name) + _padded(data)
+    return _pad(header + raw_name) + _pad(data)
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
@@ -124,4 +124,4 @@ def compress(archive: bytes) -> bytes:
     deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = deflate.compress(archive) + deflate.flush()
     trailer = zlib.crc32(archive).to_bytes(4, "little") + (len(archive) & 0xFFFFFFFF).to_bytes(4, "little")
-    return _padded(header + body + trailer)
+    return _pad(header + body + trailer)

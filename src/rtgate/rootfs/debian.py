@@ -250,7 +250,7 @@ def contents(package: Path) -> dict[str, Member]:
         with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
             members = archive.getmembers()
             for member in members:
-                name = merged(member.name.removeprefix("./"))
+                name = usr_path(member.name.removeprefix("./"))
                 if member.issym():
                     found[name] = Member(stat.S_IFLNK | 0o777, member.linkname.encode())
                 elif member.isfile() or member.islnk():
@@ -263,7 +263,7 @@ def contents(package: Path) -> dict[str, Member]:
     return found
 
 
-def merged(name: str) -> str:
+def usr_path(name: str) -> str:
     """Return where a file is in a system whose /bin, /sbin and /lib are links into /usr, as all our images are."""
     return f"usr/{name}" if name.split("/", 1)[0] in {"bin", "sbin", "lib", "lib64"} else name
 

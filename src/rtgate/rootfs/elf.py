@@ -147,7 +147,7 @@ def imports(data: bytes) -> tuple[Import, ...]:
         sections = _sections(data)
         numbers = _version_numbers(data, sections)
         versions = _versions_needed(data, sections)
-        copied = _copied(data, sections)
+        copied = _copied_symbols(data, sections)
         found = []
         for number, symbol in enumerate(_symbols(data, sections)):
             # What is copied counts as the program's own, but the library must have it all the same.
@@ -205,7 +205,7 @@ def _versions_needed(data: bytes, sections: list[_Section]) -> dict[int, tuple[s
     return found
 
 
-def _copied(data: bytes, sections: list[_Section]) -> frozenset[int]:
+def _copied_symbols(data: bytes, sections: list[_Section]) -> frozenset[int]:
     copy = _COPY[machine(data)]
     return frozenset(
         info >> 32

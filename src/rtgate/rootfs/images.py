@@ -66,7 +66,7 @@ def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress
         ConfigError: no such recipe or architecture, or the recipe is wrong.
         InfrastructureError: the packages cannot be fetched, or the cache cannot be written.
     """
-    _known(arch)
+    _check_arch(arch)
     say = progress or _silent
     chain = rootfs_recipe.find(name)
     home = (cache or site.cache()) / "rootfs"
@@ -131,7 +131,7 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
     versions: dict[str, dict[str, str]] = {}
     for arch, architecture in ARCHES.items():
         say(f"reading the versions of packages for {arch}")
-        suites = rootfs_recipe.added(chain, arch)
+        suites = rootfs_recipe.added_packages(chain, arch)
         with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as work:
             found = Archive.open(work, suites.values(), architecture).versions(suites)
         versions[arch] = {package: newest[0] for package, newest in found.items()}
@@ -142,7 +142,7 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
     return recipe.lock
 
 
-def _known(arch: str) -> None:
+def _check_arch(arch: str) -> None:
     if arch not in ARCHES:
         raise ConfigError(f"unknown architecture {arch!r} (allowed: {', '.join(ARCHES)})")
 

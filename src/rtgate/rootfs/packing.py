@@ -17,8 +17,8 @@ from typing import Any
 from rtgate.errors import ConfigError
 from rtgate.rootfs import cpio, elf
 from rtgate.rootfs import programs as own_programs
-from rtgate.rootfs.debian import Archive, Member, contents, merged, upstream
-from rtgate.rootfs.recipe import ARCHES, Recipe, locked, packages
+from rtgate.rootfs.debian import Archive, Member, contents, upstream, usr_path
+from rtgate.rootfs.recipe import ARCHES, Recipe, locked_versions, packages
 
 MANIFEST_FORMAT = 1
 # What the kernel needs before it has a devtmpfs, and what a shell needs where there is none.
@@ -46,7 +46,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPackages:
     """Packages as they were found in the archive."""
 
     members: Members
@@ -89,12 +89,12 @@ def build(chain: tuple[Recipe, ...], arch: str, directory: Path, work: Path, pro
         "tools": dict(sorted(content.programs.items())),
         "absent": dict(sorted(content.absent.items())),
         "warnings": list(fetched.warnings),
-        "files": [_listed(entry) for entry in sorted(content.entries, key=lambda entry: entry.name)],
+        "files": [_manifest_entry(entry) for entry in sorted(content.entries, key=lambda entry: entry.name)],
     }
     (directory / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def _listed(entry: cpio.Entry) -> dict[str, Any]:
+def _manifest_entry(entry: cpio.Entry) -> dict[str, Any]:
     listed: dict[str, Any] = {"name": entry.name, "mode": f"{entry.mode:06o}"}
     if stat.S_ISREG(entry.mode):
         listed |= {"size": len(entry.data), "sha256": hashlib.sha256(entry.data).hexdigest()}
@@ -105,18 +105,20 @@ def _listed(entry: cpio.Entry) -> dict[str, Any]:
     return listed
 
 
-def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) -> Fetched:
+def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) -> FetchedPackages:
     """Fetch all packages of the recipes, in their locked versions where the archive still has them."""
     suites = packages(chain, arch)
     progress(f"fetching the lists of packages of Debian {' and '.join(sorted(set(suites.values())))} for {arch}")
     archive = Archive.open(work, suites.values(), ARCHES[arch])
     wanted: dict[str, str] = {}
     for part in chain:
-        wanted = locked(part, arch) | wanted  # the innermost recipe decides, so that its content is in the outer one
+        wanted = (
+            locked_versions(part, arch) | wanted
+        )  # the innermost recipe decides, so that its content is in the outer one
     versions, warnings = choose(archive.versions(suites), wanted)
     progress(f"fetching {len(suites)} packages")
     paths = archive.download(versions)
-    return Fetched({name: contents(path) for name, path in paths.items()}, versions, warnings)
+    return FetchedPackages({name: contents(path) for name, path in paths.items()}, versions, warnings)
 
 
 def choose(
@@ -246,7 +248,7 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
     while waiting:
         entry = waiting.pop()
         needs = elf.needs(entry.data)
-        interpreter = (merged(needs.interpreter.lstrip("/")),) if needs.interpreter else ()
+        interpreter = (usr_path(needs.interpreter.lstrip("/")),) if needs.interpreter else ()
         for wanted in (*interpreter, *needs.libraries):
             found = [
                 place for place in index.get(posixpath.basename(wanted), []) if "/" not in wanted or place[0] == wanted
@@ -277,7 +279,7 @@ def _add_stand_in(image: _Image) -> None:
         if not image.absent.intersection(elf.needs(entry.data).libraries):
             continue
         processors.add(elf.machine(entry.data))
-        offered = frozenset[str]().union(*(elf.exports(library) for library in _loaded(entry, files)))
+        offered = frozenset[str]().union(*(elf.exports(library) for library in _needed_libraries(entry, files)))
         for symbol in elf.imports(entry.data):
             if symbol.library not in image.absent and (symbol.library or symbol.name in offered):
                 continue
@@ -292,7 +294,7 @@ def _add_stand_in(image: _Image) -> None:
     image.add(cpio.symlink(f"usr/lib/{name}", _STAND_IN) for name in sorted(image.absent))
 
 
-def _loaded(entry: cpio.Entry, files: Mapping[str, cpio.Entry]) -> Iterator[bytes]:
+def _needed_libraries(entry: cpio.Entry, files: Mapping[str, cpio.Entry]) -> Iterator[bytes]:
     """Yield the libraries that a program starts with, as far as they are in the image."""
     waiting, seen = list(elf.needs(entry.data).libraries), set[str]()
     while waiting:

@@ -94,7 +94,7 @@ def packages(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def added(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
+def added_packages(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
     """Return the packages that the outermost recipe adds to those it extends, each with its suite: what it locks."""
     inner = packages(chain[:-1], arch)
     return {name: suite for name, suite in chain[-1].packages(arch).items() if name not in inner}
@@ -137,14 +137,14 @@ def read(path: Path) -> Recipe:
         max_mib=top["max-mib"].integer(minimum=1, maximum=4096),
         take=take,
         libraries=libraries,
-        absent={name: entry.value.text() for name, entry in _named(top.get("absent")).items()},
+        absent={name: entry.value.text() for name, entry in _read_entries(top.get("absent")).items()},
         suites=_suites(
             top.get("suites"), {name for kind in (take, libraries) for names in kind.values() for name in names}
         ),
         applets=_lists(top.get("applets"), checked=False),
-        programs={name: _sources(entry) for name, entry in _named(top.get("programs")).items()},
-        files={name: _own_file(entry) for name, entry in _named(top.get("files")).items()},
-        links={name: entry.value.text() for name, entry in _named(links).items()},
+        programs={name: _sources(entry) for name, entry in _read_entries(top.get("programs")).items()},
+        files={name: _own_file(entry) for name, entry in _read_entries(top.get("files")).items()},
+        links={name: entry.value.text() for name, entry in _read_entries(links).items()},
         directories=tuple(_name(value, value.text()) for value in _values(top.get("directories"))),
     )
 
@@ -153,7 +153,7 @@ def _values(value: Value | None) -> tuple[Value, ...]:
     return () if value is None else value.items()
 
 
-def _named(value: Value | None) -> dict[str, Entry]:
+def _read_entries(value: Value | None) -> dict[str, Entry]:
     entries = {} if value is None else value.entries()
     for name, entry in entries.items():
         _name(entry.key, name)
@@ -211,7 +211,7 @@ def _sources(entry: Entry) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def locked(recipe: Recipe, arch: str) -> dict[str, str]:
+def locked_versions(recipe: Recipe, arch: str) -> dict[str, str]:
     """Return the package versions that the recipe is locked to; empty without a lock file.
 
     Raises:

@@ -43,7 +43,7 @@ _PARTS = ("share/qemu", "share/seabios", "share/qemu-efi-aarch64", "lib/qemu", "
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedBoot:
     """A boot that was made before.
 
     Attributes:
@@ -76,7 +76,7 @@ class BootCache:
         self._lock = threading.Lock()
 
     @classmethod
-    def opened(cls, *, again: bool) -> BootCache | None:
+    def open(cls, *, again: bool) -> BootCache | None:
         """Return those of this user, without what is too old or too much; None with `RTGATE_KEEP_BOOTS=no`."""
         if os.environ.get(VARIABLE) == "no":
             return None
@@ -84,7 +84,7 @@ class BootCache:
         _tidy(directory)
         return cls(directory, time.time(), again=again)
 
-    def known(self, digest: str) -> Known | None:
+    def find(self, digest: str) -> CachedBoot | None:
         """Return the boot of a digest; None if it was not made before this run, or cannot be read."""
         path = self._path(digest)
         with suppress(OSError, EOFError, zlib.error, ValueError, KeyError):
@@ -92,7 +92,7 @@ class BootCache:
                 return None
             head, _, console = gzip.decompress(path.read_bytes()).partition(b"\n")
             told = json.loads(head)
-            return Known(console, str(told["booted"]), {step: float(s) for step, s in told["seconds"].items()})
+            return CachedBoot(console, str(told["booted"]), {step: float(s) for step, s in told["seconds"].items()})
         return None
 
     def keep(self, digest: str, console: bytes, seconds: Mapping[str, float]) -> None:
@@ -116,7 +116,7 @@ class BootCache:
         with suppress(OSError):
             self._path(digest).unlink(missing_ok=True)
 
-    def due(self, digest: str, case: str, seed: int) -> bool:
+    def is_due(self, digest: str, case: str, seed: int) -> bool:
         """Return whether a boot is made although it is known."""
         with self._lock:
             twice = digest in self._taken

@@ -46,7 +46,7 @@ def device_tree(argv: Sequence[str]) -> dict[str, str]:
     return {"dtb_sha256": sha256(Path(named))} if named else {}
 
 
-def unchanged(what: str, path: object, expected: str, found: str) -> None:
+def check_unchanged(what: str, path: object, expected: str, found: str) -> None:
     """Check that a boot got what the run began with; nothing is expected where nobody knows.
 
     Raises:

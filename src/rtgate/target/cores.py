@@ -25,12 +25,12 @@ from rtgate import site
 
 
 @contextmanager
-def one() -> Iterator[int | None]:
+def take_core() -> Iterator[int | None]:
     """Take a core that no other boot of this user has; None when all are taken."""
     directory = site.cache() / "cores"
     directory.mkdir(parents=True, exist_ok=True)
     for core in sorted(os.sched_getaffinity(0)):
-        lock = _locked(directory / str(core))
+        lock = _try_lock(directory / str(core))
         if lock is not None:
             try:
                 yield core
@@ -40,7 +40,7 @@ def one() -> Iterator[int | None]:
     yield None
 
 
-def _locked(path: Path) -> int | None:
+def _try_lock(path: Path) -> int | None:
     """Return the open lock, or None if another boot holds it; the kernel lets go of it with the process."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -51,7 +51,7 @@ def _locked(path: Path) -> int | None:
     return descriptor
 
 
-def bound(argv: list[str], core: int | None) -> list[str]:
+def bind_command(argv: list[str], core: int | None) -> list[str]:
     """Return a command that runs on one core only, its threads in turn; on any, as ever, without one."""
     return argv if core is None else [*_in_turn(), "taskset", "--cpu-list", str(core), *argv]
 

@@ -63,10 +63,10 @@ def unread(outcome: Outcome, error: ParseError, time: TimeBase) -> tuple[State, 
         return State.LAB, f"host too busy: {error}; measure again on a host with less to do"
     if not outcome.files.get("tool.deadline", b"").strip():
         return State.UNREADABLE, str(error)
-    return _unended(outcome, str(error), time)
+    return _explain_timeout(outcome, str(error), time)
 
 
-def _unended(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str]:
+def _explain_timeout(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str]:
     """Return what a tool means that never ended by itself, and a sentence."""
     if time == TimeBase.HOST and outcome.host_wait is None:
         # In a lab nobody sees how long an emulated board waited for a processor of its host.
@@ -75,7 +75,7 @@ def _unended(outcome: Outcome, message: str, time: TimeBase) -> tuple[State, str
     return State.HANG, message
 
 
-def excuse_unended(outcome: Outcome, time: TimeBase) -> str:
+def excuse_timeout(outcome: Outcome, time: TimeBase) -> str:
     """Return why this host may be the reason that a tool never ended and said nothing, which it reads as a failure.
 
     Empty where the failure stands: on virtual time, on hardware, on a host that is known not to have been busy, and
@@ -88,7 +88,7 @@ def excuse_unended(outcome: Outcome, time: TimeBase) -> str:
         or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err"))
     ):
         return ""
-    state, message = _unended(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
+    state, message = _explain_timeout(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
     if state is State.LAB:
         return message
     busy = excuse(state, outcome)

@@ -47,7 +47,7 @@ class HostWatch:
         self._ended.set()
         self._thread.join()
 
-    def stopped(self) -> str:
+    def stop_reason(self) -> str:
         """Return what this host did and for how long, as the beginning of a sentence; empty if nothing."""
         self._look()
         return " and ".join(f"{what} for {seconds:.0f} s" for what, seconds in self._seconds.items() if seconds >= 1)

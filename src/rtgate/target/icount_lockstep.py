@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rtgate.target.compiled import compile_library
+from rtgate.target.library_cache import compile_library
 
 _SOURCE = Path(__file__).with_name("icount_lockstep.c")
 

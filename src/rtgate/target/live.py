@@ -16,7 +16,7 @@ from rtgate.board.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
 from rtgate.console.shell import Shell, Waits
-from rtgate.console.transport import EndedError, ProgramTransport, Transport, attached
+from rtgate.console.transport import EndedError, ProgramTransport, Transport, open_transport
 from rtgate.deadline import Deadline
 from rtgate.errors import (
     DeadlineError,
@@ -30,8 +30,8 @@ from rtgate.errors import (
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests, host
 from rtgate.target.host_watch import HostWatch
-from rtgate.target.outcome import Outcome, State, collected, last_lines
-from rtgate.target.plan import Plan, measured, script
+from rtgate.target.outcome import Outcome, State, last_lines, read_outcome
+from rtgate.target.plan import Plan, has_measured, script
 from rtgate.target.qemu import Machine, version
 from rtgate.target.session import Session, check_boot
 
@@ -51,12 +51,12 @@ def waits_of(board: Board, usual: Waits) -> Waits:
     return usual if silence is None else replace(usual, hang=silence, spare=silence)
 
 
-def _known(host_wait: float | None) -> dict[str, str]:
+def _host_facts(host_wait: float | None) -> dict[str, str]:
     """Return what a record says of the host: nothing, where nothing is known."""
     return {} if host_wait is None else {"host_wait": f"{host_wait:.3f}"}
 
 
-def _waited(pid: int, began: float) -> float | None:
+def _wait_share(pid: int, began: float) -> float | None:
     """Return the share of the time for which QEMU waited for a processor; None when it is gone."""
     waited = host.waited_s(pid)
     return None if waited is None else waited / max(time.monotonic() - began, 1.0)
@@ -80,7 +80,7 @@ class LiveTarget:
     waits: Waits = field(default_factory=Waits)
 
     @classmethod
-    def started(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
+    def start(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
         """Return a QEMU board in host time, a fresh boot for each plan."""
         assert board.qemu is not None
 
@@ -102,14 +102,14 @@ class LiveTarget:
         return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
 
     @classmethod
-    def attached(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
+    def attach(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
         """Return the target behind a console that already has a shell. Raises ConfigError for an unknown console."""
         _, _, rest = console.partition(":")
         if not rest:
-            attached(console, board.console.baud)
+            open_transport(console, board.console.baud)
 
         def opener(stack: ExitStack, _: Plan) -> Transport:
-            transport = attached(console, board.console.baud)
+            transport = open_transport(console, board.console.baud)
             stack.callback(transport.close)
             return transport
 
@@ -129,12 +129,12 @@ class LiveTarget:
         shell = None
         try:
             with ExitStack() as stack:
-                shell = self.opened(stack, plan, log)
+                shell = self.open_console(stack, plan, log)
                 pid = self._pid(shell.transport)
                 watch = stack.enter_context(HostWatch(pid))
                 outcome = self._on(shell, plan, began)
-                waited = None if pid is None else _waited(pid, began)
-                outcome = replace(outcome, host_wait=waited, host_stopped=watch.stopped())
+                waited = None if pid is None else _wait_share(pid, began)
+                outcome = replace(outcome, host_wait=waited, host_stopped=watch.stop_reason())
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
         repeated = outcome.line.repeated + (shell.again if shell else 0)
@@ -144,14 +144,14 @@ class LiveTarget:
             console=bytes(log),
             faults=scan(log.decode("utf-8", errors="replace")),
             seconds={**outcome.seconds, "total": round(time.monotonic() - began, 3)},
-            machine={**self.machine, **_known(outcome.host_wait)},
+            machine={**self.machine, **_host_facts(outcome.host_wait)},
         )
 
     def _pid(self, transport: Transport) -> int | None:
         """Return the process that runs the board; None for a board that is none."""
         return transport.pid if self.boots and isinstance(transport, ProgramTransport) else None
 
-    def opened(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
+    def open_console(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
         return Shell(self.open(stack, plan), self.stop, log, self.waits, self.board.console.prompt.encode())
 
@@ -161,7 +161,7 @@ class LiveTarget:
         except (KernelFaultError, HangError, EndedError) as error:
             return self._no_shell(shell, error)
         boot = round(time.monotonic() - began, 3)
-        carried = _Carried(Session(shell, self.waits), plan)
+        carried = _PlanRun(Session(shell, self.waits), plan)
         try:
             try:
                 outcome = carried.outcome()
@@ -178,7 +178,7 @@ class LiveTarget:
                     shell.transport.read()
             raise
         except EndedError as error:
-            if not self._stopped(error):
+            if not self._was_stopped(error):
                 raise
             message = "the machine stopped during the measurement without a word; last lines:"
             return Outcome(state=State.FAULT, message=f"{message}\n{last_lines(bytes(shell.log))}")
@@ -197,13 +197,13 @@ class LiveTarget:
         """
         deadline = Deadline.after(self.waits.boot if self.boots else self.waits.attach)
         if self.boots:
-            self._booted(shell, deadline)
+            self._wait_for_boot(shell, deadline)
         # What starts the system may run in front, and Ctrl-C would end it.
         shell.find(deadline, gently=self.boots)
-        shell.plain(Deadline.after(self.waits.attach))
+        shell.start_plain_shell(Deadline.after(self.waits.attach))
         shell.settled = True
 
-    def _booted(self, shell: Shell, deadline: Deadline) -> None:
+    def _wait_for_boot(self, shell: Shell, deadline: Deadline) -> None:
         """Wait for the board's prompt, or for silence after a boot: its shell may have another prompt."""
         size, moved = 0, time.monotonic()
         while not deadline.expired and self.board.console.prompt.encode() not in shell.log:
@@ -218,7 +218,7 @@ class LiveTarget:
         """Say why there is no shell."""
         if not isinstance(error, KernelFaultError):
             self._refuse_login(shell)
-        if isinstance(error, EndedError) and not self._stopped(error):
+        if isinstance(error, EndedError) and not self._was_stopped(error):
             raise error
         state = State.NO_BOOT if self.boots else State.LAB
         return Outcome(state=state, message=f"{NO_SHELL}: {error}\n{last_lines(bytes(shell.log))}")
@@ -228,13 +228,13 @@ class LiveTarget:
         if _LOGIN.search(shell.log[-200:]):
             raise InfrastructureError("the console asks for a login, where a plan needs a shell of root")
 
-    def _stopped(self, error: EndedError) -> bool:
+    def _was_stopped(self, error: EndedError) -> bool:
         """Return whether the machine itself ended the program behind its console: QEMU ends with 0 when it does."""
         return self.boots and error.code == 0
 
 
 @dataclass(slots=True)
-class _Carried:
+class _PlanRun:
     """One plan in a shell that was found."""
 
     session: Session
@@ -256,15 +256,15 @@ class _Carried:
         start = len(shell.log)
         for _ in range(_STARTS):
             allowed = waits.target * self.plan.deadline_s + waits.spare
-            reader = frames(shell, f"sh {self._path}", self.plan.nonce, allowed, over=measured)
+            reader = frames(shell, f"sh {self._path}", self.plan.nonce, allowed, over=has_measured)
             if reader.complete:
                 break
-            self._why(bytes(shell.log[start:]))
-            if reader.ended or self.session.sure(f"[ -e {self._work} ]") != 1:
+            self._explain_incomplete(bytes(shell.log[start:]))
+            if reader.has_closing_line or self.session.sure(f"[ -e {self._work} ]") != 1:
                 break
         ended = time.monotonic()
         seconds = {"upload": round(uploaded - began, 3), "plan": round(ended - uploaded, 3)}
-        outcome = collected(reader, seconds)
+        outcome = read_outcome(reader, seconds)
         if outcome.state is State.MEASURED:
             check_boot(outcome.files, self._boot_id)
             self.session.sure(f"sh {self._path} clean")
@@ -280,7 +280,7 @@ class _Carried:
         log = self.session.shell.log
         lines, end = last_lines(bytes(log)), len(log)
         files, then = dict[str, bytes](), ""
-        if self.session.revived(self._boot_id, self.plan.kernel_log):
+        if self.session.revive(self._boot_id, self.plan.kernel_log):
             # A file of its own: an old fault in the kernel's log is none of this measurement.
             files, then = {AFTER: bytes(log[end:])}, "; after Ctrl-C it answers"
             del log[end:]
@@ -299,7 +299,7 @@ class _Carried:
 
     def _prepare(self) -> None:
         """Upload the plan, and remove what an earlier run of it left: its frames must never pass for this one's."""
-        self._boot_id = self.session.prepared(self.plan.work_directory)
+        self._boot_id = self.session.prepare(self.plan.work_directory)
         self.session.upload(self._script(), self._path)
         if self.session.sure(f"sh {self._path} clean && [ ! -e {self._work} ]"):
             raise InfrastructureError(f"the target cannot remove old results in {self.plan.work_directory}")
@@ -309,9 +309,9 @@ class _Carried:
         clean = f'clean) rm -rf {self._work} "$0".[0-9]*; exit ;;'
         return f"case $1 in {clean} '' | resend | closing) ;; *) exit 2 ;; esac\n{script(self.plan)}"
 
-    def _why(self, log: bytes) -> None:
+    def _explain_incomplete(self, log: bytes) -> None:
         """Say why the results are incomplete, if it is not the line. Raises KernelFaultError or InfrastructureError."""
-        self.session.check_same(self._boot_id)
+        self.session.check_same_boot(self._boot_id)
         found = re.search(rb"rtgate: cannot write [^\r\n]*", log)
         if found:
             raise InfrastructureError(f"the target's disk is full or not writable: {found[0].decode(errors='replace')}")

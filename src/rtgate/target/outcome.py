@@ -76,7 +76,7 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
         raise ParseError(f"the results are no archive: {error}") from error
 
 
-def collected(reader: FrameReader, seconds: Mapping[str, float]) -> Outcome:
+def read_outcome(reader: FrameReader, seconds: Mapping[str, float]) -> Outcome:
     """Return the outcome that frames hold; UNREADABLE when they are incomplete."""
     line = LineQuality(damaged=reader.damaged, repeated=reader.repeated)
     try:

@@ -45,7 +45,7 @@ class Plan:
         seed: names the phase: it delays the tool and the load by a fraction of a second each.
         duration_s: how long the tool is asked to run, in target seconds.
         work_s: how long a fixed amount of work may take, in target seconds; 0 for a tool that runs for a time.
-        seen: where its measuring threads are found; with `OWN`, the load ends when they have.
+        thread_scope: where its measuring threads are found; with `OWN`, the load ends when they have.
         needs: what the target must have.
         writes: settings to apply, read back, and put back.
         image: the root filesystem image that has the tool.
@@ -66,7 +66,7 @@ class Plan:
     load: Load
     seed: int
     duration_s: float
-    seen: ThreadScope = ThreadScope.SESSION
+    thread_scope: ThreadScope = ThreadScope.SESSION
     needs: tuple[Need, ...] = ()
     writes: tuple[Write, ...] = ()
     image: str = "core"
@@ -97,7 +97,7 @@ class Plan:
         It is the same for the same plan and seed, so that both arms of a comparison carry the same bytes: 16 other
         bytes in the initramfs already move a histogram.
         """
-        return "F" + hashlib.sha256(_filled(self, "").encode()).hexdigest()[:9]
+        return "F" + hashlib.sha256(_fill(self, "").encode()).hexdigest()[:9]
 
     @property
     def phases_us(self) -> tuple[int, int]:
@@ -106,22 +106,22 @@ class Plan:
         return int.from_bytes(digest[:4], "big") % 50_000, int.from_bytes(digest[4:8], "big") % 50_000
 
 
-def started(log: str) -> bool:
+def has_started(log: str) -> bool:
     """Return whether a plan began, going by what the console printed."""
     return _START in log
 
 
-def measured(log: str) -> bool:
+def has_measured(log: str) -> bool:
     """Return whether the measuring window is over, going by what the console printed."""
     return _MEASURED in log
 
 
 def script(plan: Plan) -> str:
     """Return the plan as a script for any POSIX shell with the usual utilities (busybox and toybox among them)."""
-    return _filled(plan, plan.nonce)
+    return _fill(plan, plan.nonce)
 
 
-def _filled(plan: Plan, nonce: str) -> str:
+def _fill(plan: Plan, nonce: str) -> str:
     load_phase, tool_phase = plan.phases_us
     middle, late = plan.duration_s * 0.5, plan.duration_s * 0.9
     values = {
@@ -149,8 +149,10 @@ def _filled(plan: Plan, nonce: str) -> str:
         "DEADLINE": f"{plan.tool_deadline_s:.0f}",
         "NOTES": _NOTES if plan.waits_for_load else "",
         "STILL": _STILL if plan.work_s and plan.waits_for_load else "",
-        "THREADS": "/proc/$tool/task/[0-9]*/stat" if plan.seen is ThreadScope.OWN else "/proc/[0-9]*/task/[0-9]*/stat",
-        "END": _THREADS_END if plan.seen is ThreadScope.OWN else _TOOL_END,
+        "THREADS": "/proc/$tool/task/[0-9]*/stat"
+        if plan.thread_scope is ThreadScope.OWN
+        else "/proc/[0-9]*/task/[0-9]*/stat",
+        "END": _THREADS_END if plan.thread_scope is ThreadScope.OWN else _TOOL_END,
         "KERNEL_LOG": plan.kernel_log,
         "PUT_BACK": PUT_BACK,
         "PREPARE": f"{storage.prepare(plan.storage)}[ -s skip ] || prepare_storage\n" if plan.storage else "",

@@ -69,12 +69,12 @@ class PowerCycledTarget:
 
     def _after_death(self, plan: Plan) -> Outcome:
         if self._gone:
-            return self._not_measured("the board did not come back")
+            return self._not_measured_outcome("the board did not come back")
         if self.cycle is not None:
             try:
                 self.cycle()
             except InfrastructureError as error:
-                return self._not_measured(str(error))
+                return self._not_measured_outcome(str(error))
         outcome = replace(self.live, boots=True).run(plan)
         if outcome.state is State.NO_BOOT:
             # It may have stopped in its boot loader: the kernel is not to blame for that.
@@ -84,7 +84,7 @@ class PowerCycledTarget:
         self.dead = ""
         return outcome
 
-    def _not_measured(self, why: str) -> Outcome:
+    def _not_measured_outcome(self, why: str) -> Outcome:
         return Outcome(state=State.LAB, message=f"not measured: {self.dead}; {why}")
 
 

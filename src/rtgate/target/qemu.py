@@ -59,7 +59,7 @@ class Machine:
         return bool(_DISKS & self._words())
 
     @property
-    def alone(self) -> bool:
+    def is_isolated(self) -> bool:
         """Whether nothing of this machine reaches the guest beside the files that its command line names."""
         return not _OF_THE_HOST & self._words()
 

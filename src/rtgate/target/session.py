@@ -34,13 +34,13 @@ class Session:
 
     def sure(self, command: str) -> int:
         """Carry out a command that may be carried out twice; return its exit code, UNKNOWN if it stayed unknown."""
-        return self.said(command)[0]
+        return self.output_of(command)[0]
 
-    def said(self, command: str) -> tuple[int, bytes]:
+    def output_of(self, command: str) -> tuple[int, bytes]:
         """Return the exit code as `sure`, and what the console printed meanwhile."""
         return self.shell.sure(command, Deadline.after(self.waits.upload))
 
-    def prepared(self, directory: str) -> str:
+    def prepare(self, directory: str) -> str:
         """Make the directory that plans work in, and return the boot's id.
 
         Raises:
@@ -66,18 +66,18 @@ class Session:
     def boot_id(self) -> str:
         """Return the boot's own name, empty where there is none; a damaged one is read again."""
         for _ in range(_READS):
-            _, said = self.said(f"cat {BOOT_ID}")
+            _, said = self.output_of(f"cat {BOOT_ID}")
             found = re.search(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", said)
             if found and self.sure(_same_boot(found[0].decode())) == 0:
                 return found[0].decode()
         return ""
 
-    def check_same(self, boot_id: str) -> None:
+    def check_same_boot(self, boot_id: str) -> None:
         """Check that the target has not started again. Raises KernelFaultError."""
         if boot_id and self.sure(_same_boot(boot_id)) > 0:
             raise KernelFaultError(_OTHER_BOOT)
 
-    def revived(self, boot_id: str, kernel_log: str) -> bool:
+    def revive(self, boot_id: str, kernel_log: str) -> bool:
         """End what runs on a target that fell silent; return whether it is known to answer then, in the same boot.
 
         If it does, the end of the kernel's log is on the console, of which a plan lets it print nothing.

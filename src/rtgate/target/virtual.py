@@ -29,10 +29,10 @@ from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseE
 from rtgate.files import scratch
 from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import boot_cache, boot_digests, cores, host
-from rtgate.target.boot_cache import BootCache, Known
+from rtgate.target.boot_cache import BootCache, CachedBoot
 from rtgate.target.host import cpu_seconds
 from rtgate.target.outcome import LineQuality, Outcome, State, console_end, unpack
-from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual_clock import virtual_seconds
@@ -61,8 +61,8 @@ class VirtualBoard:
         rootfs: returns the root filesystem image of a plan.
         stop: set by whoever wants all boots to end now.
         plugin: a plugin of QEMU's with its arguments, as -plugin takes them; it must not disturb virtual time.
-        kept: boots that were made before and need not be made again; None to make every boot.
-        shared: boots of another arm with the same image, which need not be made again; None to make every boot.
+        boot_cache: boots that were made before and need not be made again; None to make every boot.
+        shared_boots: boots of another arm with the same image, which need not be made again; None to make every boot.
         image_sha256: what `image` is; empty if nobody knows.
         qemu_sha256: which QEMU the run began with; empty if nobody knows.
     """
@@ -72,8 +72,8 @@ class VirtualBoard:
     rootfs: Callable[[Plan], RootfsImage]
     stop: threading.Event = field(default_factory=threading.Event)
     plugin: str = ""
-    kept: BootCache | None = None
-    shared: SharedBoots | None = None
+    boot_cache: BootCache | None = None
+    shared_boots: SharedBoots | None = None
     image_sha256: str = ""
     qemu_sha256: str = ""
 
@@ -85,9 +85,9 @@ class VirtualBoard:
             InfrastructureError: this machine cannot do it: no QEMU, no room on the disk.
             Interrupted: `stop` was set.
         """
-        if self.shared is None or self.plugin:
+        if self.shared_boots is None or self.plugin:
             return self._run(plan)
-        return self.shared.outcome(plan, self._run)
+        return self.shared_boots.outcome(plan, self._run)
 
     def _run(self, plan: Plan) -> Outcome:
         identity = version(self._qemu.binary)
@@ -96,9 +96,9 @@ class VirtualBoard:
             with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
                 machine = self._machine(plan, directory)
                 boot = _Boot(plan, machine, image.archive, directory)
-                digests = self._handed(boot)
+                digests = self._input_digests(boot)
                 outcome = self._outcome(boot)
-                if self._handed(boot) != digests:
+                if self._input_digests(boot) != digests:
                     raise ChangedError(_CHANGED.format(boot.machine.image))
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
@@ -107,11 +107,11 @@ class VirtualBoard:
         ran["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
         return replace(outcome, machine={**ran, **outcome.machine})
 
-    def _handed(self, boot: _Boot) -> dict[str, str]:
+    def _input_digests(self, boot: _Boot) -> dict[str, str]:
         """Return the digests of what QEMU is handed. Raises ChangedError: the run began with something else."""
         image, program = boot_digests.sha256(boot.machine.image), boot_digests.program(self._qemu.binary)
-        boot_digests.unchanged("the kernel", boot.machine.image, self.image_sha256, image)
-        boot_digests.unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
+        boot_digests.check_unchanged("the kernel", boot.machine.image, self.image_sha256, image)
+        boot_digests.check_unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
         named = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
         return named | boot_digests.device_tree(boot.machine.argv())
 
@@ -131,32 +131,32 @@ class VirtualBoard:
 
     def _outcome(self, boot: _Boot) -> Outcome:
         """Return what came of a boot: of an equal one that was made before, or of this one."""
-        if self.kept is None or not boot.machine.alone or self.plugin:
-            return self._booted(boot)
+        if self.boot_cache is None or not boot.machine.is_isolated or self.plugin:
+            return self._boot(boot)
         digest = self._digest(boot)
-        known = self.kept.known(digest)
-        if known is not None and not self.kept.due(digest, boot.plan.case, boot.plan.seed):
+        known = self.boot_cache.find(digest)
+        if known is not None and not self.boot_cache.is_due(digest, boot.plan.case, boot.plan.seed):
             found = self._watch(boot).read(known.console)
             taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             return replace(found, seconds=known.seconds, machine={"booted": known.booted, "taken": taken})
-        outcome = self._booted(boot)
+        outcome = self._boot(boot)
         whole = outcome.state is State.MEASURED and "ended" not in outcome.machine
         if self._digest(boot) != digest:
             raise ChangedError(_CHANGED.format(boot.machine.image))
         if known is None and whole:
-            self.kept.keep(digest, outcome.console, outcome.seconds)
+            self.boot_cache.keep(digest, outcome.console, outcome.seconds)
         # What QEMU prints after the results, until it is ended by force, depends on this machine.
         if known is None or outcome.state is State.LAB or (outcome.state is State.MEASURED and not whole):
             return outcome
-        return self._repeated(outcome, known, digest)
+        return self._check_repetition(outcome, known, digest)
 
-    def _repeated(self, outcome: Outcome, known: Known, digest: str) -> Outcome:
+    def _check_repetition(self, outcome: Outcome, known: CachedBoot, digest: str) -> Outcome:
         """Return the outcome of a boot that was made again: no measurement, if it printed something else."""
-        assert self.kept is not None
+        assert self.boot_cache is not None
         different = boot_cache.difference(known.console, outcome.console)
         if not different:
             return replace(outcome, machine={"repeated": known.booted})
-        self.kept.differs(digest)
+        self.boot_cache.differs(digest)
         message = f"virtual time did not repeat: an equal boot of {known.booted} printed other bytes: {different}"
         message += f" ({outcome.message})" if outcome.message else ""
         return replace(
@@ -164,17 +164,19 @@ class VirtualBoard:
         )
 
     def _digest(self, boot: _Boot) -> str:
-        return boot_cache.digest(self._qemu.binary, boot.command, boot.added, (boot.machine.image, boot.archive))
+        return boot_cache.digest(
+            self._qemu.binary, boot.command, boot.extra_archive, (boot.machine.image, boot.archive)
+        )
 
-    def _booted(self, boot: _Boot) -> Outcome:
+    def _boot(self, boot: _Boot) -> Outcome:
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
         shutil.copyfile(boot.archive, boot.machine.initrd)
         with boot.machine.initrd.open("ab") as stream:
-            stream.write(boot.added)
-        with cores.one() as core:
+            stream.write(boot.extra_archive)
+        with cores.take_core() as core:
             watch = self._watch(boot)
             began = time.monotonic()
-            with process(cores.bound(boot.machine.argv(), core), boot.directory / "qemu.log") as child:
+            with process(cores.bind_command(boot.machine.argv(), core), boot.directory / "qemu.log") as child:
                 ended = watch.until_over(child)
                 watch.seconds["qemu"] = round(time.monotonic() - began, 3)
             outcome = watch.outcome(ended, child.returncode)
@@ -201,7 +203,7 @@ class _Boot:
     directory: Path
 
     @property
-    def added(self) -> bytes:
+    def extra_archive(self) -> bytes:
         """What the initramfs gets beside the archive."""
         return overlay({"rtgate/plan": script(self.plan).encode()})
 
@@ -210,7 +212,7 @@ class _Boot:
         """The digest of the initramfs: of the file that was handed over, or of what it would be made from."""
         if self.machine.initrd.exists():
             return boot_digests.sha256(self.machine.initrd)
-        return hashlib.sha256(self.archive.read_bytes() + self.added).hexdigest()
+        return hashlib.sha256(self.archive.read_bytes() + self.extra_archive).hexdigest()
 
     @property
     def command(self) -> str:
@@ -244,12 +246,12 @@ class _Watch:
         """Wait until QEMU has ended or must be ended; return why: empty, or the deadline that passed."""
         try:
             with _end(child) as wait:
-                return self._followed(child, wait)
+                return self._follow(child, wait)
         finally:
             self._monitor.close()
             self._read()
 
-    def _followed(self, child: subprocess.Popen[bytes], wait: Callable[[float], object]) -> str:
+    def _follow(self, child: subprocess.Popen[bytes], wait: Callable[[float], object]) -> str:
         moved = clock_read = time.monotonic()
         clock = waited = still = spent = 0.0
         dying: Deadline | None = None
@@ -277,21 +279,21 @@ class _Watch:
             standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
             silent = self._monitor.silent and spent == before
             reason = (
-                self._stopped(child.pid, standing, silent=silent)
+                self._stop_reason(child.pid, standing, silent=silent)
                 or self._overdue(clock, standing, spent)
-                or self._starved(still)
+                or self._starvation_reason(still)
             )
             if reason:
                 return reason
         return ""
 
     @staticmethod
-    def _stopped(pid: int, standing: float, *, silent: bool) -> str:
+    def _stop_reason(pid: int, standing: float, *, silent: bool) -> str:
         why = host.why_stopped(pid, silent=silent) if standing > _STALL_S else ""
         return why and f"{_HOST}stopped QEMU ({why}), not the kernel: no sign of life for {standing:.0f} s"
 
     @staticmethod
-    def _starved(still: float) -> str:
+    def _starvation_reason(still: float) -> str:
         gave = f"{_HOST}gave the machine no processor: no sign of life for {_STARVED_S:.0f} s"
         return gave if still > _STARVED_S else ""
 
@@ -302,7 +304,7 @@ class _Watch:
             stream.seek(len(self._log))
             new = stream.read()
         self._log += new
-        for name, reached in (("boot", started), ("measured", measured)):
+        for name, reached in (("boot", has_started), ("measured", has_measured)):
             if new and name not in self.seconds and reached(self._log[-len(new) - 100 :].decode("latin-1")):
                 self.seconds[name] = round(time.monotonic() - self._began, 3)
         return bool(new)
@@ -340,17 +342,17 @@ class _Watch:
         faults = scan(self._log.decode("utf-8", errors="replace"))
         line = LineQuality(received=reader.received, damaged=reader.damaged, repeated=reader.repeated)
         files: dict[str, bytes] = {}
-        if reader.ended:
+        if reader.has_closing_line:
             state, message = State.MEASURED, ""
             try:
                 files = unpack(reader)
             except ParseError as error:
                 state, message = State.UNREADABLE, str(error)
         else:
-            state, message = self._unfinished(ended, exit_code, faults)
+            state, message = self._explain_unfinished(ended, exit_code, faults)
         return Outcome(state=state, message=message, files=files, console=self._log, faults=faults, line=line)
 
-    def _unfinished(self, ended: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
+    def _explain_unfinished(self, ended: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
         where = "during the measurement" if "boot" in self.seconds else "while booting"
         fatal = [fault for fault in faults if fault.kind in FATAL]
         if fatal:

@@ -37,6 +37,6 @@ class CaseName:
         return cls(suite=match[1], tool=match[2], load=match[3], tuning=match[4] or DEFAULT.name)
 
     @property
-    def untuned(self) -> CaseName:
+    def without_tuning(self) -> CaseName:
         """The same case on a board as it boots."""
         return replace(self, tuning=DEFAULT.name)

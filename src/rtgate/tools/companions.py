@@ -20,7 +20,7 @@ def companion(load: str) -> Tool | None:
     return COMPANIONS[load]() if load in COMPANIONS else None
 
 
-def beside(setting: Setting) -> Setting:
+def companion_setting(setting: Setting) -> Setting:
     """Return the setting of a companion, from that of the tool which it runs beside."""
     return replace(setting, beside=True)
 
@@ -29,7 +29,7 @@ def as_load(tool: Tool, setting: Setting) -> Load:
     """Return a companion as what plans run beside a tool of this setting."""
     return Load(
         name=tool.name,
-        argv=tool.argv(beside(setting)),
+        argv=tool.argv(companion_setting(setting)),
         needs=tool.required(),
         image=tool.image,
         devices=tool.devices,
@@ -37,14 +37,14 @@ def as_load(tool: Tool, setting: Setting) -> Load:
     )
 
 
-def measured(tool: Tool, output: Output) -> tuple[Measurement, ...]:
+def read_measurements(tool: Tool, output: Output) -> tuple[Measurement, ...]:
     """Return what a companion measured, under its name. Raises ParseError."""
     return tuple(replace(one, name=f"{tool.name}.{one.name}") for one in tool.parse(output))
 
 
 def with_companion(expected: Expected, tool: Tool, setting: Setting) -> Expected:
     """Return what both have to do, of what `expected` says about the other tool alone."""
-    more = tool.expected(beside(setting))
+    more = tool.expected(companion_setting(setting))
     counts = (replace(one, measurement=f"{tool.name}.{one.measurement}") for one in more.counts)
     health = f"{tool.name}.{more.health}" if more.health else expected.health
     return replace(expected, counts=(*expected.counts, *counts), health=health)

@@ -35,7 +35,7 @@ class Port(Enum):
     EVENT_COLLECTOR = 0xA
 
     @property
-    def linked(self) -> bool:
+    def has_link(self) -> bool:
         """Whether it has a link; what is integrated into the root complex has none."""
         return self not in {Port.ROOT_COMPLEX_ENDPOINT, Port.EVENT_COLLECTOR}
 
@@ -145,7 +145,7 @@ def _express(data: bytes) -> Express | None:
         mps=_size(control >> 5, "Max_Payload_Size"),
         most_mps=_size(_dword(data, offset + 0x04), "Max_Payload_Size Supported"),
         mrrs=_size(control >> 12, "Max_Read_Request_Size"),
-        link=_link(data, offset) if port.linked else None,
+        link=_link(data, offset) if port.has_link else None,
     )
 
 

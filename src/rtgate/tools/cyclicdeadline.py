@@ -25,7 +25,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 
 JSON = "cyclicdeadline.json"
@@ -88,7 +88,7 @@ class Cyclicdeadline(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram, or a common period, the wake-ups are counted."""
-        counted = (Count(measurement="wakeups", least=0.95 * self._asked(self._threads(setting) - 1, setting)),)
+        counted = (Count(measurement="wakeups", least=0.95 * self._period_count(self._threads(setting) - 1, setting)),)
         alike = self.range_us and (not self.step_us or self._threads(setting) == 1)
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
@@ -107,12 +107,12 @@ class Cyclicdeadline(Tool):
             ParseError: it failed, was stopped, a thread did not run, or its JSON is missing, damaged, or contradicts
                 itself.
         """
-        ended("cyclicdeadline", output)
+        check_end("cyclicdeadline", output)
         _complete(output)
         found = document("cyclicdeadline", output.text(JSON))
         if found.integer("resolution_in_ns") != 0:
             raise ParseError("cyclicdeadline's JSON is not in microseconds")
-        threads = found.numbered("thread")
+        threads = found.numbered_objects("thread")
         asked = self._threads(output.setting)
         if list(threads) != list(range(asked)):
             numbers = ", ".join(str(number) for number in threads)
@@ -122,7 +122,7 @@ class Cyclicdeadline(Tool):
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
 
-    def _asked(self, number: int, setting: Setting) -> int:
+    def _period_count(self, number: int, setting: Setting) -> int:
         """Return how many periods a thread has."""
         return int(math.ceil(setting.duration_s) * 1_000_000 / (self.interval_us + number * self.step_us))
 
@@ -139,7 +139,7 @@ class Cyclicdeadline(Tool):
             time("latency.avg", mean, unit, labels),
             time("latency.max", high, unit, labels),
             count("wakeups", wakeups, Better.NEITHER, labels),
-            count("wakeups.lost", max(0, self._asked(number, output.setting) - wakeups), Better.LOWER, labels),
+            count("wakeups.lost", max(0, self._period_count(number, output.setting) - wakeups), Better.LOWER, labels),
         )
 
     def _distribution(self, thread: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:

@@ -30,7 +30,7 @@ from rtgate.tools import (
     times_reported,
 )
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
 from rtgate.units import Unit
 
@@ -83,12 +83,14 @@ class Cyclictest(Tool):
         """Check what is text. Raises ConfigError."""
         for name, allowed in (("clock", ("", *_CLOCKS)), ("policy", ("", "fifo", "rr"))):
             if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} of cyclictest is {getattr(self, name)!r} (allowed: {_listed(allowed)})")
+                raise ConfigError(
+                    f"{name} of cyclictest is {getattr(self, name)!r} (allowed: {_format_words(allowed)})"
+                )
         for name, words in (("affinity", _AFFINITIES), ("taskset", ("",))):
             text = getattr(self, name)
             if text not in words and not tuning.is_cpu_list(text):
                 raise ConfigError(
-                    f"{name} of cyclictest is {text!r} (allowed: {_listed(words)}, or a list of CPUs like 0,2-3)"
+                    f"{name} of cyclictest is {text!r} (allowed: {_format_words(words)}, or a list of CPUs like 0,2-3)"
                 )
 
     name: ClassVar[str] = "cyclictest"
@@ -118,7 +120,7 @@ class Cyclictest(Tool):
             *((f"--clock={_CLOCKS.index(self.clock)}",) if self.clock else ()),
             *((f"--policy={self.policy}",) if self.policy else ()),
             *((f"--loops={self.loops}",) if self.loops else ()),
-            *((f"--duration={math.ceil(setting.duration_s)}",) if self._timed(setting) else ()),
+            *((f"--duration={math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
             f"--json={JSON}",
             *self._histogram(setting),
         )
@@ -179,12 +181,12 @@ class Cyclictest(Tool):
         """Return the period of a thread."""
         return self.interval_us + (0 if self._range(setting) else number * self.distance_us)
 
-    def _timed(self, setting: Setting) -> bool:
+    def _ends_by_time(self, setting: Setting) -> bool:
         """Return whether the duration can end the run."""
         return not self.loops or self.loops * self.interval_us > setting.duration_s * 1e6
 
     def _seconds(self, setting: Setting) -> float:
-        return math.ceil(setting.duration_s) if self._timed(setting) else self.loops * self.interval_us / 1e6
+        return math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops * self.interval_us / 1e6
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
@@ -195,12 +197,12 @@ class Cyclictest(Tool):
         Raises:
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
         """
-        ended("cyclictest", output)
+        check_end("cyclictest", output)
         if "# Break value:" in output.text("tool.out"):
             raise ParseError("cyclictest broke off at its break value: the run is not complete")
         found = document("cyclictest", output.text(JSON))
         nanoseconds = found.integer("resolution_in_ns") == 1
-        threads = found.numbered("thread")
+        threads = found.numbered_objects("thread")
         cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
         shared = self.threads > places
@@ -212,10 +214,12 @@ class Cyclictest(Tool):
             shared=shared,
         )
         return tuple(
-            one for number, thread in threads.items() for one in reader.read(thread, number, self._due(number, output))
+            one
+            for number, thread in threads.items()
+            for one in reader.read(thread, number, self._expected_wakeups(number, output))
         )
 
-    def _due(self, number: int, output: Output) -> int:
+    def _expected_wakeups(self, number: int, output: Output) -> int:
         """Return how often a thread was to wake up."""
         return int(self._seconds(output.setting) * 1_000_000 / self._interval_us(number, output.setting))
 
@@ -250,7 +254,7 @@ class _Threads:
         return (Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),)
 
 
-def _listed(words: tuple[str, ...]) -> str:
+def _format_words(words: tuple[str, ...]) -> str:
     return ", ".join(word or "nothing" for word in words)
 
 

@@ -26,7 +26,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.cyclicdeadline import HRTICK, LEAST_RUNTIME_US
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 
 _SECONDS = 10
@@ -116,7 +116,7 @@ class DeadlineTest(Tool):
             ParseError: it could not be set up, was stopped, a thread failed, or its output is missing, damaged, or
                 contradicts itself.
         """
-        ended("deadline_test", output)
+        check_end("deadline_test", output)
         text, errors = output.text("tool.out"), output.text("tool.err").strip()
         trouble = _TROUBLE.search(text)
         if trouble:

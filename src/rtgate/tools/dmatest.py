@@ -39,7 +39,7 @@ from rtgate.tools.dmatest_log import (
 )
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.units import Quantity, Unit
 
 _BY_INTERRUPT = "interrupt."
@@ -132,7 +132,7 @@ class Dmatest(Tool):
         if "error: " in text:
             raise ParseError(f"dmatest: {text[text.rindex('error: ') + 7 :].splitlines()[0][:300]}")
         _refuse_stopped(output)
-        ended("dmatest", output, codes=(0, 4))
+        check_end("dmatest", output, codes=(0, 4))
         log = kernel_log.lines("dmatest", output)
         misused = [line.text for line in log if MISUSED.search(line.text)]
         if misused:
@@ -185,7 +185,7 @@ def _rate(groups: Sequence[Sequence[Run]], size: int, *, write: bool) -> float:
     mine = [runs for runs in groups if (runs[0].size, runs[0].loops, runs[0].write) == (size, cycles(size), write)]
     if not mine:
         raise ParseError(f"dmatest has no result for {size_name(size)}, {'write' if write else 'read'}")
-    moved = sum(run.moved for runs in mine for run in runs)
+    moved = sum(run.total_bytes for runs in mine for run in runs)
     return moved / sum(max(run.us for run in runs) for runs in mine) * 1e6
 
 
@@ -228,7 +228,7 @@ def _shares(rates: Sequence[Measurement], setting: Setting) -> tuple[Measurement
         ParseError: a rate is more than that: the measurement is wrong.
     """
     facts = setting.pcie.get(_ENDPOINT)
-    link = None if facts is None else pcie_limits.known(facts.generation, facts.width, facts.mps)
+    link = None if facts is None else pcie_limits.link_from_facts(facts.generation, facts.width, facts.mps)
     if link is None or setting.virtual_time:
         return ()
     return tuple(

@@ -84,7 +84,7 @@ class Run:
     us: int
 
     @property
-    def moved(self) -> int:
+    def total_bytes(self) -> int:
         """All bytes, not cut to 32 bits."""
         return (self.write + self.read) * self.size * self.loops
 
@@ -109,11 +109,11 @@ def _result(match: re.Match[str]) -> Run:
     line = match[0]
     if (run.write, run.read) != (match["wr"] is not None, match["rd"] is not None) or not (run.write or run.read):
         raise ParseError(f"dmatest's line names one direction and counts another: {line}")
-    if not run.us or not run.moved:
+    if not run.us or not run.total_bytes:
         raise ParseError(f"dmatest's line has no time or no bytes, so no rate: {line}")
-    printed, real = int(match["speed"]), run.moved * 976 / run.us
+    printed, real = int(match["speed"]), run.total_bytes * 976 / run.us
     # A speed that wrapped is no reason to refuse a run that moved what it should: it is computed again.
-    if run.moved < _BYTES and abs(printed - real) > 1 + _SLACK * real:
+    if run.total_bytes < _BYTES and abs(printed - real) > 1 + _SLACK * real:
         raise ParseError(f"dmatest's line contradicts itself, {real:.0f} KB/S by its own figures: {line}")
     return run
 

@@ -21,7 +21,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
@@ -37,18 +37,18 @@ _NEEDS = (
 )
 
 
-def _where(setting: Setting) -> str:
-    return setting.pcie[DEVICE].where if DEVICE in setting.pcie else _IDS
+def _device_locator(setting: Setting) -> str:
+    return setting.pcie[DEVICE].locator if DEVICE in setting.pcie else _IDS
 
 
-def _counted(found: Document, name: str) -> int:
+def _read_count(found: Document, name: str) -> int:
     value = found.integer(name)
     if value < 0:
         raise ParseError(f"pcie-edu's {name!r} is {value}")
     return value
 
 
-def _apart(output: Output) -> Output:
+def _split_output(output: Output) -> Output:
     """Return the output of a load, whose messages stand among its JSON, as that of a tool.
 
     That the plan had to stop the other tool is for that one to tell.
@@ -94,7 +94,7 @@ class EduDma(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
         length = "--until-ended" if setting.beside else f"--seconds={self._seconds(setting):g}"
-        return ("pcie-edu", "dma", length, f"--sizes={','.join(map(str, self.sizes))}", _where(setting))
+        return ("pcie-edu", "dma", length, f"--sizes={','.join(map(str, self.sizes))}", _device_locator(setting))
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread, and as many transfers as one round has.
@@ -115,16 +115,16 @@ class EduDma(Tool):
         Raises:
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
         """
-        output = _apart(output) if output.setting.beside else output
-        ended("pcie-edu", output, codes=(0, _WRONG))
+        output = _split_output(output) if output.setting.beside else output
+        check_end("pcie-edu", output, codes=(0, _WRONG))
         found = _of_test(output, "dma")
-        wrong, guards = _counted(found, "wrong"), _counted(found, "guards")
-        transfers, moved, took = (_counted(found, name) for name in ("transfers", "bytes", "ns"))
+        wrong, guards = _read_count(found, "wrong"), _read_count(found, "guards")
+        transfers, moved, took = (_read_count(found, name) for name in ("transfers", "bytes", "ns"))
         if bool(wrong + guards) != (output.exit_code == _WRONG):
             raise ParseError(
                 f"pcie-edu reports {wrong + guards} wrong bytes and ends with exit code {output.exit_code}"
             )
-        asked = 1 + _counted(found, "rounds") * self._round()
+        asked = 1 + _read_count(found, "rounds") * self._round()
         if transfers != asked or moved < transfers or took < transfers * _TRANSFER_S * 1e9 * 0.99:
             raise ParseError(
                 f"pcie-edu contradicts itself: {transfers} of {asked} transfers, {moved} bytes, {took} ns (edu takes "
@@ -185,7 +185,7 @@ class EduMsi(Tool):
             *(f"--priority={self.priority}", f"--raise-priority={self.raise_priority}"),
             *((f"--cpu={_first(setting.cpu_list)}",) if setting.cpu_list else ()),
             *(exact if setting.virtual_time else (f"--range={self.range_us}",)),
-            _where(setting),
+            _device_locator(setting),
         )
 
     def expected(self, setting: Setting) -> Expected:
@@ -202,9 +202,9 @@ class EduMsi(Tool):
         Raises:
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
         """
-        ended("pcie-edu", output, codes=(0, _NO_INTERRUPT))
+        check_end("pcie-edu", output, codes=(0, _NO_INTERRUPT))
         found = _of_test(output, "msi")
-        handled, lost, asked = (_counted(found, name) for name in ("cycles", "lost", "asked"))
+        handled, lost, asked = (_read_count(found, name) for name in ("cycles", "lost", "asked"))
         whole = output.exit_code == 0
         if (
             asked != self._interrupts(output.setting)
@@ -215,16 +215,16 @@ class EduMsi(Tool):
                 f"pcie-edu contradicts itself: {handled} of {asked} interrupts came, {lost} were lost, exit code "
                 f"{output.exit_code}; {self._interrupts(output.setting)} were asked for"
             )
-        labels = {"cpu": str(_counted(found, "cpu"))}
+        labels = {"cpu": str(_read_count(found, "cpu"))}
         return (
             count("interrupts", handled, Better.NEITHER, labels),
             count("interrupts.lost", lost, Better.LOWER, labels),
-            count("interrupts.spurious", _counted(found, "spurious"), Better.LOWER, labels),
+            count("interrupts.spurious", _read_count(found, "spurious"), Better.LOWER, labels),
             *(self._latency(found, output.setting, labels) if handled else ()),
         )
 
     def _latency(self, found: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
-        low, high, mean = _counted(found, "min"), _counted(found, "max"), found.number("avg")
+        low, high, mean = _read_count(found, "min"), _read_count(found, "max"), found.number("avg")
         # The average is printed with two digits.
         if not low - 0.01 <= mean <= high + 0.01:
             raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")

@@ -28,7 +28,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 
 _NODE = Need(
     test="[ -c /dev/pci-endpoint-test.0 ]",
@@ -55,14 +55,14 @@ echo ended
 """
 
 
-def _again(before: str, body: str, setting: Setting) -> tuple[str, ...]:
+def _repeat_command(before: str, body: str, setting: Setting) -> tuple[str, ...]:
     """Return the command line that does something for as long as the setting says, at least once."""
     return ("sh", "-c", before + _AGAIN.format(body=body, seconds=math.ceil(setting.duration_s)))
 
 
 def _rounds(tool: str, output: Output) -> tuple[str, list[str]]:
     """Return what was printed before the first round, and in each. Raises ParseError."""
-    ended(tool, output)
+    check_end(tool, output)
     text = output.text("tool.out")
     before, *rounds = re.split(r"^round\n", text, flags=re.MULTILINE)
     if not rounds or not text.endswith("ended\n"):
@@ -97,7 +97,7 @@ class Pcitest(Tool):
         interrupts = "; ".join(f"pcitest -m {number}" for number in range(1, self.vectors + 1))
         transfers = "; ".join(f"pcitest {kind} -s {size}" for kind in ("-w", "-r", "-c") for size in _SIZES)
         body = f"for bar in $bars; do pcitest -b $bar; done\n    pcitest -i 1; {interrupts}\n    {transfers}"
-        return _again(_BARS, body, setting)
+        return _repeat_command(_BARS, body, setting)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
@@ -129,13 +129,13 @@ class Pcitest(Tool):
 
     def _results(self, text: str, bars: list[str]) -> list[str]:
         lines = [(re.sub(r"\( +", "(", match["test"]), match["result"]) for match in _LINE.finditer(text)]
-        found, asked = [test for test, _ in lines], self._asked(bars)
+        found, asked = [test for test, _ in lines], self._test_names(bars)
         if found != asked:
             missing = [test for test in asked if test not in found]
             raise ParseError(f"pcitest printed {len(found)} of {len(asked)} results; missing: {', '.join(missing[:5])}")
         return [result for _, result in lines]
 
-    def _asked(self, bars: list[str]) -> list[str]:
+    def _test_names(self, bars: list[str]) -> list[str]:
         return [
             *(f"BAR{bar}" for bar in bars),
             "SET IRQ TYPE TO MSI",
@@ -194,7 +194,7 @@ class EndpointKselftest(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
-        return _again(
+        return _repeat_command(
             "", "pci_endpoint_test -T LEGACY_IRQ_TEST -T MSIX_TEST; code=$?; [ $code -le 1 ] || exit $code", setting
         )
 

@@ -75,7 +75,7 @@ class Extension:
         except Exception as error:
             # Another's code may raise anything, and who installed it must act.
             remedy = "correct the package, or uninstall it"
-            raise ConfigError(f"{self.place} cannot be loaded ({_said(error)}): {remedy}") from error
+            raise ConfigError(f"{self.place} cannot be loaded ({_error_text(error)}): {remedy}") from error
 
 
 _KNOWN: ContextVar[dict[Kind, Mapping[str, Extension]] | None] = ContextVar("_KNOWN", default=None)
@@ -112,7 +112,7 @@ def extensions(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
 
 def _look(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
     found: dict[str, Extension] = {}
-    for one in (*_of_files(kind), *_installed(kind, tuple(sys.path))):
+    for one in (*_of_files(kind), *_installed_extensions(kind, tuple(sys.path))):
         if not _NAME.fullmatch(one.name):
             raise one.fail(f"{one.name!r} cannot be the name of one of the {kind.value} (allowed: {_RULE}): rename it")
         if one.name in shipped:
@@ -133,7 +133,7 @@ def _of_files(kind: Kind) -> Iterator[Extension]:
 
 
 @cache
-def _installed(kind: Kind, _path: tuple[str, ...]) -> tuple[Extension, ...]:
+def _installed_extensions(kind: Kind, _path: tuple[str, ...]) -> tuple[Extension, ...]:
     """Return those of installed packages. All packages on the path are read, which takes a while: once for a path."""
     return tuple(
         Extension(kind=kind, name=point.name, place=_place(point), point=point)
@@ -172,12 +172,12 @@ def _module(path: Path) -> ModuleType:
     except Exception as error:
         # As above.
         del sys.modules[name]
-        message = f"the file cannot be imported ({_said(error)}): correct it, or remove it"
+        message = f"the file cannot be imported ({_error_text(error)}): correct it, or remove it"
         raise ConfigError(message, Location(path, _line(error, path), 1)) from error
     return module
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {text}".strip().removesuffix(":")
 

@@ -30,7 +30,7 @@ from rtgate.tools import Count, DestructiveTool, Expected, Output, Reports, Sett
 from rtgate.tools import disk_health as health
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
@@ -95,7 +95,7 @@ class Fio(DestructiveTool):
             *(f"-percentile_list={':'.join(_PERCENTILES)}", "-time_based", "-stonewall", "-allow_file_create=0"),
             *self._place(setting, setting.storage),
             *("-direct=1", "-iodepth", "32", "-thread", f"-rw={self.mode}", f"-ioengine={setting.storage.engine}"),
-            *(f"-bs={self.block}", f"-size={self._size(setting)}", "-numjobs=1", f"-runtime={_written(runtime)}"),
+            *(f"-bs={self.block}", f"-size={self._size(setting)}", "-numjobs=1", f"-runtime={_format_time(runtime)}"),
             "-group_reporting",
             *self._round_options(setting),
             f"-name={self.job}",
@@ -104,7 +104,7 @@ class Fio(DestructiveTool):
     def fill(self, setting: Setting) -> tuple[str, ...]:
         """Return the command that writes the test file from end to end, so that no read finds a hole."""
         assert setting.storage is not None
-        created = () if setting.storage.overwrite is Overwrite.FILE or _formatted(setting.storage) else ("0",)
+        created = () if setting.storage.overwrite is Overwrite.FILE or _has_file_system(setting.storage) else ("0",)
         return (
             *("fio", "-output-format=json", "-output=fill.json", *(f"-allow_file_create={word}" for word in created)),
             *self._place(setting, setting.storage),
@@ -142,12 +142,12 @@ class Fio(DestructiveTool):
         errors = tuple(_errors(jobs))
         if errors:
             return (*errors, *health.measurements(output))
-        self._ended(output)
+        self._check_end(output)
         found = {job.name: job for job in _jobs(output, _json(setting), required=True)}
         names = (*self._rounds(setting), self.job)
         if tuple(found) != names:
             raise ParseError(f"fio ran the jobs {', '.join(found) or 'none'}, not {', '.join(names)}")
-        self._filled(jobs, setting)
+        self._check_fill(jobs, setting)
         rounds = [
             rate(
                 "round.bandwidth", found[name].figures(self).bandwidth, output.megabytes_per_second, {"round": name[5:]}
@@ -158,23 +158,23 @@ class Fio(DestructiveTool):
         none = count("io.errors", 0, Better.LOWER)
         return (*measured, *rounds, none, *health.measurements(output))
 
-    def _ended(self, output: Output) -> None:
+    def _check_end(self, output: Output) -> None:
         if output.setting.beside:
             if output.exit_code != _ENDED_BY_SIGNAL:
                 raise ParseError(f"fio did not run until it was ended: {_reason(output, 'load.out')}")
             return
         if output.exit_code and not output.text("tool.deadline"):
             raise ParseError(f"fio measured nothing: {_reason(output, 'tool.err')}")
-        ended("fio", output)
+        check_end("fio", output)
 
-    def _filled(self, jobs: list[_Job], setting: Setting) -> None:
+    def _check_fill(self, jobs: list[_Job], setting: Setting) -> None:
         wanted = self.file_bytes(setting)
         written = sum(job.data.object("write").integer("io_bytes") for job in jobs if job.name == "fill")
         if written < wanted:
             raise ParseError(f"only {written} of {wanted} bytes of the test file were written before measuring")
 
     def _place(self, setting: Setting, storage: Storage) -> tuple[str, ...]:
-        raw = storage.overwrite is not Overwrite.FILE and not _formatted(storage)
+        raw = storage.overwrite is not Overwrite.FILE and not _has_file_system(storage)
         return (f"-filename={storage.path(setting.directory)}", *((f"-offset={RESERVED >> 10}K",) if raw else ()))
 
     def _size(self, setting: Setting) -> str:
@@ -336,12 +336,12 @@ def _prefix(setting: Setting) -> str:
     return "" if engine == ENGINES[0] else f"{engine}."
 
 
-def _written(milliseconds: int) -> str:
+def _format_time(milliseconds: int) -> str:
     """Return a time as the guide writes it, in seconds, where it is whole seconds."""
     return f"{milliseconds}ms" if milliseconds % 1000 else str(milliseconds // 1000)
 
 
-def _formatted(storage: Storage) -> bool:
+def _has_file_system(storage: Storage) -> bool:
     return storage.file_system is not FileSystem.NONE
 
 

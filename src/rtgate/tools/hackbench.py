@@ -19,7 +19,7 @@ from typing import ClassVar
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, time
 from rtgate.tools.measurement import Measurement
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import ThreadScope
 
 _LEAST_S = 0.05  # no run is shorter: 1000 loops take 0.1 s on the fastest PC
@@ -79,7 +79,7 @@ class Hackbench(Tool):
         Raises:
             ParseError: it failed, was stopped, a process of it complained, or it did not print what it should.
         """
-        ended("hackbench", output)
+        check_end("hackbench", output)
         complaint, text = output.text("tool.err").strip(), output.text("tool.out")
         if complaint:
             raise ParseError(f"hackbench did not do all its work: {complaint[:300]}")

@@ -25,7 +25,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_OTHER, Threads, ThreadScope
 
 _NUMBER = "[0-9]{1,15}"
@@ -109,7 +109,7 @@ class Hwlatdetect(Tool):
         stopped = output.text("tool.deadline").strip()
         if "Max Latency:" not in text and not stopped:
             raise ParseError(f"hwlatdetect measured nothing: {_last(output)}")
-        ended("hwlatdetect", output)
+        check_end("hwlatdetect", output)
         if re.search("^interrupted$", text, re.MULTILINE):
             raise ParseError("hwlatdetect was interrupted: it did not measure to its end")
         self._check_parameters(text, output.setting)

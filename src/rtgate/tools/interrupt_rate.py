@@ -29,7 +29,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, freque
 from rtgate.tools.kernel_log import Line
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 
 _COUNT = re.compile(
     r"(?:^|[ :])(?P<kind>msi|elbi) count=(?P<count>-?[0-9]{1,10}) (?P<us>[0-9]{1,20})us"
@@ -130,7 +130,7 @@ class MsiRate(Tool):
         Raises:
             ParseError: no interrupt came, lines are missing, or they contradict themselves.
         """
-        ended(self.name, output)
+        check_end(self.name, output)
         found = seconds(self.kind, kernel_log.lines(self.name, output))
         interrupts, took = sum(one.interrupts for one in found), sum(one.seconds for one in found)
         if not interrupts:

@@ -77,14 +77,14 @@ _WORKERS = ("cpu", "io", "vm", "hdd")
 
 
 def _stress(board: Board) -> Load:
-    return _mixed("stress", ("stress", "--quiet"), board, _usual(board))
+    return _mix_workers("stress", ("stress", "--quiet"), board, _usual(board))
 
 
 def _stress_ng(board: Board) -> Load:
-    return _mixed("stress-ng", ("stress-ng", "--quiet"), board, _usual(board))
+    return _mix_workers("stress-ng", ("stress-ng", "--quiet"), board, _usual(board))
 
 
-def _mixed(name: str, program: tuple[str, ...], board: Board, mix: Options) -> Load:
+def _mix_workers(name: str, program: tuple[str, ...], board: Board, mix: Options) -> Load:
     """Return a mix of workers as a load; those that write files do so on a disk."""
     words = tuple(word for option, value in mix.items() for word in (f"--{option}", str(value)))
     end = ("--temp-path", "/tmp") if name == "stress-ng" else ()  # noqa: S108 - on the target, a RAM file system
@@ -273,7 +273,7 @@ def load(name: str, board: Board, options: Options | None = None) -> Load:
     if not options:
         return _LOADS[name](board) if name in _LOADS else _from_outside(outside()[name], board)
     check_options(name, options)
-    return _mixed(name, (name, "--quiet"), board, options)
+    return _mix_workers(name, (name, "--quiet"), board, options)
 
 
 def check_options(name: str, options: Options) -> None:

@@ -80,7 +80,7 @@ class Histogram:
         return found
 
     @classmethod
-    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+    def merge(cls, parts: Iterable[Histogram]) -> Histogram:
         """Return the sum of histograms of one unit and range.
 
         Raises:

@@ -36,7 +36,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
 from rtgate.units import Unit
 
@@ -82,13 +82,13 @@ class Oslat(Tool):
         return (
             *("oslat", "--quiet", "--zero-omit", f"--bucket-size={self.buckets}"),
             *(f"--cpu-list={','.join(map(str, cpus))}", f"--cpu-main-thread={_main_cpu(cpus, setting)}"),
-            *(() if _alone(setting) or not self.priority else (f"--rtprio={self.priority}",)),
+            *(() if _is_alone(setting) or not self.priority else (f"--rtprio={self.priority}",)),
             *(f"--duration={self._seconds(setting)}", f"--json={JSON}"),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; on a single CPU, while it gets warm."""
-        if _alone(setting):
+        if _is_alone(setting):
             return Expected(threads=(), duration_s=_WARM_S / 2, seen=ThreadScope.SESSION)
         policy = SCHED_FIFO if self.priority else SCHED_OTHER
         return Expected(
@@ -105,10 +105,10 @@ class Oslat(Tool):
             ParseError: it failed, was stopped, does not know the CPU, measured for too short a time or on other CPUs,
                 or its JSON is missing, damaged, or contradicts itself.
         """
-        ended("oslat", output)
+        check_end("oslat", output)
         if "not yet supported" in output.text("tool.out"):
             raise ParseError(f"oslat does not know this CPU: {output.text('tool.out').strip()[:300]}")
-        threads = document("oslat", output.text(JSON)).numbered("thread")
+        threads = document("oslat", output.text(JSON)).numbered_objects("thread")
         measured = [thread.integer("cpu") for thread in threads.values()]
         if measured != list(self._cpus(output.setting)):
             raise ParseError(f"oslat measured on the CPUs {measured}, not on {list(self._cpus(output.setting))}")
@@ -118,10 +118,10 @@ class Oslat(Tool):
         """Return the CPUs to measure on."""
         if setting.cpu_list:
             return tuning.cpus(setting.cpu_list)
-        return tuple(range(0 if _alone(setting) or self.everywhere else 1, setting.cpus))
+        return tuple(range(0 if _is_alone(setting) or self.everywhere else 1, setting.cpus))
 
     def _seconds(self, setting: Setting) -> int:
-        short = setting.virtual_time or _alone(setting)
+        short = setting.virtual_time or _is_alone(setting)
         return max(self.least_s, math.ceil(min(setting.duration_s, _SHORT_S) if short else setting.duration_s))
 
     def _thread(self, thread: Document, output: Output) -> tuple[Measurement, ...]:
@@ -152,7 +152,7 @@ class Oslat(Tool):
         return Histogram(unit=unit, counts=counts, overflow=overflow, limit=self.buckets - 1)
 
 
-def _alone(setting: Setting) -> bool:
+def _is_alone(setting: Setting) -> bool:
     """Return whether there is no other CPU for all that is not measured."""
     return setting.cpus == 1 and not setting.cpu_list
 

@@ -18,7 +18,7 @@ _IMAGES = ("core", "full")
 def outside_tool(extension: Extension) -> type[Tool]:
     """Return the tool of an extension. Raises ConfigError: it cannot be imported, or it is not a tool of this name."""
     content = extension.content()
-    tool = _defined(extension, content) if isinstance(content, ModuleType) else content
+    tool = _tool_of_file(extension, content) if isinstance(content, ModuleType) else content
     if not (isinstance(tool, type) and Tool in tool.__mro__[1:]):
         raise extension.fail(f"{tool!r} is not a class derived from rtgate.tools.Tool: name one")
     for mistake in _mistakes(tool, extension.name):
@@ -26,7 +26,7 @@ def outside_tool(extension: Extension) -> type[Tool]:
     return tool
 
 
-def _defined(extension: Extension, module: ModuleType) -> object:
+def _tool_of_file(extension: Extension, module: ModuleType) -> object:
     """Return the one tool that a file defines; a class without a name of its own is for others to derive from."""
     own = [
         one

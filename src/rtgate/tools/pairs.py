@@ -27,7 +27,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Unit
 
@@ -112,14 +112,14 @@ class Pairs(Tool):
             ParseError: it failed, was stopped, complained, or its JSON is missing, damaged, or contradicts itself or
                 the command line.
         """
-        ended(self.name, output)
+        check_end(self.name, output)
         complaint = _BROKEN.search(output.text("tool.err"))
         if complaint:
             raise ParseError(f"{self.name} did not measure what it should: {complaint[0].strip()[:300]}")
         reason = output.text("tool.err").strip()
         if reason and not output.text(f"{self.name}.json").strip():
             raise ParseError(f"{self.name} wrote no JSON: {reason[:300]}")
-        found = document(self.name, output.text(f"{self.name}.json")).numbered("thread")
+        found = document(self.name, output.text(f"{self.name}.json")).numbered_objects("thread")
         pairs = [_Pair(self, number, pair) for number, pair in found.items()]
         self._complete(pairs, output.setting)
         return tuple(one for pair in pairs for one in pair.measurements(output.microsecond))
@@ -131,11 +131,11 @@ class Pairs(Tool):
         if len(cpus) != wanted or (self.affinity and not spread):
             where = ", ".join(map(str, cpus))
             raise ParseError(f"{self.name} had pairs on the CPUs {where}, not one on each of {wanted}")
-        most, asked = max(pair.samples for pair in pairs), self._asked(setting)
+        most, asked = max(pair.samples for pair in pairs), self._sample_count(setting)
         if most < asked:
             raise ParseError(f"{self.name} ended after {most} of {asked} samples: something stopped it")
 
-    def _asked(self, setting: Setting) -> int:
+    def _sample_count(self, setting: Setting) -> int:
         """Return the samples that one pair must have; 0 if a time ends the run."""
         if self.loops:
             return self.loops if self._loops_s <= setting.duration_s else 0

@@ -19,7 +19,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, rate
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
@@ -71,7 +71,7 @@ class PcieBar(Tool):
             *("pcie-bar", f"--seconds={self._seconds(setting):g}", f"--operations={','.join(OPERATIONS)}"),
             f"--threads={','.join(map(str, _threads(setting)))}",
             *((f"--cpus={setting.cpu_list}",) if setting.cpu_list else ()),
-            *("--force", setting.pcie[DEVICE].where if DEVICE in setting.pcie else "none"),
+            *("--force", setting.pcie[DEVICE].locator if DEVICE in setting.pcie else "none"),
         )
 
     def expected(self, setting: Setting) -> Expected:
@@ -88,22 +88,22 @@ class PcieBar(Tool):
             ParseError: it failed, was stopped, its JSON is missing or damaged, contradicts itself or what was asked, or
                 a rate is higher than the link permits.
         """
-        ended(self.name, output, codes=(0, _WRONG))
+        check_end(self.name, output, codes=(0, _WRONG))
         found = document(self.name, output.text("tool.out"))
-        runs = tuple(found.numbered("run").values())
+        runs = tuple(found.numbered_objects("run").values())
         asked = [(name, many) for many in _threads(output.setting) for name in OPERATIONS]
         did = [(run.text("operation"), run.integer("threads")) for run in runs]
         if did != asked:
-            raise ParseError(f"pcie-bar did {_listed(did)}, not {_listed(asked)}")
+            raise ParseError(f"pcie-bar did {_format_runs(did)}, not {_format_runs(asked)}")
         if found.data.get("verified") is not True:
             raise ParseError("pcie-bar did not compare the data")
-        wrong = sum(_counted(run, "wrong") for run in runs)
+        wrong = sum(_read_count(run, "wrong") for run in runs)
         if bool(wrong) != (output.exit_code == _WRONG):
             raise ParseError(f"pcie-bar reports {wrong} wrong bytes and ends with exit code {output.exit_code}")
         least_ns = self._seconds(output.setting) * 1e9 * 0.999  # the clock is read after what it measures
         return (
             count("bytes.wrong", wrong, Better.LOWER),
-            *(one for run in runs for one in _measured(run, least_ns, output.setting)),
+            *(one for run in runs for one in _read_run(run, least_ns, output.setting)),
         )
 
     def _seconds(self, setting: Setting) -> float:
@@ -118,19 +118,19 @@ def _threads(setting: Setting) -> tuple[int, ...]:
     return (1, setting.cpus) if setting.cpus > 1 else (1,)
 
 
-def _listed(runs: list[tuple[str, int]]) -> str:
+def _format_runs(runs: list[tuple[str, int]]) -> str:
     return ", ".join(f"{name[:20]} x{threads}" for name, threads in runs[:40])
 
 
-def _counted(run: Document, name: str) -> int:
+def _read_count(run: Document, name: str) -> int:
     value = run.integer(name)
     if value < 0:
         raise ParseError(f"pcie-bar's {name!r} is {value}")
     return value
 
 
-def _measured(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
-    moved, took = _counted(run, "bytes"), _counted(run, "ns")
+def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
+    moved, took = _read_count(run, "bytes"), _read_count(run, "ns")
     operation, threads = run.text("operation"), run.integer("threads")
     if not moved or took < least_ns:
         raise ParseError(f"pcie-bar's {operation} moved {moved} bytes in {took} ns: it was asked for {least_ns:.0f} ns")
@@ -140,7 +140,7 @@ def _measured(run: Document, least_ns: float, setting: Setting) -> tuple[Measure
         f"{operation}.rate{many}", moved * 1e9 / took, unit, {} if threads == 1 else {"threads": str(threads)}
     )
     assert measured.quantity is not None
-    link = None if setting.virtual_time else trained(setting.pcie.get(DEVICE))
+    link = None if setting.virtual_time else expected_link(setting.pcie.get(DEVICE))
     if link is None:
         return (measured,)
     share = Quantity(pcie_limits.share(measured.quantity, link), Unit.RATIO)
@@ -148,7 +148,7 @@ def _measured(run: Document, least_ns: float, setting: Setting) -> tuple[Measure
     return (measured, Measurement(name=name, better=Better.HIGHER, quantity=share, labels=measured.labels))
 
 
-def trained(function: Function | None) -> pcie_limits.Link | None:
+def expected_link(function: Function | None) -> pcie_limits.Link | None:
     """Return the link of a function as the board's file expects it; None where it does not say all of it.
 
     That the link is trained so is for the link's own checks, which every case on the board has.

@@ -19,7 +19,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Bound, Expected, Output, Reports, Setting, Tool, config_space, count
 from rtgate.tools.config_space import ConfigSpace, Express
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import ThreadScope
 
 # `od` and `readlink` are in coreutils, busybox and toybox. A function that goes meanwhile has a line and no bytes.
@@ -40,14 +40,14 @@ _BYTES = re.compile(r"(?: +[0-9a-f]{2}){1,16} *")
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _PortState:
     """One function at one look: what is above it, and its configuration space, None if it did not answer."""
 
     above: str
     space: ConfigSpace | None
 
 
-_Look = dict[str, _Seen]  # by address
+_Look = dict[str, _PortState]  # by address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +91,11 @@ class PcieLink(Tool):
         Raises:
             ParseError: the script failed, nothing could be read, or a configuration space is damaged.
         """
-        ended("pcie-link", output)
+        check_end("pcie-link", output)
         first, last = _looks(output.text("tool.out"))
         found: list[Measurement] = []
         for function in output.setting.pcie.values():
-            found += _measured(function, first, last, self.seconds)
+            found += _link_measurements(function, first, last, self.seconds)
         if not found:
             raise ParseError("the board's file lists no function, so pcie-link has nothing to look at")
         return tuple(found)
@@ -104,7 +104,7 @@ class PcieLink(Tool):
 def _bounds(function: Function) -> Iterator[Bound]:
     labels = {"function": function.name}
     source = f"the board's file, pcie: {function.name}: "
-    yield Bound(measurement="function.present", labels=labels, value=1, source=f"{source}{function.where}")
+    yield Bound(measurement="function.present", labels=labels, value=1, source=f"{source}{function.locator}")
     if function.port:
         yield Bound(measurement="port.present", labels=labels, value=1, source=f"{source}port: {function.port}")
     for measurement, key, value in (
@@ -134,23 +134,23 @@ def _looks(text: str) -> tuple[_Look, _Look]:
         start = number = number + 1
         while number < len(lines) and _BYTES.fullmatch(lines[number]):
             number += 1
-        found[head["look"]][head["address"]] = _seen(head, bytes.fromhex("".join(lines[start:number])))
+        found[head["look"]][head["address"]] = _read_state(head, bytes.fromhex("".join(lines[start:number])))
     if not found["first"]:
         raise ParseError("the target has no PCI function at all: its kernel has no PCI, or its host bridge no driver")
     return found["first"], found["last"]
 
 
-def _seen(head: re.Match[str], data: bytes) -> _Seen:
+def _read_state(head: re.Match[str], data: bytes) -> _PortState:
     try:
-        return _Seen(head["above"], config_space.read(data) if data else None)
+        return _PortState(head["above"], config_space.read(data) if data else None)
     except ParseError as error:
         raise ParseError(f"{head['address']}: {error}") from error
 
 
-def _measured(function: Function, first: _Look, last: _Look, seconds: int) -> Iterator[Measurement]:
+def _link_measurements(function: Function, first: _Look, last: _Look, seconds: int) -> Iterator[Measurement]:
     """Yield what was seen of one function; of one that is not there only that."""
     labels = {"function": function.name}
-    address = _found(function, first)
+    address = _find_address(function, first)
     space, problem = _space(function, first, address)
     if space is not None and (address not in last or last[address].space is None):
         problem = f"gone {seconds} s later"
@@ -168,7 +168,7 @@ def _measured(function: Function, first: _Look, last: _Look, seconds: int) -> It
     yield count("link.changes", _changes((address, above), first, last), Better.LOWER, labels)
 
 
-def _found(function: Function, look: _Look) -> str:
+def _find_address(function: Function, look: _Look) -> str:
     """Return a function's address: of the board's file, or where its vendor:device is. Raises ParseError."""
     if function.address:
         return function.address

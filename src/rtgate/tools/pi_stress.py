@@ -19,7 +19,7 @@ from typing import ClassVar
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.rt_tests import document, ended
+from rtgate.tools.rt_tests import check_end, document
 from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
 
 JSON = "pi_stress.json"
@@ -88,7 +88,7 @@ class PiStress(Tool):
             return (_failures(len(deadlocked)),)
         if output.text("tool.deadline").strip() and not said and not output.text("tool.out").strip():
             return (_failures(1),)
-        ended("pi_stress", output)
+        check_end("pi_stress", output)
         return (_failures(0), count("inversions", _inversions(output), Better.NEITHER))
 
 

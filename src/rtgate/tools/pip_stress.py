@@ -18,7 +18,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import ThreadScope
 
 _HANDLED = "Successfully used priority inheritance to handle an inversion"
@@ -65,7 +65,7 @@ class PipStress(Tool):
         said, complaint = output.text("tool.out").strip(), output.text("tool.err").strip()
         if output.text("tool.deadline").strip() and not said and not complaint:
             return (_failures(1),)
-        ended("pip_stress", output)
+        check_end("pip_stress", output)
         if complaint:
             raise ParseError(f"pip_stress could not do its test: {complaint[:300]}")
         if said == _NOT_TESTED:

@@ -26,7 +26,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_on
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
 from rtgate.units import Unit
 
@@ -125,7 +125,7 @@ class Queuelat(Tool):
         text, said = output.text("tool.out"), output.text("tool.err").strip()
         if _UNLOCKED in said:
             raise ParseError(f"queuelat could not lock its memory, so page faults would be measured: {said[:300]}")
-        ended("queuelat", output)
+        check_end("queuelat", output)
         start = _START.search(text)
         if start is None:
             reason = said or (text.strip().splitlines() or ["no output"])[-1]

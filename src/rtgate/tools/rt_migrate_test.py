@@ -29,7 +29,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
 JSON = "rt-migrate-test.json"
@@ -117,7 +117,7 @@ class RtMigrateTest(Tool):
         found = document(self.name, output.text(JSON))
         if found.integer("return_code") != int(failed):
             raise ParseError(f"rt-migrate-test's return_code contradicts its exit code {output.exit_code}")
-        tasks = found.numbered("thread")
+        tasks = found.numbered_objects("thread")
         priorities = [task.integer("prio") for task in tasks.values()]
         asked = [self.priority + number for number in range(self._tasks(output.setting))]
         if list(tasks) != list(range(len(tasks))) or priorities != asked:
@@ -130,7 +130,7 @@ class RtMigrateTest(Tool):
 
     def _verdict(self, output: Output) -> tuple[bool, int]:
         """Return whether it failed, and in how many rounds it measured, going by its text. Raises ParseError."""
-        ended(self.name, output, (0, _FAILED))
+        check_end(self.name, output, (0, _FAILED))
         text, said = output.text("tool.out"), output.text("tool.err").strip()
         if "Warning, can't set" in said:
             raise ParseError(f"rt-migrate-test ran without its priorities: {said[:300]}")

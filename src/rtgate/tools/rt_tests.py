@@ -23,7 +23,7 @@ _LARGEST = 2**63  # no C program prints a larger number
 _NAN = re.compile(r'("avg":\s*)-?nan\b')
 
 
-def ended(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
+def check_end(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
     """Check that a tool ended by itself.
 
     Args:
@@ -51,7 +51,7 @@ def document(tool: str, text: str) -> Document:
     if not text.strip():
         raise ParseError(f"{tool} wrote no JSON")
     try:
-        found = json.loads(_cleaned(text))
+        found = json.loads(_strip_command_line(text))
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise ParseError(f"{tool}'s JSON is damaged: {error}") from error
     if not isinstance(found, dict):
@@ -59,7 +59,7 @@ def document(tool: str, text: str) -> Document:
     return Document(tool, found)
 
 
-def _cleaned(text: str) -> str:
+def _strip_command_line(text: str) -> str:
     """Return the text without its command line, the one string that users fill: it is not read and may hold quotes."""
     line = _CMDLINE.search(text)
     if line and not text[text.rfind("\n", 0, line.start()) + 1 : line.start()].strip():
@@ -95,7 +95,7 @@ class Document:
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
         return Document(self.tool, found)
 
-    def numbered(self, name: str) -> dict[int, Document]:
+    def numbered_objects(self, name: str) -> dict[int, Document]:
         """Return the objects below this name by their number, as in `thread`. Raises ParseError."""
         found = self.object(name).data
         if not found:

@@ -30,7 +30,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.units import Quantity, Unit
 
@@ -68,7 +68,7 @@ def _complete(tool: str, output: Output, asked_s: int) -> str:
     text = output.text("tool.out")
     if _STOPPED in text:
         raise ParseError(f"{tool} was stopped: something switched the kernel's tracing off")
-    ended(tool, output)
+    check_end(tool, output)
     missed = _MISSED.search(text)
     if missed:
         raise ParseError(f"{tool} lost data: {missed[0].strip()[:300]}")
@@ -158,8 +158,8 @@ class RtlaTimerlat(Tool):
         wanted = {(str(cpu), context) for cpu in range(output.setting.cpus) for context in contexts}
         if set(table.columns) != wanted:
             raise ParseError(
-                f"rtla timerlat measured {_listed(table.columns)} on a board with {output.setting.cpus} CPUs: "
-                f"{_listed(wanted)} were asked for"
+                f"rtla timerlat measured {_format_columns(table.columns)} on a board with {output.setting.cpus} CPUs: "
+                f"{_format_columns(wanted)} were asked for"
             )
         found = [table.latency(cpu, context, contexts[-1], width) for cpu, context in table.columns]
         tasks = [part for part in found if part[0].name == "latency"]
@@ -192,7 +192,7 @@ class RtlaTimerlat(Tool):
         )
 
 
-def _listed(columns: Iterable[tuple[str, str]]) -> str:
+def _format_columns(columns: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{context} of CPU {cpu}" for cpu, context in sorted(columns)) or "nothing"
 
 
@@ -236,7 +236,7 @@ class _Table:
                 last = int(name)
                 rows[last] = values
             else:
-                raise _damaged(line)
+                raise _damage_error(line)
         if len(summary) != len(_SUMMARY):
             raise ParseError(f"rtla timerlat's histogram has no line {_SUMMARY[len(summary)]}")
         known = Unit.VIRTUAL_NS if virtual else Unit.US
@@ -270,18 +270,18 @@ def _columns(header: str) -> tuple[tuple[str, str], ...]:
     if not columns:
         raise ParseError("rtla timerlat measured nothing: its histogram has no column")
     if len(set(columns)) != len(words):
-        raise _damaged(header)
+        raise _damage_error(header)
     return columns
 
 
 def _row(line: str, columns: int) -> tuple[str, tuple[int, ...]]:
     name, *values = line.split() or [""]
     if len(values) != columns or not all(_NUMBER.fullmatch(value) for value in values):
-        raise _damaged(line)
+        raise _damage_error(line)
     return name, tuple(int(value) for value in values)
 
 
-def _damaged(line: str) -> ParseError:
+def _damage_error(line: str) -> ParseError:
     return ParseError(f"rtla timerlat's histogram is damaged at {line.strip()[:100]!r}")
 
 

@@ -33,7 +33,7 @@ from rtgate.tools import (
     times_reported,
 )
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.rt_tests import Document, document, ended
+from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
 JSON = "signaltest.json"
@@ -80,11 +80,11 @@ class Signaltest(Tool):
             *("signaltest", "--quiet", *(("--mlockall",) if self.mlock else ()), f"--priority={self.priority}"),
             *(f"--threads={self._threads(setting)}", *(("--affinity",) if self.affinity else ())),
             *((f"--loops={self.loops}",) if self.loops else ()),
-            *((f"--duration={math.ceil(setting.duration_s)}",) if self._timed(setting) else ()),
+            *((f"--duration={math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
             f"--json={JSON}",
         )
 
-    def _timed(self, setting: Setting) -> bool:
+    def _ends_by_time(self, setting: Setting) -> bool:
         """Return whether the duration can end the run: rounds take no less than their share of the sleeps."""
         return not self.loops or self.loops / _ROUNDS_PER_S > setting.duration_s
 
@@ -98,9 +98,9 @@ class Signaltest(Tool):
         The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for: how long the rounds take is what is
         measured, and on boards that run their CPUs in turns they are long.
         """
-        seconds = math.ceil(setting.duration_s) if self._timed(setting) else self.loops / _ROUNDS_PER_S
+        seconds = math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops / _ROUNDS_PER_S
         # The ring stands still when its first thread has all its rounds; the others may lack one.
-        least = 160 * seconds if self._timed(setting) else self.loops - 1
+        least = 160 * seconds if self._ends_by_time(setting) else self.loops - 1
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
@@ -117,12 +117,12 @@ class Signaltest(Tool):
             ParseError: it failed, was stopped, a thread was never signalled, or its JSON is missing, damaged, or
                 contradicts itself.
         """
-        ended("signaltest", output)
+        check_end("signaltest", output)
         if "exceeded trace limit" in output.text("tool.out"):
             raise ParseError("signaltest broke off at its trace limit: the run is not complete")
         if "Could not set CPU affinity" in output.text("tool.err"):
             raise ParseError(f"signaltest's threads are not bound: {output.text('tool.err').strip()[:300]}")
-        threads = document("signaltest", output.text(JSON)).numbered("thread")
+        threads = document("signaltest", output.text(JSON)).numbered_objects("thread")
         asked = self._threads(output.setting)
         if list(threads) != list(range(asked)):
             numbers = ", ".join(str(number) for number in threads)

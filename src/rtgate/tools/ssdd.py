@@ -21,7 +21,7 @@ from typing import ClassVar
 from rtgate.errors import ParseError, UnfinishedError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.rt_tests import document, ended
+from rtgate.tools.rt_tests import check_end, document
 from rtgate.tools.threads import ThreadScope
 
 JSON = "ssdd.json"
@@ -71,8 +71,8 @@ class Ssdd(Tool):
             ParseError: it could not be set up, was stopped, or its output is missing, damaged, or contradicts itself.
         """
         text = output.text("tool.out")
-        self._unfinished(text, output.text("tool.deadline").strip())
-        ended("ssdd", output, codes=(0, 1))
+        self._refuse_unfinished(text, output.text("tool.deadline").strip())
+        check_end("ssdd", output, codes=(0, 1))
         failures = self._failures(text)
         setup = _SETUP.findall(text)
         if setup and len(setup) >= failures:
@@ -90,7 +90,7 @@ class Ssdd(Tool):
             )
         return count("failures", failures, Better.LOWER), count("tests", self.forks, Better.NEITHER)
 
-    def _unfinished(self, text: str, stopped: str) -> None:
+    def _refuse_unfinished(self, text: str, stopped: str) -> None:
         """Refuse a run that was stopped when some tests had ended well, and none badly."""
         good = len(_GOOD.findall(text))
         if stopped and 0 < good < self.forks and "EXITING, ERROR" not in text:

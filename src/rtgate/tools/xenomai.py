@@ -25,7 +25,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
 _PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
@@ -41,7 +41,7 @@ def program_message(output: Output) -> str:
     return (output.text("tool.err").strip() or output.text("tool.out").strip() or "no message")[:300]
 
 
-def _only(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
+def _single_match(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
     """Return the only match of what a complete run of latency prints once. Raises ParseError."""
     found = list(pattern.finditer(output.text("tool.out")))
     if len(found) != 1:
@@ -125,10 +125,10 @@ class XenomaiLatency(Tool):
             ParseError: it failed, stopped early, measured something else, or its output is missing, damaged, or
                 contradicts itself.
         """
-        ended("latency", output)
+        check_end("latency", output)
         text = output.text("tool.out")
         self._check_parameters(text)
-        summary = _only(_RTS, output)
+        summary = _single_match(_RTS, output)
         low, mean, high = (float(number) for number in summary.groups()[:3])
         overruns, switches, *clock = (int(number) for number in summary.groups()[3:])
         _check_clock(clock[:3], clock[3:], math.ceil(output.setting.duration_s))
@@ -157,7 +157,7 @@ class XenomaiLatency(Tool):
             if int(cell) in counts or int(cell) > self.range_us:
                 raise ParseError(f"latency's histogram is damaged at cell {cell}")
             counts[int(cell)] = int(samples)
-        total = int(_only(_CELLS, output)[1])
+        total = int(_single_match(_CELLS, output)[1])
         if total == 0 or sum(counts.values()) != total:
             raise ParseError(f"latency's histogram holds {sum(counts.values())} samples of {total}")
         overflow = counts.pop(self.range_us, 0)
@@ -211,7 +211,7 @@ class XenomaiSwitchtest(Tool):
             ParseError: it could not be set up, was stopped, or its output is missing, damaged, or contradicts itself.
         """
         broken = _BROKEN.search(output.text("tool.err"))
-        ended("switchtest", output, codes=(1,) if broken else (0,))
+        check_end("switchtest", output, codes=(1,) if broken else (0,))
         if broken:
             return (count("failures", 1, Better.LOWER),)
         switches = _switches(output.text("tool.out"))
@@ -296,7 +296,7 @@ class XenomaiSmokey(Tool):
         Raises:
             ParseError: it was stopped, died, or its output is missing or contradicts itself.
         """
-        ended("smokey", output, codes=(0, 1))
+        check_end("smokey", output, codes=(0, 1))
         results: dict[str, str] = {}
         for line in _TEST.finditer(output.text("tool.out")):
             word = str(line.lastgroup)

@@ -19,7 +19,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import ended
+from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, program_message
 
@@ -84,27 +84,27 @@ class XenomaiCyclictest(Tool):
             *((f"-d{self.distance_us}",) if self.distance_us != _DISTANCE_US else ()),
             *((f"-h{self.range_us}",) if self.range_us else ()),
             *((f"-l{self.loops}",) if self.loops else ()),
-            *((f"-D{math.ceil(setting.duration_s)}",) if self._timed(setting) else ()),
+            *((f"-D{math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
         )
 
-    def _timed(self, setting: Setting) -> bool:
+    def _ends_by_time(self, setting: Setting) -> bool:
         """Return whether the duration can end the run."""
         return not self.loops or self.loops * self.interval_us > setting.duration_s * 1e6
 
     def _seconds(self, setting: Setting) -> float:
-        return math.ceil(setting.duration_s) if self._timed(setting) else self.loops * self.interval_us / 1e6
+        return math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops * self.interval_us / 1e6
 
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
 
-    def _due(self, number: int, setting: Setting) -> int:
+    def _expected_wakeups(self, number: int, setting: Setting) -> int:
         """Return how often a thread was to wake up."""
         interval_us = self.interval_us + (0 if self.range_us else number * self.distance_us)
         return int(self._seconds(setting) * 1_000_000 // interval_us)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        counted = Count(measurement="wakeups", least=0.95 * self._due(self._threads(setting) - 1, setting))
+        counted = Count(measurement="wakeups", least=0.95 * self._expected_wakeups(self._threads(setting) - 1, setting))
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=self._seconds(setting),
@@ -122,7 +122,7 @@ class XenomaiCyclictest(Tool):
         Raises:
             ParseError: it failed, was stopped, or its output is missing, damaged, or contradicts itself.
         """
-        ended("Xenomai's cyclictest", output)
+        check_end("Xenomai's cyclictest", output)
         text = output.text("tool.out")
         if "# Break value:" in text:
             raise ParseError("Xenomai's cyclictest broke off at its break value: the run is not complete")
@@ -160,7 +160,9 @@ class XenomaiCyclictest(Tool):
         return (
             *time_figures("latency", (low, mean, high), output.microsecond, labels),
             count("wakeups", cycles, Better.NEITHER, labels),
-            count("wakeups.lost", max(0, self._due(number, output.setting) - cycles), Better.LOWER, labels),
+            count(
+                "wakeups.lost", max(0, self._expected_wakeups(number, output.setting) - cycles), Better.LOWER, labels
+            ),
         )
 
     def _thread(self, cpu: int, counts: dict[int, int], numbers: list[int], output: Output) -> tuple[Measurement, ...]:
@@ -175,5 +177,7 @@ class XenomaiCyclictest(Tool):
                 f"{overflow} beyond {self.range_us} us, minimum {low}, average {mean}, maximum {high}"
             )
         labels = {"cpu": str(cpu)} if self.affinity == "each" else {"thread": str(cpu)}
-        lost = count("wakeups.lost", max(0, self._due(cpu, output.setting) - histogram.total), Better.LOWER, labels)
+        lost = count(
+            "wakeups.lost", max(0, self._expected_wakeups(cpu, output.setting) - histogram.total), Better.LOWER, labels
+        )
         return (*latencies(histogram, (low, mean, high), labels), lost)

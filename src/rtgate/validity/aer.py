@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rtgate.records.record import Record
 from rtgate.validity import links
-from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
@@ -13,7 +13,7 @@ def _judge(record: Record) -> Answer:
     missing = links.unread(record.evidence.readings, counted)
     problem = f"the AER counters of {', '.join(missing)} were not read (CONFIG_PCIEAER?)" if missing else ""
     fine = ", ".join(entry.name for entry in counted)
-    return judged(problem, f"read of {fine}" if fine else "the board's file asks for none")
+    return answer_for(problem, f"read of {fine}" if fine else "the board's file asks for none")
 
 
 def _reads(inputs: PlanInputs) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.measuring_threads import measuring_threads
 
 
@@ -21,10 +21,10 @@ def _judge(record: Record) -> Answer:
     if allowed and astray:
         problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}"
     fine = f"on CPU {text}" if allowed else "on all CPUs"
-    return judged(problem or _crowded(record, ours), fine)
+    return answer_for(problem or _crowded_cpus(record, ours), fine)
 
 
-def _crowded(record: Record, ours: Sequence[Thread]) -> str:
+def _crowded_cpus(record: Record, ours: Sequence[Thread]) -> str:
     """Return which CPUs bound threads shared that should each have had their own; only looks that saw all count."""
     expected = record.evidence.expectation
     wanted, whole = expected.processors, sum(group.count for group in expected.threads)

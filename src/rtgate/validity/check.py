@@ -39,22 +39,22 @@ class Answer:
         unseen: whether it does not apply because a look came too late: other boots of the case must answer instead.
     """
 
-    held: CheckResult
+    result: CheckResult
     sentence: str
     invalidates: Invalidates | None = None
     follows: str = ""
     unseen: bool = False
 
 
-def judged(problem: str, fine: str, invalidates: Invalidates | None = None) -> Answer:
+def answer_for(problem: str, fine: str, invalidates: Invalidates | None = None) -> Answer:
     """Return the answer of a check that failed if there is a problem."""
     held = CheckResult.FAILED if problem else CheckResult.OK
-    return Answer(held=held, sentence=problem or fine, invalidates=invalidates)
+    return Answer(result=held, sentence=problem or fine, invalidates=invalidates)
 
 
 def not_applicable(why: str) -> Answer:
     """Return the answer of a check that does not apply."""
-    return Answer(held=CheckResult.NOT_APPLICABLE, sentence=why)
+    return Answer(result=CheckResult.NOT_APPLICABLE, sentence=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class PlanInputs:
     functions: Mapping[str, Function] = field(default_factory=dict)
 
 
-def _nothing(_: PlanInputs) -> tuple[str, ...]:
+def _no_evidence(_: PlanInputs) -> tuple[str, ...]:
     return ()
 
 
@@ -94,7 +94,7 @@ class ValidityCheck:
     invalidates: Invalidates
     exceptions: str = ""
     judge: Callable[[Record], Answer]
-    reads: Callable[[PlanInputs], tuple[str, ...]] = _nothing
+    reads: Callable[[PlanInputs], tuple[str, ...]] = _no_evidence
     readings: tuple[str, ...] = ()
 
 
@@ -108,8 +108,8 @@ class Check:
     """How one check of one record came out."""
 
     name: str
-    held: CheckResult
-    spoils: Invalidates
+    result: CheckResult
+    invalidates: Invalidates
     sentence: str
     unseen: bool = False
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.plan_files import text
 
 # Names in /proc/PID/comm, which has 15 characters.
@@ -33,7 +33,7 @@ def processes(files: Mapping[str, bytes]) -> tuple[str, ...]:
 
 def _judge(record: Record) -> Answer:
     if not record.evidence.expectation.clock:
-        return judged("", "the tool does not measure with the wall clock")
+        return answer_for("", "the tool does not measure with the wall clock")
     names = record.evidence.processes
     problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
     found = sorted({name for name in names if name in _CLOCK_KEEPERS})
@@ -41,7 +41,7 @@ def _judge(record: Record) -> Answer:
         problem = (
             f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
         )
-    return judged(problem, "no time synchronisation was running")
+    return answer_for(problem, "no time synchronisation was running")
 
 
 CHECK = ValidityCheck(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.early_end import ended_early
 
 
@@ -18,7 +18,7 @@ def _judge(record: Record) -> Answer:
         elif min(values) < least and not ended_early(record):
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
-    return judged(problem, ", ".join(fine) or "the tool has nothing to count")
+    return answer_for(problem, ", ".join(fine) or "the tool has nothing to count")
 
 
 CHECK = ValidityCheck(

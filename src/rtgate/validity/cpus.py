@@ -7,15 +7,15 @@ import re
 
 from rtgate.board.tuning import cpus
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
     online, there = record.environment.online, record.environment.cpus
     if not online:
-        return judged("which CPUs were online was not read", "", Invalidates.GOOD_NEWS)
+        return answer_for("which CPUs were online was not read", "", Invalidates.GOOD_NEWS)
     problem = f"CPUs {online} were online, and the board has {there}" if str(_count(online)) != there else ""
-    return judged(problem, f"CPUs {online} were online")
+    return answer_for(problem, f"CPUs {online} were online")
 
 
 def lost_cpus(record: Record) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
 
@@ -16,14 +16,14 @@ _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal th
 def _judge(record: Record) -> Answer:
     interval = record.evidence.expectation.interval_us
     if not interval:
-        return judged("", "the tool has no period to account for")
+        return answer_for("", "the tool has no period to account for")
     problem = ""
     for measurement in record.measurements:
         if measurement.histogram is None:
             continue
         expected = record.evidence.expectation.duration_s * 1e6 / interval
         lost = expected - measurement.histogram.total
-        explained = _explained(measurement.histogram, interval, _maximum(record, measurement.labels))
+        explained = _skipped_periods(measurement.histogram, interval, _maximum(record, measurement.labels))
         if lost > explained + _EDGE_CYCLES + expected * 0.001:
             problem = (
                 f"{measurement.label}: {measurement.histogram.total} of {expected:.0f} wake-ups were measured, and "
@@ -31,10 +31,10 @@ def _judge(record: Record) -> Answer:
             )
     if not any(measurement.histogram for measurement in record.measurements):
         problem = "no histogram was measured"
-    return judged(problem, "every wake-up is accounted for")
+    return answer_for(problem, "every wake-up is accounted for")
 
 
-def _explained(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
+def _skipped_periods(histogram: Histogram, interval_us: int, maximum: Quantity) -> int:
     """Return how many periods the measured latencies skipped; an overflowed sample at most what the maximum did."""
     period = interval_us * 1000.0 / histogram.unit.scale
     # Most have no sample that long, which is found out sooner: a comparison asks this of each boot several times.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.early_end import ended_early
 from rtgate.validity.plan_files import uptime
 
@@ -24,7 +24,7 @@ def _judge(record: Record) -> Answer:
         problem = "the length of the run was not read"
     elif took < asked * 0.99 and not ended_early(record):
         problem = f"the run took {took:g} s of the {asked:g} s asked for"
-    return judged(problem, f"{took} s for {asked:g} s asked")
+    return answer_for(problem, f"{took} s for {asked:g} s asked")
 
 
 CHECK = ValidityCheck(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
@@ -26,7 +26,7 @@ def _judge(record: Record) -> Answer:
                 f"record.json says {one.name}.max {one.label} {maximum}, its histogram has samples of at least "
                 f"{Quantity(least, one.unit)}"
             )
-    return judged("; ".join(problems), "no maximum is below its histogram")
+    return answer_for("; ".join(problems), "no maximum is below its histogram")
 
 
 def _highest_bucket(histogram: Histogram) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rtgate.board import firmware
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, not_applicable
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for, not_applicable
 
 
 def _judge(record: Record) -> Answer:
@@ -14,8 +14,8 @@ def _judge(record: Record) -> Answer:
         return not_applicable("the board's file pins no firmware")
     if not told:
         problem = f"{', '.join(pins)}: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
-        return judged(problem, "", Invalidates.GOOD_NEWS)
-    return judged(firmware.unlike(pins, told), f"{', '.join(pins)} as pinned")
+        return answer_for(problem, "", Invalidates.GOOD_NEWS)
+    return answer_for(firmware.unlike(pins, told), f"{', '.join(pins)} as pinned")
 
 
 CHECK = ValidityCheck(

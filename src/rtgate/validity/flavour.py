@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
@@ -16,7 +16,7 @@ def _judge(record: Record) -> Answer:
         problem = "nobody said which flavour the kernel should be"
     elif asked != ran:
         problem = f"the kernel should be {asked} and is {ran}: uname -v says {record.environment.kernel_version!r}"
-    return judged(problem, f"{ran} by uname -v")
+    return answer_for(problem, f"{ran} by uname -v")
 
 
 CHECK = ValidityCheck(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 # Bits of an NVMe disk's critical warning (NVMe base specification, SMART / Health Information).
 _WARNINGS = (
@@ -16,15 +16,15 @@ _WARNINGS = (
 def _judge(record: Record) -> Answer:
     start = record.evidence.expectation.health
     if not start:
-        return judged("", "the tool has no disk")
+        return answer_for("", "the tool has no disk")
     found = {one.name: one.quantity.value for one in record.measurements if one.quantity}
     warning, errors = found.get(f"{start}.critical_warning"), found.get(f"{start}.media_errors")
     if warning is None or errors is None:
-        return judged("the disk's health was not read before and after", "", Invalidates.GOOD_NEWS)
+        return answer_for("the disk's health was not read before and after", "", Invalidates.GOOD_NEWS)
     told = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
     problems = [f"the disk warns: {', '.join(told) or f'code {warning:g}'}"] if warning else []
     problems += [f"the disk counted {errors:g} new media errors"] if errors else []
-    return judged("; ".join(problems), "no warning and no new media error")
+    return answer_for("; ".join(problems), "no warning and no new media error")
 
 
 CHECK = ValidityCheck(

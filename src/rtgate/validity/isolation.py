@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rtgate.board import isolation
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck, answer_for
 
 
 def rcu_nocbs(files: Mapping[str, bytes], command_line: str) -> str | None:
@@ -18,7 +18,7 @@ def rcu_nocbs(files: Mapping[str, bytes], command_line: str) -> str | None:
     if "rcu_nocbs" not in isolation.requested_lists(command_line):
         return None
     log = files.get("dmesg", b"").decode("utf-8", errors="replace")
-    return isolation.offloaded(log) or ("" if "Linux version " in log else None)
+    return isolation.offloaded_cpus(log) or ("" if "Linux version " in log else None)
 
 
 def _judge(record: Record) -> Answer:
@@ -27,7 +27,7 @@ def _judge(record: Record) -> Answer:
     words, moved = expected.command_line, expected.irq_affinity
     has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
     has |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
-    problems = isolation.not_taken(words, has, there)
+    problems = isolation.ignored_arguments(words, has, there)
     fine = [f"{name} {cpus}" for name, cpus in isolation.requested_lists(words).items()]
     interrupts = isolation.interrupts(words, moved)
     if interrupts:
@@ -38,8 +38,8 @@ def _judge(record: Record) -> Answer:
         problems += filter(None, [isolation.not_default(interrupts, there, mask)])
     unread = _unread(record, has) if not problems else ""
     if unread:
-        return judged(unread, "", Invalidates.GOOD_NEWS)
-    return judged("; ".join(problems), ", ".join(fine) or "the tuning isolates nothing")
+        return answer_for(unread, "", Invalidates.GOOD_NEWS)
+    return answer_for("; ".join(problems), ", ".join(fine) or "the tuning isolates nothing")
 
 
 def _unread(record: Record, has: Mapping[str, str]) -> str:
@@ -56,7 +56,7 @@ def _unread(record: Record, has: Mapping[str, str]) -> str:
 
 
 def _reads(inputs: PlanInputs) -> tuple[str, ...]:
-    return isolation.watched(inputs.tuning.command_line, inputs.tuning.irq_affinity)
+    return isolation.files_to_watch(inputs.tuning.command_line, inputs.tuning.irq_affinity)
 
 
 CHECK = ValidityCheck(

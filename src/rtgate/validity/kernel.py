@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
@@ -21,7 +21,7 @@ def _judge(record: Record) -> Answer:
         for what, named, there in told
         if named and there and named != there
     )
-    return judged(problem, ran or "its release is not known")
+    return answer_for(problem, ran or "its release is not known")
 
 
 CHECK = ValidityCheck(

@@ -48,7 +48,7 @@ def faults(state: State, functions: Mapping[str, Function]) -> tuple[Fault, ...]
     """Return what happened to any PCI function between the two looks, of the kinds `aer` and `pcie-link`."""
     found: list[Fault] = []
     for address, files in sorted(_by_address(state).items()):
-        name = _named(address, files, functions)
+        name = _owner_name(address, files, functions)
         if files.get("vendor", ("", ""))[0] and not files["vendor"][1]:
             found.append(_fault(FaultKind.PCIE_LINK, f"{name} was there before the test and gone after it"))
             continue
@@ -57,14 +57,14 @@ def faults(state: State, functions: Mapping[str, Function]) -> tuple[Fault, ...]
     return tuple(found)
 
 
-def counted(functions: Mapping[str, Function]) -> tuple[CountedFunction, ...]:
+def counter_owners(functions: Mapping[str, Function]) -> tuple[CountedFunction, ...]:
     """Return whose counters a board's file says are there."""
     found = []
     for function in functions.values():
         if function.aer in {"port", "both"}:
             found.append(CountedFunction(name=f"the port of {function.name}", where=function.port))
         if function.aer in {"function", "both"}:
-            found.append(CountedFunction(name=function.name, where=function.where))
+            found.append(CountedFunction(name=function.name, where=function.locator))
     return tuple(found)
 
 
@@ -96,8 +96,8 @@ def _id(files: Mapping[str, tuple[str, str]]) -> str:
     return ":".join(parts) if all(parts) else ""
 
 
-def _named(address: str, files: Mapping[str, tuple[str, str]], functions: Mapping[str, Function]) -> str:
-    names = [one.name for one in functions.values() if one.where in {address, _id(files)}]
+def _owner_name(address: str, files: Mapping[str, tuple[str, str]], functions: Mapping[str, Function]) -> str:
+    names = [one.name for one in functions.values() if one.locator in {address, _id(files)}]
     ports = [f"the port of {one.name}" for one in functions.values() if one.port == address]
     return " ".join(filter(None, (", ".join(names or ports[:1]), f"({address})" if names or ports else address)))
 

@@ -7,26 +7,26 @@ import re
 from collections.abc import Mapping
 from itertools import pairwise
 
-from rtgate.records.evidence import LoadSeen
+from rtgate.records.evidence import LoadSample
 from rtgate.records.record import Record
 from rtgate.tools import loads
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.plan_files import MOMENTS, stats, text
 
 _LONGEST = 2000  # characters of a load's output that a record keeps
 
 
-def load_seen(files: Mapping[str, bytes]) -> tuple[LoadSeen, ...]:
+def load_seen(files: Mapping[str, bytes]) -> tuple[LoadSample, ...]:
     """Return how many processes of the load were alive at each look, and the time that all of it had used."""
     return tuple(_looked_at(files, moment) for moment in MOMENTS if f"processes.{moment}" in files)
 
 
-def _looked_at(files: Mapping[str, bytes], moment: str) -> LoadSeen:
+def _looked_at(files: Mapping[str, bytes], moment: str) -> LoadSample:
     session = text(files, "load.pid")  # the process id that the plan wrote down is the session's
     ours = [fields for _, fields in stats(files, f"processes.{moment}") if session and fields[3] == session]
     alive = [fields for fields in ours if fields[0] not in {"Z", "X"}]
     # utime, stime, and those of children that were waited for (fields 14 to 17 of proc(5))
-    return LoadSeen(
+    return LoadSample(
         moment=moment, processes=len(alive), ticks=sum(int(value) for fields in ours for value in fields[11:15])
     )
 
@@ -45,16 +45,16 @@ def load_ended(files: Mapping[str, bytes]) -> int | None:
 def _judge(record: Record) -> Answer:
     name = record.evidence.load
     if name == "idle":
-        return judged("", "no load was asked for")
+        return answer_for("", "no load was asked for")
     seen = {entry.moment: entry for entry in record.evidence.load_seen}
     problem = _load_problem(record, seen)
     ticks = max(entry.ticks for entry in seen.values()) - seen["start"].ticks if not problem else 0
-    return judged(problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
+    return answer_for(problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
 
 
-def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
+def _load_problem(record: Record, seen: Mapping[str, LoadSample]) -> str:
     name, least = record.evidence.load, record.evidence.load_processes
-    said = _load_said(record)
+    said = _load_complaint(record)
     if said:
         return said
     missing = [moment for moment in ("start", "middle", "end") if moment not in seen]
@@ -74,7 +74,7 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSeen]) -> str:
     return ""
 
 
-def _load_said(record: Record) -> str:
+def _load_complaint(record: Record) -> str:
     """Return what is wrong with a load by its own account, and by how it ended; empty if nothing is."""
     name, ended = record.evidence.load, record.evidence.load_ended
     complaint = loads.complaint(record.evidence.load_output)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
     problems = {"": "the kernel's log was not read", "late": "the kernel's log has lost its beginning"}
-    return judged(problems.get(record.evidence.log, ""), f"{record.evidence.log} kernel log")
+    return answer_for(problems.get(record.evidence.log, ""), f"{record.evidence.log} kernel log")
 
 
 CHECK = ValidityCheck(

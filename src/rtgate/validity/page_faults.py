@@ -10,7 +10,7 @@ from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.validity import threads
-from rtgate.validity.check import Answer, CheckResult, Invalidates, ValidityCheck, judged, not_applicable
+from rtgate.validity.check import Answer, CheckResult, Invalidates, ValidityCheck, answer_for, not_applicable
 from rtgate.validity.measuring_threads import measuring_threads
 
 _LOCKING = "--mlockall"
@@ -24,10 +24,10 @@ def _judge(record: Record) -> Answer:
     """
     exempt = _exempt(record)
     if exempt:
-        return judged("", exempt)
+        return answer_for("", exempt)
     before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
-        return judged("the page faults of its measuring threads were not read: measure again", "")
+        return answer_for("the page faults of its measuring threads were not read: measure again", "")
     if len(before) != len(after) or not before:
         return _unequal(record, before, after)
     minor = sum(one.minor_faults or 0 for one in after) - sum(one.minor_faults or 0 for one in before)
@@ -38,7 +38,7 @@ def _judge(record: Record) -> Answer:
         if minor or major
         else ""
     )
-    return judged(problem, f"no page fault of {len(before)} measuring threads")
+    return answer_for(problem, f"no page fault of {len(before)} measuring threads")
 
 
 def _exempt(record: Record) -> str:
@@ -59,7 +59,7 @@ def _unequal(record: Record, before: Sequence[Thread], after: Sequence[Thread]) 
     if before and not after and record.virtual_time:
         # The same boot looks as late the next time: others of the case must answer for it (`judge.judging`).
         return replace(not_applicable(f"{unequal}: the tool had ended"), unseen=True)
-    return Answer(held=CheckResult.FAILED, sentence=f"{unequal}: measure again", follows=threads.CHECK.name)
+    return Answer(result=CheckResult.FAILED, sentence=f"{unequal}: measure again", follows=threads.CHECK.name)
 
 
 CHECK = ValidityCheck(

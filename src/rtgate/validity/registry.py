@@ -77,31 +77,31 @@ def checks(record: Record, declared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         declared: reasons, by check, why the board declares a check not applicable.
     """
-    return (*edited(record), *_of_measurement(record, declared))
+    return (*edit_checks(record), *_of_measurement(record, declared))
 
 
-def edited(record: Record) -> tuple[Check, ...]:
+def edit_checks(record: Record) -> tuple[Check, ...]:
     """Return the checks that say that a record, which was measured, was changed since; empty if it was not."""
-    answers = (_said(check, record, frozenset()) for check in OF_THE_RECORD)
-    return tuple(check for check in answers if check.held is CheckResult.FAILED)
+    answers = (_judge_check(check, record, frozenset()) for check in OF_THE_RECORD)
+    return tuple(check for check in answers if check.result is CheckResult.FAILED)
 
 
 def _of_measurement(record: Record, declared: Mapping[str, str]) -> Iterator[Check]:
     failed: set[str] = set()
     for check in CHECKS:
-        said = _said(check, record, failed)
+        said = _judge_check(check, record, failed)
         if check.name in declared:
-            said = replace(said, held=CheckResult.NOT_APPLICABLE, sentence=declared[check.name], unseen=False)
-        if said.held is CheckResult.FAILED:
+            said = replace(said, result=CheckResult.NOT_APPLICABLE, sentence=declared[check.name], unseen=False)
+        if said.result is CheckResult.FAILED:
             failed.add(check.name)
         yield said
 
 
-def _said(check: ValidityCheck, record: Record, failed: frozenset[str] | set[str]) -> Check:
+def _judge_check(check: ValidityCheck, record: Record, failed: frozenset[str] | set[str]) -> Check:
     answer = check.judge(record)
-    held = CheckResult.NOT_APPLICABLE if answer.follows in failed else answer.held
+    held = CheckResult.NOT_APPLICABLE if answer.follows in failed else answer.result
     invalidates = answer.invalidates or check.invalidates
-    return Check(name=check.name, held=held, spoils=invalidates, sentence=answer.sentence, unseen=answer.unseen)
+    return Check(name=check.name, result=held, invalidates=invalidates, sentence=answer.sentence, unseen=answer.unseen)
 
 
 def not_applicable(board: Board) -> dict[str, str]:

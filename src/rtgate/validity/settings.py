@@ -11,7 +11,7 @@ from rtgate.board.tuning import Tuning
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.tools.threads import SCHED_FIFO
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.plan_files import stats
 
 _PRINTK = "/proc/sys/kernel/printk"
@@ -48,7 +48,7 @@ def _judge(record: Record) -> Answer:
         if word not in words
     ]
     problems += _priorities(record)
-    return judged("; ".join(problems), "as asked, and unchanged")
+    return answer_for("; ".join(problems), "as asked, and unchanged")
 
 
 def _priorities(record: Record) -> list[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 # Every plan that measured leaves an exit code, and every boot says something.
 _SOURCES = ("raw/tool.rc", "console.log")
@@ -16,7 +16,7 @@ def _judge(record: Record) -> Answer:
     if missing and not problems:
         unnamed = ", ".join(missing)
         problems = [f"record.json does not name the raw output that it was made from (`sources` has no {unnamed})"]
-    return judged("; ".join(problems), "the files say the same")
+    return answer_for("; ".join(problems), "the files say the same")
 
 
 CHECK = ValidityCheck(

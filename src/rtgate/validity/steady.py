@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 WINDOW = 5
 _RANGE = 0.20
@@ -51,12 +51,12 @@ def _slope(values: Sequence[float]) -> float:
 def _judge(record: Record) -> Answer:
     name = record.evidence.expectation.steady
     if not name:
-        return judged("", "the tool does not measure in rounds")
+        return answer_for("", "the tool does not measure in rounds")
     found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
     rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
     measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
     problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
-    return judged(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
+    return answer_for(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 
 
 CHECK = ValidityCheck(

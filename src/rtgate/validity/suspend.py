@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rtgate.board import suspend
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, unless_virtual
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for, unless_virtual
 
 
 def suspend_lines(files: Mapping[str, bytes]) -> tuple[str, ...] | None:
@@ -21,16 +21,16 @@ def _judge(record: Record) -> Answer:
     counts = suspend.of(readings)
     if not all(before and after for before, after in counts.values()):
         problem = "how often the board was suspended was not read before and after"
-        return judged(problem, "", Invalidates.GOOD_NEWS)
+        return answer_for(problem, "", Invalidates.GOOD_NEWS)
     if counts:
-        moved = suspend.changed(readings)
+        moved = suspend.format_changes(readings)
         problem = f"the board was suspended while it measured, or was to be: {moved}" if moved else ""
-        return judged(problem, "the kernel counted no suspend")
+        return answer_for(problem, "the kernel counted no suspend")
     if lines:
         problem = f"the kernel does not count suspends, and its log tells of one: {lines[0]!r} (start the board anew)"
-        return judged(problem, "")
+        return answer_for(problem, "")
     problem = "" if lines is not None else "neither the kernel's count of suspends nor its log was read"
-    return judged(problem, "the kernel's log tells of no suspend", Invalidates.GOOD_NEWS)
+    return answer_for(problem, "the kernel's log tells of no suspend", Invalidates.GOOD_NEWS)
 
 
 CHECK = ValidityCheck(

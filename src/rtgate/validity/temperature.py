@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rtgate.board import thermal
 from rtgate.records.record import Record
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged, not_applicable, unless_virtual
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for, not_applicable, unless_virtual
 
 
 def _judge(record: Record) -> Answer:
@@ -16,11 +16,11 @@ def _judge(record: Record) -> Answer:
         return not_applicable("the board has no sensor that told a temperature")
     hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
     if hot:
-        return judged(f"{', '.join(hot)}; the board's limit is {limit} C", "")
+        return answer_for(f"{', '.join(hot)}; the board's limit is {limit} C", "")
     unread = [zone.name for zone in zones if zone.before is None or zone.after is None]
     problem = f"the temperature of {', '.join(unread)} was not read before and after" if unread else ""
     fine = f"at most {max(zone.highest for zone in zones):g} C, {limit} C are allowed"
-    return judged(problem, fine, Invalidates.GOOD_NEWS)
+    return answer_for(problem, fine, Invalidates.GOOD_NEWS)
 
 
 CHECK = ValidityCheck(

@@ -10,7 +10,7 @@ from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.tools import Expected
 from rtgate.tools.threads import POLICIES, ThreadScope
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, judged
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.plan_files import MOMENTS, stats, text
 
 
@@ -44,7 +44,7 @@ def _judge(record: Record) -> Answer:
     groups = [(group.count, (group.policy, group.priority)) for group in expected.threads]
     own = expected.seen is ThreadScope.OWN
     if not groups:
-        return judged("", "the tool has no real-time thread of its own")
+        return answer_for("", "the tool has no real-time thread of its own")
     seen: dict[str, list[Thread]] = {}
     for thread in record.evidence.threads:
         seen.setdefault(thread.moment, []).append(thread)
@@ -63,12 +63,14 @@ def _judge(record: Record) -> Answer:
                 continue
             # Beside the threads of its own process a tool may have helpers with the same priority.
             if right < count or (right > count and own):
-                problem = f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_seen(there)}"
+                problem = (
+                    f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_format_threads(there)}"
+                )
     text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
     if unseen and not problem:
         # A stress test ends with the first failure of the kernel, before anybody looks.
-        return judged(unseen, "", Invalidates.FIGURES)
-    return judged(problem, f"{text}, at {len(seen)} moments")
+        return answer_for(unseen, "", Invalidates.FIGURES)
+    return answer_for(problem, f"{text}, at {len(seen)} moments")
 
 
 def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
@@ -80,7 +82,7 @@ def _policy(wanted: tuple[int, int]) -> str:
     return f"{POLICIES.get(policy, policy)} {priority}" if priority else str(POLICIES.get(policy, policy))
 
 
-def _seen(threads: list[Thread]) -> str:
+def _format_threads(threads: list[Thread]) -> str:
     names = [f"{thread.name} {POLICIES.get(thread.policy, thread.policy)} {thread.priority}" for thread in threads]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 

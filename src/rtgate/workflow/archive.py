@@ -18,11 +18,11 @@ from rtgate.history.encoding import kernel
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.validity import registry
 
 if TYPE_CHECKING:
-    from rtgate.history.store import Stored
+    from rtgate.history.store import StoreResult
 
 
 def keep(url: str | None, directory: Path) -> str:
@@ -36,8 +36,8 @@ def keep(url: str | None, directory: Path) -> str:
         records = read_verified(directory)
         stored = store_now(url, records, run_name(directory, records)) if records else None
     except RtgateError as error:
-        return f"not stored in the history: {plain(str(error))}"
-    new, known = (stored.new, stored.known) if stored else (0, 0)
+        return f"not stored in the history: {plain_text(str(error))}"
+    new, known = (stored.new, stored.existing) if stored else (0, 0)
     say(f"history: {new} records stored, {known} were there already")
     return ""
 
@@ -61,7 +61,7 @@ def revoked_kernels(url: str | None, records: Iterable[Record]) -> tuple[str, ..
     return tuple(f"the {arms[one.kernel]}'s kernel is known to be bad: {one.sentence}" for one in found)
 
 
-def store_now(url: str, records: Sequence[Record], run_name: str) -> Stored:
+def store_now(url: str, records: Sequence[Record], run_name: str) -> StoreResult:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     from rtgate.history.store import Origin, store  # noqa: PLC0415
 

@@ -14,14 +14,14 @@ from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import ConfigError
 from rtgate.kernel import artefacts, banner, build_id
 from rtgate.kernel.artefacts import KernelBuild, sha256
+from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.configuration import read_config
-from rtgate.kernel.pinned import pin_kernel
 from rtgate.lava.in_job.target import JobTarget, time_of
 from rtgate.lava.job import environment
 from rtgate.measure.case import Arm, Target
 from rtgate.measure.profiles import profile
 from rtgate.records.record import KernelIdentity
-from rtgate.report.notices import spoken
+from rtgate.report.notices import step_printer
 from rtgate.rootfs import images as rootfs
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests
@@ -44,7 +44,7 @@ class ArmRequest:
         kernels: build directory by arm (`baseline`, `candidate`); empty on a live console that runs its own kernel.
         flavour: what a kernel of unknown provenance should be.
         power_cycle: a shell command that turns the board of a live console off and on.
-        kept: boots of virtual-time boards that were made before and are not made again; None to make every boot.
+        boot_cache: boots of virtual-time boards that were made before and are not made again; None to make every boot.
     """
 
     board: str
@@ -54,7 +54,7 @@ class ArmRequest:
     tuning: str = "default"
     flavour: str | None = None
     power_cycle: str | None = None
-    kept: BootCache | None = None
+    boot_cache: BootCache | None = None
 
 
 def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple[tuple[Arm, ...], threading.Event]:
@@ -75,7 +75,7 @@ def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple
         return _virtual(request, board, console, stop), stop
     if console == "lava":
         return (_in_job(request, board, stop),), stop
-    return (_attached(request, board, console, stop),), stop
+    return (_attach(request, board, console, stop),), stop
 
 
 def _consistent(board: Board, console: str, request: ArmRequest) -> None:
@@ -117,12 +117,12 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
                 image=kernel.image,
                 rootfs=images,
                 stop=stop,
-                kept=request.kept,
-                shared=shared,
+                boot_cache=request.boot_cache,
+                shared_boots=shared,
                 image_sha256=kernel.image_sha256,
                 qemu_sha256=program,
             )
-        return LiveTarget.started(board, kernel.image, images, stop)
+        return LiveTarget.start(board, kernel.image, images, stop)
 
     return tuple(
         Arm(
@@ -146,13 +146,13 @@ def make_root_filesystem(board: Board) -> None:
         InfrastructureError: its packages cannot be had.
     """
     if board.virtual:
-        with spoken() as say:
+        with step_printer() as say:
             rootfs.image(board.rootfs, board.arch, progress=say)
 
 
 def _images(board: Board) -> Callable[[Plan], RootfsImage]:
     """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
-    with spoken() as say:
+    with step_printer() as say:
         made = {board.rootfs: rootfs.image(board.rootfs, board.arch, progress=say)}
     lock = threading.Lock()
 
@@ -160,14 +160,14 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
         name = board.rootfs if plan.image == "core" else plan.image
         with lock:
             if name not in made:
-                with spoken() as say:
+                with step_printer() as say:
                     made[name] = rootfs.image(name, board.arch, progress=say)
             return made[name]
 
     return image
 
 
-def _attached(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
+def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
     directory = request.kernels.get(ArmName.CANDIDATE)
     kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
     return Arm(
@@ -179,7 +179,7 @@ def _attached(request: ArmRequest, board: Board, console: str, stop: threading.E
         time=time_of(board),
         attached=True,
         target=PowerCycledTarget(
-            live=LiveTarget.attached(board, console, stop),
+            live=LiveTarget.attach(board, console, stop),
             cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,
         ),
     )

@@ -14,12 +14,12 @@ from rtgate.history import baselines, queries
 from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
 from rtgate.history.database import History
 from rtgate.history.encoding import kernel, utc
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot, BootFilter
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.records.seal import check
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.workflow import pipeline
 from rtgate.workflow.verdict_file import read_verdicts
 
@@ -73,10 +73,10 @@ def promote(history: History, name: str, unjudged: str = "") -> PromotionResult:
         raise ConfigError(
             f"the history {history.name} has no boots of {directory}: rtgate history add {_records(directory)}"
         )
-    revoked = _compared_with_revoked(history, records)
+    revoked = _revoked_baseline(history, records)
     if revoked and not unjudged:
         return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {revoked}", exit_code=1)
-    return _promoted(history, stored, status, unjudged)
+    return _promote(history, stored, status, unjudged)
 
 
 def _records(directory: Path) -> Path:
@@ -89,8 +89,8 @@ def _verdicts(directory: Path) -> list[Verdict]:
     changed = check(directory).lines
     if changed:
         raise ChangedError(
-            f"{directory} is not as it was judged ({plain(changed[0])}; {len(changed)} in all): rtgate check-records "
-            f"{directory}"
+            f"{directory} is not as it was judged ({plain_text(changed[0])}; {len(changed)} in all): "
+            f"rtgate check-records {directory}"
         )
     return read_verdicts(directory / "verdict.json", _records(directory))[0]
 
@@ -106,7 +106,7 @@ def _refusal(verdicts: Sequence[Verdict], unjudged: str) -> str:
     waived = next((one for one in verdicts if one.kind is Kind.WAIVED), None)
     first = waived or next((one for one in verdicts if one.status is status), None)
     why = ": a failure is waived" * bool(waived)
-    why += f": {plain(first.sentence.partition(chr(10))[0])}" if first else ""
+    why += f": {plain_text(first.sentence.partition(chr(10))[0])}" if first else ""
     hint = "; if it is good for another reason, say so with --unjudged REASON" if status is not Status.FAIL else ""
     return f"the verdict is {status.value} (exit code {code}){why}{hint}"
 
@@ -116,14 +116,14 @@ def _code(verdicts: Sequence[Verdict]) -> int:
     return exit_code(verdicts) or (5 if waived else 0)
 
 
-def _compared_with_revoked(history: History, records: Iterable[Record]) -> str:
+def _revoked_baseline(history: History, records: Iterable[Record]) -> str:
     """Return why what a run was compared with is bad: to be no worse than that says little. Empty if it is not."""
     compared = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
     return next((one.sentence for one in baselines.revocations_of(history, compared)), "")
 
 
 def _promote_run(history: History, name: str, unjudged: str) -> PromotionResult:
-    stored = queries.find(history, Wanted(runs=[name]))
+    stored = queries.find(history, BootFilter(runs=[name]))
     if not stored:
         raise ConfigError(f"{name} is neither a directory nor a run of the history {history.name}: rtgate history list")
     if not unjudged:
@@ -131,11 +131,11 @@ def _promote_run(history: History, name: str, unjudged: str) -> PromotionResult:
             f"the verdict of run {name} is in its report, not in the history: name that directory, or say with "
             "--unjudged REASON why its kernel is good"
         )
-    return _promoted(history, stored, None, unjudged)
+    return _promote(history, stored, None, unjudged)
 
 
-def _promoted(history: History, stored: Iterable[Boot], status: Status | None, unjudged: str) -> PromotionResult:
-    found = _judged(stored)
+def _promote(history: History, stored: Iterable[Boot], status: Status | None, unjudged: str) -> PromotionResult:
+    found = _good_boots(stored)
     if not found:
         raise ConfigError(
             "no boot of this kernel is valid and without a kernel fault: nothing could be measured with it"
@@ -156,7 +156,7 @@ def _promoted(history: History, stored: Iterable[Boot], status: Status | None, u
     return PromotionResult(kernels=tuple(wanted), new=baselines.promote(history, wanted))
 
 
-def _judged(stored: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot]]:
+def _good_boots(stored: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot]]:
     """Return the good boots of the candidate, or of the only arm, by board and kernel.
 
     Raises ConfigError: nobody knows which kernel it was.
@@ -188,4 +188,4 @@ def revoke(history: History, name: str, reason: str) -> RevocationEffect:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(plain(text).split())
+    return " ".join(plain_text(text).split())

@@ -10,7 +10,7 @@ from pathlib import Path
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Blame
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, ConflictError, merged, series, subject_of
+from rtgate.kernel.merge import Commits, ConflictError, commits_to_compare, series, subject_of
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
@@ -21,7 +21,7 @@ DIRECTORY = "bisect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstBad:
+class FirstBadCommit:
     """The first commit that fails.
 
     Attributes:
@@ -63,7 +63,7 @@ class FirstBad:
         )
 
 
-def first_bad(count: int, is_bad: Callable[[int], bool | None]) -> tuple[range, int]:
+def first_bad_range(count: int, is_bad: Callable[[int], bool | None]) -> tuple[range, int]:
     """Return which of `count` commits can be the first bad one, from 0, and how many were tried; the last one is bad.
 
     It is one, unless `is_bad` returns None for those beside it: they cannot be tried, as for `git bisect skip`. Which
@@ -83,13 +83,13 @@ def first_bad(count: int, is_bad: Callable[[int], bool | None]) -> tuple[range, 
 
 def bisect(
     builds: CommitBuilds, commits: Commits, policy: Policy, verdicts: Sequence[Verdict], output: Path
-) -> FirstBad | None:
+) -> FirstBadCommit | None:
     """Return the first commit that fails as the whole merge request does.
 
     None where it has one commit or very many, where nothing of it failed, or where the lab fails on the way.
     """
     found = series(builds.tree, commits)
-    failed = _failed(policy, verdicts)
+    failed = _failure_to_find(policy, verdicts)
     if failed is None or not 1 < len(found) <= MOST_COMMITS:
         return None
     screen, verdict = failed
@@ -105,21 +105,21 @@ def bisect(
 
     say(f"bisecting {len(found)} commits for {verdict.case or 'the build'} on {screen.board}")
     try:
-        suspects, gates = first_bad(len(found), fails)
+        suspects, gates = first_bad_range(len(found), fails)
     except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
-    return FirstBad(
+    return FirstBadCommit(
         series=found,
         subject=subject_of(builds.tree, found[suspects[-1]]),
         suspects=suspects,
         gates=gates,
         skipped=skipped,
-        alone=all(_same(one, verdict) for one in verdicts if one.status is Status.FAIL),
+        alone=all(_is_same(one, verdict) for one in verdicts if one.status is Status.FAIL),
     )
 
 
-def _failed(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdict] | None:
+def _failure_to_find(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdict] | None:
     """Return the failure to look for: what cannot be built first, then what came first."""
     by_board = {screen.board: screen for screen in policy.screens}
     failures = [one for one in verdicts if one.status is Status.FAIL and one.board in by_board]
@@ -127,7 +127,7 @@ def _failed(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdic
     return (by_board[failures[0].board], failures[0]) if failures else None
 
 
-def _same(one: Verdict, other: Verdict) -> bool:
+def _is_same(one: Verdict, other: Verdict) -> bool:
     return (one.board, one.case, one.kind is Kind.BUILD) == (other.board, other.case, other.kind is Kind.BUILD)
 
 
@@ -154,7 +154,7 @@ class _Attempt:
         """
         with step(f"is {commit[:12]} good"):
             try:
-                candidate = merged(self.builds.tree, self.base, commit).candidate
+                candidate = commits_to_compare(self.builds.tree, self.base, commit).candidate
                 kernel = self.builds.candidate(self.screen.build, candidate)
             except ConflictError as error:
                 raise _Untestable("conflicts with the target branch") from error

@@ -20,14 +20,14 @@ def minutes(text: str) -> float:
 class Budget:
     """Board-minutes that may be spent, and those that were."""
 
-    whole: float
+    total: float
     spent: float = 0.0
 
     def refusal(self, cost: float, what: str) -> str:
         """Return why something that costs so many minutes is not measured, as a sentence; empty if it may be."""
-        if self.spent + cost <= self.whole:
+        if self.spent + cost <= self.total:
             return ""
         return (
-            f"{what} would take {cost:.1f} board-minutes more; {self.spent:.1f} of {self.whole:g} are spent: --budget "
+            f"{what} would take {cost:.1f} board-minutes more; {self.spent:.1f} of {self.total:g} are spent: --budget "
             f"{math.ceil(self.spent + cost)}min allows it"
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, Wanted, choose
+from rtgate.judge.compare.triage import Choice, SelectableCase, choose
 from rtgate.judge.verdict import Verdict
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import Lengths, profile
@@ -71,7 +71,7 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     lengths = profile(wish.profile, TOOLS)
     cases = suites.cases(wish.suites, wish.profile, wish.tuning)
     wanted = [
-        Wanted(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
+        SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
         for case in cases
     ]
     choices = choose(verdicts, wanted, _minimum(wish, lengths.minimum, wanted), wish.budget - wish.booting)
@@ -83,7 +83,7 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     )
 
 
-def _minimum(wish: Wish, usual: Sequence[str], wanted: Sequence[Wanted]) -> Sequence[str]:
+def _minimum(wish: Wish, usual: Sequence[str], wanted: Sequence[SelectableCase]) -> Sequence[str]:
     if wish.minimum is None:
         return [case if wish.tuning == "default" else f"{case}+{wish.tuning}" for case in usual]
     unknown = sorted(set(wish.minimum) - {one.case for one in wanted})

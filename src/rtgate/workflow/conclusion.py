@@ -22,7 +22,7 @@ from rtgate.workflow.archive import keep, revoked_kernels
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import lab_verdict, write_ending
-from rtgate.workflow.waivers import Waiver, unneeded
+from rtgate.workflow.waivers import Waiver, unneeded_waivers
 
 
 def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = (), *, page: bool = True) -> int:
@@ -38,7 +38,7 @@ def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = 
     judging.verdicts += others
     judging.write(output / "verdict.json", request.records)
     ending = Ending(
-        whole=judging.whole,
+        whole=judging.is_complete,
         allow_unjudged=criteria.allow_unjudged,
         history=criteria.history,
         records=request.records,
@@ -59,7 +59,7 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
     code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
     try:
         judging.write(path, request.records)
-        write_ending(path, judging.verdicts, code=code, whole=judging.whole)
+        write_ending(path, judging.verdicts, code=code, whole=judging.is_complete)
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
     judged = [one for subject in judging.subjects for one in (*subject.records, *subject.baseline)]
@@ -103,10 +103,10 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     """
     directory = ending.records or output / "records"
     records = list(records_file.read_all(directory))
-    verdicts = [*judged, *unjudged(records, judged)]
+    verdicts = [*judged, *unjudged_cases(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    for sentence in (*unneeded(verdicts, ending.waivers), *revoked_kernels(ending.history, records)):
+    for sentence in (*unneeded_waivers(verdicts, ending.waivers), *revoked_kernels(ending.history, records)):
         say(sentence)
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []
@@ -162,7 +162,7 @@ def _write(path: Path, text: str) -> None:
 _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 
 
-def unjudged(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
+def unjudged_cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return a MISS for each case that has records and no verdict."""
     return [one.headline for one in cases(records, verdicts) if not one.verdicts]
 

@@ -10,19 +10,19 @@ from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.report.notices import say, step
-from rtgate.workflow.sequential import ComparisonOptions, Measured, run_comparison
+from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome, run_comparison
 from rtgate.workflow.suite_process import Suites
 from rtgate.workflow.tracing import trace
 
 
-def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool) -> Measured:
+def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool) -> ComparisonOutcome:
     """Measure and judge; with `explain` and two kernels on virtual time also trace what ran, and judge by that, too.
 
     Raises:
         ConfigError, InfrastructureError: as `run_comparison`; records are kept, for `rtgate judge`.
     """
     measured = run_comparison(suites, options)
-    traced = explain and _traceable(suites) and _traced(suites, measured.judging.verdicts)
+    traced = explain and _traceable(suites) and _trace(suites, measured.judging.verdicts)
     return replace(measured, judging=suites.judge()) if traced else measured
 
 
@@ -31,7 +31,7 @@ def _traceable(suites: Suites) -> bool:
     return virtual and set(suites.kernels) == {ArmName.BASELINE, ArmName.CANDIDATE}
 
 
-def _traced(suites: Suites, verdicts: Sequence[Verdict]) -> bool:
+def _trace(suites: Suites, verdicts: Sequence[Verdict]) -> bool:
     """Trace, if it can be done: what is judged already must not get lost for it."""
     with step("tracing what ran"):
         try:

@@ -276,7 +276,7 @@ class GerritService:
 
     def _chain(self, patch_set: PatchSet) -> tuple[PatchSet, ...]:
         """Return what is reviewed with a patch set; nothing where a newer one has come meanwhile."""
-        related = self.server.related(patch_set)
+        related = self.server.related_changes(patch_set)
         for link in related:  # a series is pushed at once, and its events come one by one
             if link.newest and link.change != patch_set.change and link.change not in self._queue.changes:
                 self._ask(link.change)

@@ -86,7 +86,7 @@ class ChangedKernels:
         )
         return place.directory / f"{boot.seed:03d}" / "record.json"
 
-    def stored(self, boot: Boot) -> Record | None:
+    def find_record(self, boot: Boot) -> Record | None:
         """Return the record of a boot of this very image, QEMU, root filesystem and command; None if there is none.
 
         One that is damaged, or whose QEMU is not known, is none.
@@ -110,7 +110,7 @@ class ChangedKernels:
             ConfigError, InfrastructureError, Interrupted: what is under way is ended, what was measured stays.
         """
         with ThreadPoolExecutor(max_workers=jobs) as pool:
-            futures = [pool.submit(self._one, boot) for boot in boots]
+            futures = [pool.submit(self._measure_boot, boot) for boot in boots]
             try:
                 for future in as_completed(futures):
                     yield future.result()
@@ -119,7 +119,7 @@ class ChangedKernels:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _one(self, boot: Boot) -> Boot:
+    def _measure_boot(self, boot: Boot) -> Boot:
         record, outcome = measure(boot.case, self.arm(boot), boot.seed)
         records_file.write(record, outcome.files, outcome.console, self.records / boot.kernel)
         return boot

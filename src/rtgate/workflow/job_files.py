@@ -24,7 +24,7 @@ from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
 from rtgate.records.record import KernelIdentity
-from rtgate.report.notices import spoken
+from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
 from rtgate.workflow.arms import identity
 
@@ -32,7 +32,7 @@ PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedFiles:
     """What the command line names for one arm: each a path or a URL, None for what the kernel or the board has.
 
     Attributes:
@@ -67,7 +67,7 @@ class Source:
         return not all(is_url(text) for text in self.files.values())
 
 
-def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) -> Source:
+def source(board: Board, named: NamedFiles, flavour: str | None, stack: ExitStack) -> Source:
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
 
     Raises:
@@ -84,8 +84,8 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     family = _family(board, named, kernel)
     if kernel is not None:
         files["kernel"] = str(kernel.image)
-        files |= _of_build(board, kernel, family, wanted - _said(named), stack)
-    files |= {name: _checked(text) for name, text in _given(named).items()}
+        files |= _of_build(board, kernel, family, wanted - _given_names(named), stack)
+    files |= {name: _check_path(text) for name, text in _given_paths(named).items()}
     if named.overlays:
         if "dtb" not in wanted:
             raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
@@ -93,7 +93,7 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     if "dtb" in wanted and "dtb" not in files:
         _check_promise(board, named, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
-        with spoken() as say:
+        with step_printer() as say:
             files["ramdisk"] = str(images.image(board.rootfs, board.arch, progress=say).path)
     return Source(
         kernel=identity(kernel, flavour) if kernel is not None else _unknown(named.kernel, flavour),
@@ -102,7 +102,7 @@ def source(board: Board, named: Named, flavour: str | None, stack: ExitStack) ->
     )
 
 
-def _family(board: Board, named: Named, kernel: KernelBuild | None) -> str:
+def _family(board: Board, named: NamedFiles, kernel: KernelBuild | None) -> str:
     """Return what a kernel was made from. Raises ConfigError: nobody tells and it matters, or two tell differently."""
     told = ""
     if kernel is not None and kernel.config:
@@ -118,7 +118,7 @@ def _family(board: Board, named: Named, kernel: KernelBuild | None) -> str:
     return told or named.family or "mainline"
 
 
-def _check_promise(board: Board, named: Named, family: str) -> None:
+def _check_promise(board: Board, named: NamedFiles, family: str) -> None:
     """Raise ConfigError for a kernel without the device tree that the board's file promises: it would boot silently."""
     promised = lava_of(board).dtbs.get(family)
     if promised and is_url(named.kernel):
@@ -139,21 +139,21 @@ def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
     for text in (dtb, *overlays):
         if is_url(text):
             raise ConfigError(f"--overlay: {text} must be a file of this machine, where overlays are applied")
-        _checked(text)
+        _check_path(text)
     place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
     return str(device_tree.overlaid(Path(dtb), [Path(text) for text in overlays], place))
 
 
-def _given(named: Named) -> dict[str, str]:
+def _given_paths(named: NamedFiles) -> dict[str, str]:
     found = {name: getattr(named, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
     return {name: text for name, text in found.items() if text}
 
 
-def _said(named: Named) -> set[str]:
-    return set(_given(named))
+def _given_names(named: NamedFiles) -> set[str]:
+    return set(_given_paths(named))
 
 
-def _checked(text: str) -> str:
+def _check_path(text: str) -> str:
     if is_url(text):
         return check_url(text)
     if not Path(text).is_file():
@@ -167,13 +167,13 @@ def _of_build(board: Board, kernel: KernelBuild, family: str, wanted: set[str], 
     dtb = lava_of(board).dtbs.get(family)
     if "dtb" in wanted and dtb and kernel.dtbs is not None:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
-        found["dtb"] = str(_unpacked(kernel.dtbs, dtb, place))
+        found["dtb"] = str(_unpack(kernel.dtbs, dtb, place))
     if "modules" in wanted and kernel.modules is not None:
         found["modules"] = str(kernel.modules)
     return found
 
 
-def _unpacked(archive: Path, name: str, into: Path) -> Path:
+def _unpack(archive: Path, name: str, into: Path) -> Path:
     """Unpack one device tree, named as below `arch/ARCH/boot/dts`. Raises ConfigError: the archive lacks it."""
     try:
         with tarfile.open(archive) as tar:
@@ -200,7 +200,7 @@ def _unknown(url: str, flavour: str | None) -> KernelIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class FileTransfer:
     """How files get to the lab.
 
     Attributes:
@@ -273,7 +273,7 @@ def _urls(files: Files) -> list[str]:
     return [text for text in named if text]
 
 
-def store(way: Way, stack: ExitStack) -> Store:
+def store(way: FileTransfer, stack: ExitStack) -> Store:
     """Return what takes files to the lab; files are served until `stack` ends. Raises as `artefacts.serving`."""
     if way.put is None:
         return stack.enter_context(serving(way.serve, way.server))

@@ -10,9 +10,9 @@ from datetime import datetime
 from rtgate.judge.compare.procedures import Measure, Procedure, Screen
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
-from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.sequential import Stored
+from rtgate.workflow.sequential import StoredComparison
 
 _BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
 
@@ -28,7 +28,7 @@ class JobPlanner:
     """
 
     whole: MeasurementRequest
-    stored: Stored
+    stored: StoredComparison
     budget: Budget
     watch: JobWatch
     procedure: Procedure | None = None
@@ -46,9 +46,9 @@ class JobPlanner:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
 
         Raises:
-            ConfigError, InfrastructureError: as `Stored.wanted`.
+            ConfigError, InfrastructureError: as `Stored.missing_pairs`.
         """
-        wanted = self.stored.wanted()
+        wanted = self.stored.missing_pairs()
         if wanted is None or wanted == self._last:
             return None
         self._last = wanted
@@ -58,14 +58,14 @@ class JobPlanner:
             cases=cases,
             suites=tuple(dict.fromkeys(case.suite for case in cases)),
             boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
-            before=max(self.stored.numbered(case.name) for case in cases),
+            before=max(self.stored.count_pair_numbers(case.name) for case in cases),
         )
         what = wanted.sentence
         refused = self.budget.refusal(_minutes(order), what)
         self.watch.say(refused or f"measuring on: {what}")
         return None if refused else order
 
-    def spend(self, jobs: Sequence[Carried]) -> None:
+    def spend(self, jobs: Sequence[JobAttempts]) -> None:
         """Take what jobs cost from the budget: by the server's clock, or as long as such boots usually take."""
         for job in jobs:
             for attempt in job.attempts:

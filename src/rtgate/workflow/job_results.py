@@ -49,7 +49,7 @@ def keep(
         for attempt in attempts:
             where = output / "lava" / f"job-{attempt.job.number}"
             where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
-            followed = ((one.job, one.lines) for one in attempt.tried)
+            followed = ((one.job, one.lines) for one in attempt.trials)
             for job, lines in ((attempt.job, attempt.lines), *followed):
                 where = output / "lava" / f"job-{job.number}"
                 where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
@@ -82,19 +82,19 @@ def mark_missing(order: MeasurementRequest, output: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class JobAttempts:
     """A job, or several that follow each other, with its attempts; none if nothing came to it."""
 
     order: MeasurementRequest
     attempts: Sequence[Attempt]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether it came to its end."""
         return bool(self.attempts) and self.attempts[-1].ending.blame is Blame.NOBODY
 
 
-def look(jobs: Sequence[Carried], output: Path) -> None:
+def look(jobs: Sequence[JobAttempts], output: Path) -> None:
     """Write down that somebody looks at what the jobs brought now. Raises as `conclude`."""
     records = output / "records"
     screened = sum(len(job.order.boots) for job in jobs if job.order.screen)
@@ -102,10 +102,10 @@ def look(jobs: Sequence[Carried], output: Path) -> None:
         for arm in dict.fromkeys(job.order.boots):
             for case in job.order.cases:
                 place = Place(records=records, board=job.order.board, arm=arm, case=case.name)
-                planned.looked(place, job.order.looks, screened if arm == ArmName.CANDIDATE else 0)
+                planned.note_look(place, job.order.looks, screened if arm == ArmName.CANDIDATE else 0)
 
 
-def judge(order: MeasurementRequest, jobs: Sequence[Carried], output: Path, criteria: Criteria) -> int:
+def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, criteria: Criteria) -> int:
     """Judge what was kept of an order's jobs, write verdicts and report, and return the exit code.
 
     Raises as `conclude`.
@@ -119,7 +119,7 @@ def judge(order: MeasurementRequest, jobs: Sequence[Carried], output: Path, crit
     return conclude(output, request, of_jobs(jobs))
 
 
-def of_jobs(jobs: Sequence[Carried]) -> list[Verdict]:
+def of_jobs(jobs: Sequence[JobAttempts]) -> list[Verdict]:
     """Return what is to be said of jobs themselves, beside what they measured: what the lab or a boot came to."""
     return [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
 

@@ -21,11 +21,11 @@ from rtgate.report.notices import silence
 from rtgate.workflow import job_failures, job_results
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_planner import JobPlanner
-from rtgate.workflow.job_results import Carried
+from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
-from rtgate.workflow.sequential import Stored
+from rtgate.workflow.sequential import StoredComparison
 
 
 @dataclass(kw_only=True)
@@ -80,7 +80,7 @@ def run_jobs(series: Series, output: Path) -> int:
     return job_results.judge(series.order, carry_out(series, output), output, series.criteria)
 
 
-def carry_out(series: Series, output: Path) -> list[Carried]:
+def carry_out(series: Series, output: Path) -> list[JobAttempts]:
     """Carry out the order, and what a comparison needs beyond it, on the same board; keep records and logs.
 
     Raises:
@@ -88,17 +88,17 @@ def carry_out(series: Series, output: Path) -> list[Carried]:
     """
     further = JobPlanner(
         whole=series.order,
-        stored=Stored(records=output / "records", board=series.board.name, criteria=series.criteria),
+        stored=StoredComparison(records=output / "records", board=series.board.name, criteria=series.criteria),
         budget=series.budget,
         watch=series.watch,
         procedure=series.procedure,
     )
-    done: list[Carried] = []
+    done: list[JobAttempts] = []
     order: MeasurementRequest | None = further.first()
     while order is not None:
         jobs = _parts(series, order, output)
         done += jobs
-        if not all(one.whole for one in jobs):
+        if not all(one.is_complete for one in jobs):
             break
         further.spend(jobs)
         if not series.extend or not series.procedure:
@@ -112,13 +112,13 @@ def carry_out(series: Series, output: Path) -> list[Carried]:
     return done
 
 
-def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carried]:
+def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobAttempts]:
     """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
-    done: list[Carried] = []
+    done: list[JobAttempts] = []
     for part in order.parts():
-        if done and not done[-1].whole:
+        if done and not done[-1].is_complete:
             job_results.mark_missing(part, output)
-            done.append(Carried(part, ()))
+            done.append(JobAttempts(part, ()))
             continue
         try:
             with silence():  # the job's log speaks
@@ -126,9 +126,9 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[Carr
         finally:
             series.watch.close()
         job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
-        done.append(Carried(part, attempts))
-        if done[-1].whole:
+        done.append(JobAttempts(part, attempts))
+        if done[-1].is_complete:
             device = attempts[-1].job.device
-            series.tags = devices.same(series.lab.devices, device, series.tags)
+            series.tags = devices.same_device_tags(series.lab.devices, device, series.tags)
             series.kept = len(series.lab.devices) == 1 or devices.own_tag(series.lab.devices, device) in series.tags
     return done

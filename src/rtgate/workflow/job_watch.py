@@ -16,7 +16,7 @@ from typing import TextIO
 from rtgate.lava.client.server import Job
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import Phase, section
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 
 _FRAME = re.compile(r"@rtgate\d+ [0-9a-f]{12} ")
 _LOUD = frozenset({"error", "exception"})
@@ -41,7 +41,7 @@ class JobWatch:
     def say(self, text: str) -> None:
         """Print a sentence."""
         self._close()
-        self._print(f"rtgate: {plain(text)}")
+        self._print(f"rtgate: {plain_text(text)}")
 
     def state(self, job: Job) -> None:
         """Print a job's state; the same one again means that it still waits."""
@@ -53,16 +53,16 @@ class JobWatch:
             more = ""
         else:
             more = f" for {(time.monotonic() - self._since) / 60:.0f} min, no board is free yet"
-        self._print(f"{_now()} job {job.number}: {plain(job.state + health + where)}{more}")
+        self._print(f"{_now()} job {job.number}: {plain_text(job.state + health + where)}{more}")
 
-    def seen(self, line: LogLine) -> None:
+    def show_line(self, line: LogLine) -> None:
         """Print a line of the log, if it tells something."""
         begun = section(line)
         if begun is not None:
             self._phase = begun.phase
             self._section(f"{begun.number} {begun.action}", f"(at most {begun.timeout})")
         elif not _FRAME.search(line.text) and (self._verbose or self._tells(line)):
-            text = plain(_text(line)).strip("\n")
+            text = plain_text(_text(line)).strip("\n")
             # Of a traceback the last line tells; the rest is for those who want all.
             self._print(f"  {_clock(line)} {text if self._verbose else text.rpartition(chr(10))[2]}")
 
@@ -80,7 +80,7 @@ class JobWatch:
         if self._fold:
             self._open = re.sub(r"[^a-z0-9]+", "_", name.lower())
             self._stream.write(f"\x1b[0Ksection_start:{int(time.time())}:{self._open}\r\x1b[0K")
-        self._print(f"{_now()} == {plain(name)} {plain(more)}")
+        self._print(f"{_now()} == {plain_text(name)} {plain_text(more)}")
 
     def _close(self) -> None:
         if self._open:

@@ -69,7 +69,7 @@ class Judging:
         harmless()
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every boot that was planned left a record."""
         return not any((*subject.missing, *subject.unpaired) for subject in self.subjects)
 
@@ -89,17 +89,17 @@ class Judging:
         mine = list(subjects(case, records, arms, missing, beside))
         self.subjects += mine
         judged = mine or [Subject(case=case, board="", arm="", flavour="", records=())]
-        found = self._waived([verdict for subject in judged for verdict in judge(subject, self._limits)])
+        found = self._waive([verdict for subject in judged for verdict in judge(subject, self._limits)])
         self.verdicts += found
         return found
 
     def compare(self) -> tuple[Verdict, ...]:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        found = self._waived(compare_kernels(self.subjects, self.criteria.history))
+        found = self._waive(compare_kernels(self.subjects, self.criteria.history))
         self.verdicts += found
         return tuple(found)
 
-    def _waived(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def _waive(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         releases = {
             (subject.board, subject.case): subject.records[0].environment.kernel_release
             for subject in self.subjects
@@ -126,7 +126,7 @@ def judge_run(request: JudgingRequest) -> Judging:
 
 def judge_cases(request: JudgingRequest) -> Judging:
     """Judge the cases of a run by limits alone. Raises as `judge_run`."""
-    judging, known = Judging(request.criteria), _Known.of(request)
+    judging, known = Judging(request.criteria), _RunFacts.of(request)
     everything = list(chain(*known.stored.values()))
     for case, records in sorted(known.stored.items()):
         judging.case(case, records, known.arms_of(case), planned_in(request.records, case), everything)
@@ -134,7 +134,7 @@ def judge_cases(request: JudgingRequest) -> Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _RunFacts:
     """What is known of a run before it is judged.
 
     Attributes:
@@ -148,7 +148,7 @@ class _Known:
     arms: Mapping[str, Collection[str]]
 
     @classmethod
-    def of(cls, request: JudgingRequest) -> _Known:
+    def of(cls, request: JudgingRequest) -> _RunFacts:
         """Read it. Raises ConfigError: a record is damaged."""
         stored = run.records_by_case(request.records, request.board or None)
         arms, boards = planned.arms(request.records), planned.cases(request.records)

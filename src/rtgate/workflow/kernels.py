@@ -19,7 +19,7 @@ from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import BuildDescription, load_description
 from rtgate.kernel.source import Tree
-from rtgate.report.build_progress import shown
+from rtgate.report.build_progress import show_progress
 from rtgate.report.notices import say, step
 
 BUILDS = Path("build")
@@ -60,12 +60,12 @@ class Sources:
 
 def baseline_of(sources: Sources, board: Board) -> Path:
     """Build the base; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
-    return _built(sources, board, ArmName.BASELINE)
+    return _build(sources, board, ArmName.BASELINE)
 
 
 def candidate_of(sources: Sources, board: Board) -> Path:
     """Build the candidate; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
-    return _built(sources, board, ArmName.CANDIDATE)
+    return _build(sources, board, ArmName.CANDIDATE)
 
 
 def build_commit(
@@ -120,7 +120,7 @@ class CommitBuilds:
         return build_commit(build, self.tree, commit, label, options, self.place)
 
 
-def _built(sources: Sources, board: Board, arm: ArmName) -> Path:
+def _build(sources: Sources, board: Board, arm: ArmName) -> Path:
     description = sources.description(board)
     patches = sources.patches if arm is ArmName.CANDIDATE else None
     options = kernel_build.Options(patches=patches)
@@ -158,7 +158,7 @@ def build_kernel(
     """
     description = find_description(name)
     build = kernel_build.build_by_content if by_content else kernel_build.build
-    with shown(description.name, quiet=False) as listener:
+    with show_progress(description.name, quiet=False) as listener:
         heard = replace(options or kernel_build.Options(), listener=listener)
         return build(description, tree or open_tree(None, listener), output, heard)
 

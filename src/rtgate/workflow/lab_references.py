@@ -102,4 +102,4 @@ def _boards(value: Value) -> None:
                 scalar.fail(f"unknown board {name!r} (allowed: {', '.join(known)})")
         return ""
 
-    value.plain(check)
+    value.plain_data(check)

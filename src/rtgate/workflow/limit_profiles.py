@@ -18,7 +18,7 @@ from rtgate.tools.case_name import CaseName
 class LimitProfiles:
     """Finds the profiles that limits name; each profiles.yaml is read once."""
 
-    _known: dict[Path, dict[str, Profile]] = field(default_factory=dict)
+    _cache: dict[Path, dict[str, Profile]] = field(default_factory=dict)
 
     def options(self, named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
         """Return the options of the profile that a limit names, for its case on its board.
@@ -26,16 +26,16 @@ class LimitProfiles:
         Raises:
             ConfigError: at `named`: there is no such profile, or it does not measure the case with options of its own.
         """
-        if named.path not in self._known:
-            self._known[named.path] = _profiles(named.path)
-        known = self._known[named.path]
+        if named.path not in self._cache:
+            self._cache[named.path] = _profiles(named.path)
+        known = self._cache[named.path]
         profile = known[named.text(known)].on(board)
         if not profile.has(case.suite, case.tool, case.load):
-            named.fail(f"the profile {profile.name} does not measure {case.untuned} on {board}")
+            named.fail(f"the profile {profile.name} does not measure {case.without_tuning} on {board}")
         options = profile.asks(case.tool, case.suite, case.load)
         if not options:
             named.fail(
-                f"the profile {profile.name} measures {case.untuned} with the suites' own options: "
+                f"the profile {profile.name} measures {case.without_tuning} with the suites' own options: "
                 "remove `profile`, and the limit is for it too"
             )
         return options

@@ -21,7 +21,7 @@ _OTHERS = "these comparisons find regressions, and end without PASS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PlannedComparison:
     """What a gate is about to compare on virtual-time boards.
 
     Attributes:
@@ -38,18 +38,18 @@ class Compared:
 
 
 def tell(arm: Arm, cases: Mapping[str, Collection[Case]], baseline: Path, remedy: str) -> None:
-    """Say it of a baseline, whose build directory is `baseline`; the rest is as `Compared` has it.
+    """Say it of a baseline, whose build directory is `baseline`; the rest is as `PlannedComparison` has it.
 
     Raises:
         ConfigError: placebos.yaml, the build directory or a board is wrong.
         InfrastructureError: QEMU is missing.
     """
     compiler = compiler_of(artefacts.load(baseline).toolchain or "")
-    for sentence in notices(Compared(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
+    for sentence in notices(PlannedComparison(arm=arm, cases=cases, compiler=compiler, remedy=remedy), harmless()):
         say(sentence)
 
 
-def notices(compared: Compared, placebos: Placebos) -> Iterator[str]:
+def notices(compared: PlannedComparison, placebos: Placebos) -> Iterator[str]:
     """Yield, board after board, a sentence for all cases of which the same is known.
 
     Raises:

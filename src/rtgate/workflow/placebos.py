@@ -17,7 +17,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import BuildError, ConfigError
 from rtgate.judge.compare.placebos import Placebos, load_placebos
-from rtgate.judge.compare.usable import flawed
+from rtgate.judge.compare.usable import is_flawed
 from rtgate.judge.learn.harmless import (
     FEWEST_BOOTS,
     FEWEST_PLACEBOS,
@@ -35,7 +35,7 @@ from rtgate.kernel.source import Tree
 from rtgate.kernel.source_copy import SourceCopy
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
-from rtgate.measure.raw_output import verified
+from rtgate.measure.raw_output import verify
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.progress import estimate
@@ -104,7 +104,7 @@ def check(request: Request) -> None:
         raise ConfigError(
             f"{len(request.seeds)} of {FEWEST_BOOTS} seeds at least: fewer boots of a kernel teach nothing"
         )
-    _known(request.output)
+    _read_existing(request.output)
 
 
 def learn(request: Request) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
     chosen = profile(request.profile, TOOLS)
     every = tuple(
         (board, case)
-        for board in (request.board.name, *chosen.beside(request.board.name))
+        for board in (request.board.name, *chosen.companion_boards(request.board.name))
         for case in suites.cases((), request.profile, "default", board=board)
     )
     unknown = set(request.cases) - {case.name for _, case in every}
@@ -192,7 +192,7 @@ def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[
 
 
 def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -> None:
-    missing = [boot for boot in boots if kernels.stored(boot) is None]
+    missing = [boot for boot in boots if kernels.find_record(boot) is None]
     request.say(f"{len(boots)} boots, of which {len(boots) - len(missing)} were measured before")
     left: dict[tuple[str, str, str], int] = {}
     for boot in missing:
@@ -206,14 +206,14 @@ def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -
 
 
 def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[str, ...]:
-    known, told = _known(request.output), []
+    known, told = _read_existing(request.output), []
     for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
         mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
         lesson = _lesson(kernels, mine)
         model = model_of([lesson], _note(lesson), compiler) if lesson.unpatched.records else None
         name = " ".join(place)
         if model is None:
-            told.append(f"{name}: nothing learnt: {_why(lesson)}")
+            told.append(f"{name}: nothing learnt: {_exclusion_reason(lesson)}")
             continue
         known = with_model(known, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
         told.append(
@@ -228,15 +228,15 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
 def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
     records: dict[str, list[Record]] = {}
     for boot in boots:
-        record = verified(records_file.read(kernels.path(boot).parent))
-        if not flawed(record, registry.not_applicable(boards.board(record.board))):
+        record = verify(records_file.read(kernels.path(boot).parent))
+        if not is_flawed(record, registry.not_applicable(boards.board(record.board))):
             records.setdefault(boot.kernel, []).append(record)
     made = {name: Boots(name, tuple(found)) for name, found in records.items()}
     unpatched = made.pop(UNPATCHED, Boots(UNPATCHED, ()))
     return Lesson(unpatched, {name: one for name, one in made.items() if len(one.records) >= FEWEST_BOOTS})
 
 
-def _why(lesson: Lesson) -> str:
+def _exclusion_reason(lesson: Lesson) -> str:
     if not lesson.unpatched.records:
         return "no boot of the kernel without a change has a valid measurement: the tool failed, or lacks what it needs"
     return (
@@ -250,6 +250,6 @@ def _note(lesson: Lesson) -> str:
     return f"Linux {environment.kernel_release}, {environment.emulator.replace('emulator version ', '')}"
 
 
-def _known(path: Path) -> Placebos:
+def _read_existing(path: Path) -> Placebos:
     """Return what a file says already. Raises ConfigError: it is wrong."""
     return load_placebos([path] if path.is_file() else [], site.names("boards"))

@@ -56,12 +56,12 @@ def choose(url: str | None, comparison: Comparison) -> Choice:
         return Choice(INTERLEAVED, "interleaved: there is no history (--history)")
     try:
         with History.open(url, create=True) as history:
-            return _chosen(history, comparison)
+            return _choose(history, comparison)
     except InfrastructureError as error:
         return Choice(INTERLEAVED, f"interleaved: {error}")
 
 
-def _chosen(history: History, comparison: Comparison) -> Choice:
+def _choose(history: History, comparison: Comparison) -> Choice:
     fewest: int | None = None
     for device in comparison.devices:
         place = f"{comparison.board} {device}".strip()

@@ -81,10 +81,10 @@ def _cpus(read: Board, data: dict[str, Entry]) -> None:
     for block in (data, *_tunings(data)):
         if "command_line" in block:
             value = block["command_line"].value
-            _within(value, tuple(_listed(value.text())), read.cpus)
+            _within(value, tuple(_listed_cpus(value.text())), read.cpus)
 
 
-def _listed(command_line: str) -> Iterator[int]:
+def _listed_cpus(command_line: str) -> Iterator[int]:
     for argument in _CPU_ARGUMENT.finditer(command_line):
         for part in argument[1].split(","):
             if match := _CPU_RANGE.fullmatch(part):
@@ -157,7 +157,7 @@ def recipe(path: Path) -> None:
         value.fail(f"unknown image {read.extends!r} (allowed: {', '.join(known)})")
     rootfs_recipe.find(read.name)
     for arch in rootfs_recipe.ARCHES:
-        rootfs_recipe.locked(read, arch)
+        rootfs_recipe.locked_versions(read, arch)
 
 
 def profile_file(path: Path) -> None:
@@ -172,7 +172,7 @@ def _profile(read: profiles.Profile, data: dict[str, Entry]) -> None:
     for item in data["suites"].value.items() if "suites" in data else ():
         item.text(known)
     for item in data["only"].value.items() if "only" in data else ():
-        _only(item, read.suites)
+        _check_only(item, read.suites)
     for entry in data["tools"].value.entries().values() if "tools" in data else ():
         suite, slash, tool = entry.key.text().partition(":")[0].rpartition("/")
         if slash:
@@ -181,7 +181,7 @@ def _profile(read: profiles.Profile, data: dict[str, Entry]) -> None:
         _minimum(item, read)
 
 
-def _only(item: Value, chosen: Collection[str]) -> None:
+def _check_only(item: Value, chosen: Collection[str]) -> None:
     name = item.text()
     if "/" in name:
         item.fail(f"{name!r} names a suite, and `only` names tools (allowed: {name.rpartition('/')[2]}, and `suites`)")
@@ -193,7 +193,7 @@ def _only(item: Value, chosen: Collection[str]) -> None:
 def _minimum(item: Value, read: profiles.Profile) -> None:
     case = item.text()
     name = known_case(case, item)
-    if name != name.untuned:
+    if name != name.without_tuning:
         item.fail(f"{case!r} names a tuning, which the command line chooses (allowed: SUITE/TOOL:LOAD)")
     if not read.has(name.suite, name.tool, name.load):
         item.fail(f"the profile {read.name} does not measure {case}: remove it, or widen `only`, `suites` or `loads`")
@@ -284,7 +284,7 @@ def _cases(path: Path) -> Iterator[tuple[str, str, Entry]]:
 
 def _tuning(board: Board, case: str, key: Value) -> None:
     case_name, known = CaseName.parse(case), board.tunings
-    if case_name != case_name.untuned and case_name.tuning not in known:
+    if case_name != case_name.without_tuning and case_name.tuning not in known:
         key.fail(f"{board.name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(known))})")
 
 

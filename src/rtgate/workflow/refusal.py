@@ -14,7 +14,7 @@ from rtgate.kernel.merge import ConflictError
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
-from rtgate.workflow.report_directory import check_ours, locked
+from rtgate.workflow.report_directory import check_owner, lock
 from rtgate.workflow.review_builds import build_verdict
 
 _DUTIES: tuple[tuple[type[RtgateError], str], ...] = (
@@ -47,8 +47,8 @@ def leave(answer: Answer, output: Path) -> Path | None:
     None where the directory has an older report, which a mistake must not take away, or cannot be written.
     """
     try:
-        check_ours(output)
-        with locked(output):
+        check_owner(output)
+        with lock(output):
             if (output / "verdict.json").exists():
                 return None
             write_answer(answer, output)

@@ -25,7 +25,7 @@ _OURS = frozenset(
 )
 
 
-def check_ours(output: Path) -> None:
+def check_owner(output: Path) -> None:
     """Refuse a report directory that is somebody else's."""
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is not a directory: name another one with -o")
@@ -40,7 +40,7 @@ def check_ours(output: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(output: Path) -> Iterator[None]:
+def lock(output: Path) -> Iterator[None]:
     """Hold the report directory: two gates in one would take each other's records away."""
     with exclusive_lock(output / ".lock", str(output)):
         try:

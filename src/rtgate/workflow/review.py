@@ -22,8 +22,8 @@ from rtgate.kernel.merge import (
     ConflictError,
     changed_files,
     commit_of,
+    commits_to_compare,
     export,
-    merged,
     merged_by_forge,
     subject_of,
     tracked_file,
@@ -43,14 +43,14 @@ from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.refusal import write_answer
-from rtgate.workflow.report_directory import check_ours, locked, replacing
+from rtgate.workflow.report_directory import check_owner, lock, replacing
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
-from rtgate.workflow.review_builds import build_alone, build_both, build_verdict
+from rtgate.workflow.review_builds import build_both, build_unbooted, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepare_suites
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import lab_verdict
-from rtgate.workflow.waivers import unneeded
+from rtgate.workflow.waivers import unneeded_waivers
 
 POLICY_DIRECTORY = ".rtgate"
 
@@ -100,8 +100,8 @@ def review(request: ReviewRequest) -> Answer:
     """
     output = request.output
     _check_places(request.tree, (output, site.cache(), request.kernels))
-    check_ours(output)
-    with locked(output):
+    check_owner(output)
+    with lock(output):
         files.require_free_space(output)
         try:
             commits = _commits(request)
@@ -113,9 +113,9 @@ def review(request: ReviewRequest) -> Answer:
             check_lab(policy.boards)
             for screen in policy.screens:
                 make_root_filesystem(boards.board(screen.board))
-            others = [*_screened(request, commits, policy), *build_alone(request.builds, policy.builds, commits)]
+            others = [*_screen(request, commits, policy), *build_unbooted(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
-            return _concluded(request, commits, policy, on_boards)
+            return _conclude(request, commits, policy, on_boards)
 
 
 def _check_places(tree: Path, places: Sequence[Path]) -> None:
@@ -134,7 +134,7 @@ def _check_places(tree: Path, places: Sequence[Path]) -> None:
 
 def _commits(request: ReviewRequest) -> Commits:
     asked = request.merge_request
-    merge = merged_by_forge if asked.merged else merged
+    merge = merged_by_forge if asked.merged else commits_to_compare
     commits = merge(request.tree, asked.base, asked.head)
     say(f"baseline {commits.base[:12]}, candidate {commits.candidate[:12]}: {commits.subject}")
     return commits
@@ -161,17 +161,17 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
                 os.environ["RTGATE_TREE"] = before
 
 
-def _screened(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
+def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
     """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
     for screen in policy.screens:
         both = build_both(request.builds, screen.build, commits, screen.board)
         if isinstance(both, Verdict):
             yield both
         else:
-            yield from _measured(request, screen, both)
+            yield from _measure(request, screen, both)
 
 
-def _measured(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
+def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
     options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     problem = ""
     try:
@@ -210,7 +210,7 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
     return done
 
 
-def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boards: OnBoards) -> Answer:
+def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_boards: OnBoards) -> Answer:
     """Judge everything together, write report and answer."""
     output, records = request.output, request.output / "records"
     judging = judge_run(
@@ -219,14 +219,14 @@ def _concluded(request: ReviewRequest, commits: Commits, policy: Policy, on_boar
     judging.verdicts += on_boards.verdicts
     judging.write(output / "verdict.json", records)
     ending = Ending(
-        whole=judging.whole, allow_unjudged=policy.unproven, history=request.history, waivers=judging.waivers
+        whole=judging.is_complete, allow_unjudged=policy.unproven, history=request.history, waivers=judging.waivers
     )
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
     about = replace(
         _about(request, commits),
         remarks=(
-            *unneeded(verdicts, judging.waivers),
+            *unneeded_waivers(verdicts, judging.waivers),
             *revoked_kernels(request.history, records_file.read_all(records)),
         ),
     )

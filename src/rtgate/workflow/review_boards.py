@@ -21,7 +21,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow import suites
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.case_selection import Wish, select_cases
-from rtgate.workflow.job_files import Named
+from rtgate.workflow.job_files import NamedFiles
 from rtgate.workflow.job_results import of_jobs
 from rtgate.workflow.job_series import carry_out
 from rtgate.workflow.job_watch import JobWatch
@@ -118,8 +118,8 @@ def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> On
                 continue
             done.cases[entry.board] = [case.name for case in cases]
             if request.merge_request:
-                cancel_former(Lava(access(), told=say), request.merge_request)
-            done.verdicts += _measured(request, entry, cases, both)
+                cancel_former(Lava(access(), notify=say), request.merge_request)
+            done.verdicts += _measure(request, entry, cases, both)
         except InfrastructureError as error:
             say(f"{entry.board}: not measured: {error}")
             done.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
@@ -140,13 +140,13 @@ def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
     return selection.cases
 
 
-def _measured(
+def _measure(
     request: BoardsRequest, entry: LabBoard, cases: tuple[Case, ...], both: Mapping[str, Path]
 ) -> list[Verdict]:
     origin = (f"{REVIEW}={request.merge_request}",) if request.merge_request else ()
     submission = Submission(
         board=boards.board(entry.board),
-        kernels={arm: Named(kernel=str(directory)) for arm, directory in both.items()},
+        kernels={arm: NamedFiles(kernel=str(directory)) for arm, directory in both.items()},
         cases=cases,
         profile=entry.profile,
         in_looks=True,

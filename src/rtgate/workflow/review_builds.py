@@ -29,16 +29,16 @@ def build_both(builds: CommitBuilds, build: str, commits: Commits, board: str) -
         return build_verdict(board, Status.FAIL, str(error))
 
 
-def build_alone(builds: CommitBuilds, names: Sequence[str], commits: Commits) -> Iterator[Verdict]:
+def build_unbooted(builds: CommitBuilds, names: Sequence[str], commits: Commits) -> Iterator[Verdict]:
     """Build what is not booted; yield what does not build, unless the baseline does not either. Raises as above."""
     for name in names:
         try:
             builds.candidate(name, commits.candidate)
         except (BuildError, ConfigError) as error:
-            yield _blamed(builds, name, commits, error)
+            yield _blame(builds, name, commits, error)
 
 
-def _blamed(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError) -> Verdict:
+def _blame(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError) -> Verdict:
     try:
         builds.base(name, commits.base)
     except BuildError:

@@ -15,17 +15,17 @@ from rtgate.board.boards import board
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import boot_pool, vmlinux
 from rtgate.explain.path import Profile
-from rtgate.explain.replay import Replay, followed
+from rtgate.explain.replay import Replay, trace_sections
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profile
-from rtgate.explain.sections import Section, as_json, merged
+from rtgate.explain.sections import Section, as_json, merge
+from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.differing import differing
-from rtgate.kernel.pinned import pin_kernel
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.slowest import case_named
+from rtgate.workflow.slowest import find_case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +108,10 @@ class SectionBoots:
         """
         with boot_pool(self.stop) as pool:
             boots = {
-                arm: [pool.submit(followed, self._replay(arm, seed)) for seed in self.request.seeds]
+                arm: [pool.submit(trace_sections, self._replay(arm, seed)) for seed in self.request.seeds]
                 for arm in self.arms
             }
-            return {arm: merged(chain.from_iterable(boot.result()[1] for boot in each)) for arm, each in boots.items()}
+            return {arm: merge(chain.from_iterable(boot.result()[1] for boot in each)) for arm, each in boots.items()}
 
     def paths(self, change: SiteChange) -> SectionPaths:
         """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
@@ -129,5 +129,5 @@ class SectionBoots:
         )
 
     def _replay(self, arm: str, seed: int) -> Replay:
-        case = case_named(self.request.case, self.request.profile)
+        case = find_case(self.request.case, self.request.profile)
         return Replay(case=case, arm=self.arms[arm], seed=seed, kernel=self.kernels[arm], tell=self.request.tell)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.queries import Boot, Wanted
+from rtgate.history.queries import Boot, BootFilter
 from rtgate.judge.applicable import applicable
 from rtgate.judge.limits import apply
 from rtgate.judge.thresholds import Threshold, Thresholds
@@ -54,7 +54,7 @@ def seed_limits(thresholds: Thresholds) -> tuple[SeedLimit, ...]:
     )
 
 
-def last_measured(history: History, limit: Threshold) -> str:
+def last_worst(history: History, limit: Threshold) -> str:
     """Return the worst of a limit's figure in the last valid boot that it holds for, and when; empty for none.
 
     Raises:
@@ -66,7 +66,7 @@ def last_measured(history: History, limit: Threshold) -> str:
 
 
 def _values(history: History, limit: Threshold) -> Iterator[tuple[Boot, str]]:
-    wanted = Wanted(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
+    wanted = BootFilter(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
     seen: Counter[str] = Counter()
     for boot in reversed(queries.find(history, wanted)):
         seen[boot.profile] += 1

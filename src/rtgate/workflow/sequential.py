@@ -33,14 +33,14 @@ from rtgate.workflow.verdicts import grounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredComparison:
     """Where the boots of a comparison on a board lie, and what it is judged by."""
 
     records: Path
     board: str
     criteria: Criteria = field(default_factory=Criteria)
 
-    def wanted(self) -> Measure | None:
+    def missing_pairs(self) -> Measure | None:
         """Return which cases need more pairs, and how many; None if every verdict is clear, or the last look was made.
 
         A case that fails whatever the pairs say needs none.
@@ -52,7 +52,7 @@ class Stored:
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
         measured = [subject for subject in judging.subjects if subject.records]
         with grounds(self.criteria.history) as rests:
-            next_ = next_measurement(comparable_on_boards(measured), rests.past)
+            next_ = next_measurement(comparable_on_boards(measured), rests.history)
         if not isinstance(next_, Measure):
             return None
         failed = {one.case for one in judging.verdicts if one.status is Status.FAIL}
@@ -63,7 +63,7 @@ class Stored:
         """Return how many pairs of a case were planned so far. Raises ConfigError."""
         return planned.read(self.place("baseline", case)).boots
 
-    def numbered(self, case: str) -> int:
+    def count_pair_numbers(self, case: str) -> int:
         """Return how many numbers of pairs a case has used: a pair that was left out has had one. Raises as `pairs`."""
         there = run.records_by_case(self.records, self.board).get(case, ())
         return max([self.pairs(case), *(one.pair or 0 for one in there)])
@@ -83,7 +83,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ComparisonOutcome:
     """What a comparison came to: whether every boot was carried out, and what was judged last."""
 
     whole: bool
@@ -103,7 +103,7 @@ class ComparisonOptions:
     extend: bool = True
 
 
-def run_comparison(suites: Suites, options: ComparisonOptions) -> Measured:
+def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
     """Measure and judge as far as it has to go.
 
     Raises:
@@ -113,12 +113,12 @@ def run_comparison(suites: Suites, options: ComparisonOptions) -> Measured:
         return _pairs(suites, options)
     with step("measuring"):
         whole = suites.measure(Batch(), "measure.log")
-    judging = _judged(suites)
+    judging = _judge(suites)
     batches = _open_seeds(suites, judging.verdicts) if options.extend else ()
     for more in batches:
         with step(f"measuring again what is open: {', '.join(more.cases)}"):
             whole &= _measured_more(suites, more)
-    return Measured(whole, _judged(suites) if batches else judging)
+    return ComparisonOutcome(whole, _judge(suites) if batches else judging)
 
 
 def _in_pairs(suites: Suites) -> bool:
@@ -128,17 +128,17 @@ def _in_pairs(suites: Suites) -> bool:
     return set(suites.kernels) == {"baseline", "candidate"} and not options.boots and not virtual
 
 
-def _judged(suites: Suites) -> Judging:
+def _judge(suites: Suites) -> Judging:
     files.require_free_space(suites.output, needed_mib=1)  # what is measured stays
     with step("judging"):
         return suites.judge()
 
 
-def _pairs(suites: Suites, options: ComparisonOptions) -> Measured:
+def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
     """Measure pairs look after look."""
     procedure = _procedure(suites)
     budget, looks = options.budget, procedure.looks.steps
-    stored = Stored(records=suites.records, board=suites.options.board, criteria=suites.criteria)
+    stored = StoredComparison(records=suites.records, board=suites.options.board, criteria=suites.criteria)
     first = procedure.first()
     if isinstance(first, Screen):
         batch, name = Batch(boots=f"1-{first.boots}", screen=True, looks=looks), "screening against the history"
@@ -150,14 +150,14 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> Measured:
     budget.spent += (time.monotonic() - began) / 60
     before: Measure | None = None
     while True:
-        judging = _judged(suites)
-        wanted = stored.wanted() if options.extend else None
+        judging = _judge(suites)
+        wanted = stored.missing_pairs() if options.extend else None
         if wanted is None or wanted == before:
-            return Measured(whole, judging)
+            return ComparisonOutcome(whole, judging)
         refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.sentence)
         if refused:
             say(refused)
-            return Measured(whole, judging)
+            return ComparisonOutcome(whole, judging)
         began = time.monotonic()
         with step(wanted.sentence):
             for batch in _batches(wanted, stored, looks):
@@ -181,7 +181,7 @@ def _procedure(suites: Suites) -> Procedure:
     return choice.procedure
 
 
-def _batches(wanted: Measure, stored: Stored, looks: Steps) -> Iterable[Batch]:
+def _batches(wanted: Measure, stored: StoredComparison, looks: Steps) -> Iterable[Batch]:
     """Yield the boots of more pairs; those of cases that have as many so far are measured together."""
     by_count: dict[int, list[str]] = {}
     for case in wanted.cases:

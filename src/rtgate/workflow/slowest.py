@@ -28,7 +28,7 @@ def slowest(directory: Path) -> Record:
 
 def slowest_of(records: Sequence[Record]) -> Record:
     """Return the slowest of a case's boots. Raises ConfigError: none has the figure, or it cannot be explained."""
-    return _ranked(records, finder(records[0].case).maximum, max)[-1]
+    return _rank(records, finder(records[0].case).maximum, max)[-1]
 
 
 def middle(directory: Path) -> Record:
@@ -37,11 +37,11 @@ def middle(directory: Path) -> Record:
     The slowest boot has the mean of a chance phase: two of them may say the contrary of what all boots say.
     """
     records = records_to_explain(directory)
-    ranked = _ranked(records, finder(records[0].case).mean, fmean)
+    ranked = _rank(records, finder(records[0].case).mean, fmean)
     return ranked[len(ranked) // 2]
 
 
-def _ranked(records: Sequence[Record], name: str, combine: Callable[[Sequence[float]], float]) -> list[Record]:
+def _rank(records: Sequence[Record], name: str, combine: Callable[[Sequence[float]], float]) -> list[Record]:
     """Return boots by a figure, of several CPUs combined; one without it has no place among them."""
     values = [(_values(record, name), record) for record in records]
     found = [(combine(own), record) for own, record in values if own]
@@ -64,7 +64,7 @@ def records_to_explain(directory: Path) -> list[Record]:
         found = [records_file.read(directory)]
     else:
         paths = [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
-        found = [record for path in paths if (record := records_file.read(path.parent)).measured]
+        found = [record for path in paths if (record := records_file.read(path.parent)).has_results]
     if not found:
         raise ConfigError(f"{directory}: no record that was measured")
     several = sorted({(record.board, record.arm, record.case) for record in found})
@@ -79,13 +79,13 @@ def records_to_explain(directory: Path) -> list[Record]:
 
 def case_of(record: Record) -> Case:
     """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool."""
-    return case_named(record.case, record.profile)
+    return find_case(record.case, record.profile)
 
 
-def case_named(text: str, profile_name: str) -> Case:
+def find_case(text: str, profile_name: str) -> Case:
     """Return the case of a name, measured as a profile says. Raises ConfigError: there is no such tool or profile."""
     name = CaseName.parse(text)
     if name.tool not in TOOLS:
         raise ConfigError(f"{text}: unknown tool {name.tool!r}")
-    fitted = profile(profile_name, TOOLS).fitted(TOOLS[name.tool](), name.suite)
+    fitted = profile(profile_name, TOOLS).fit(TOOLS[name.tool](), name.suite)
     return Case(suite=name.suite, tool=fitted, load=name.load, tuning=name.tuning)

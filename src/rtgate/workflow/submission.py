@@ -21,7 +21,7 @@ from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
-from rtgate.workflow.job_files import Named, Source, Way, check_files, publish, source, store
+from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, check_files, publish, source, store
 from rtgate.workflow.job_series import Series
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import JobOptions, JobWriter
@@ -43,12 +43,12 @@ class Submission:
         budget: what a comparison may take of the board.
         extend: whether further jobs measure what stays open.
         tags: only devices that have them; `device` is one of them.
-        serve, put: how workers get files of this machine (see `job_files.Way`).
+        serve, put: how workers get files of this machine (see `job_files.FileTransfer`).
         stays: whether somebody waits for the job, and serves its files meanwhile.
     """
 
     board: Board
-    kernels: Mapping[str, Named]
+    kernels: Mapping[str, NamedFiles]
     cases: tuple[Case, ...]
     profile: str
     options: JobOptions
@@ -78,7 +78,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
     if any(one.local for one in sources.values()) and not (submission.stays or submission.put):
         raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
     lava, lab = look_at_lab(submission, watch)
-    way = Way(serve=submission.serve, put=submission.put, server=lava.access.url)
+    way = FileTransfer(serve=submission.serve, put=submission.put, server=lava.access.url)
     choice = _procedure(submission, order, lab) if submission.in_looks else None
     if choice is not None:
         watch.say(choice.sentence)
@@ -138,7 +138,7 @@ def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementReque
 def look_at_lab(submission: Submission, watch: JobWatch) -> tuple[Lava, Lab]:
     """Look at the lab and say what it has. Raises as `prepare_series`."""
     board = submission.board
-    lava = Lava(access(submission.options.server or None), told=watch.say)
+    lava = Lava(access(submission.options.server or None), notify=watch.say)
     if lava.access.token is None:
         raise ConfigError(f"{lava.access.url} takes no job without a token: name its file with {TOKEN_FILE}")
     lab = devices.look(lava, lava_of(board).device_type, submission.tags)
@@ -160,7 +160,7 @@ def say_unconfirmed(board: Board, watch: JobWatch) -> None:
 
 def pinned_tags(submission: Submission, lab: Lab) -> tuple[str, ...]:
     """Return the tags that a device must have. Raises ConfigError: no tag is the named device's alone."""
-    return devices.pinned(lab.devices, submission.device, submission.tags) if submission.device else submission.tags
+    return devices.pin_tags(lab.devices, submission.device, submission.tags) if submission.device else submission.tags
 
 
 def writer(

@@ -16,7 +16,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
-from rtgate.kernel.pinned import pin_kernel
+from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
 from rtgate.measure.profiles import profile, seeds
 from rtgate.process import die_with_parent
@@ -190,7 +190,7 @@ def prepare_suites(
         flavour=options.flavour or None,
         power_cycle=options.power_cycle or None,
     )
-    beside = _beside(options, board, kernels)
+    beside = _companion_boards(options, board, kernels)
     arms = tuple(arm for name in (board.name, *beside) for arm in make_arms(replace(request, board=name))[0])
     copies = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
     return Suites(
@@ -198,10 +198,10 @@ def prepare_suites(
     )
 
 
-def _beside(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
+def _companion_boards(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
     """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
     plain = options.console in {"", "virtual"} and board.virtual and options.tuning == "default"
-    return profile(options.profile, TOOLS).beside(board.name) if plain and len(kernels) > 1 else ()
+    return profile(options.profile, TOOLS).companion_boards(board.name) if plain and len(kernels) > 1 else ()
 
 
 _NO_CASES = 5  # pytest's exit code where no test was left to run

@@ -14,7 +14,7 @@ from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.report.notices import spoken
+from rtgate.report.notices import step_printer
 
 _COLLECT_S = 120.0  # a few seconds on a quiet machine
 
@@ -34,7 +34,7 @@ def directories(suites: Sequence[str] = ()) -> list[str]:
 
 def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return the command that runs suites with pytest's options. Raises ConfigError."""
-    root = str(site.shipped())
+    root = str(site.shipped_directory())
     # Their own configuration: a site's suites have none, and that of where rtgate is called is about other tests.
     how = ["-c", f"{root}/tests/pytest.ini", "--rootdir", root, "-q", "-p", "no:cacheprovider"]
     # No conftest.py: pytest runs those of all directories above a suite, and into /tmp anybody may put one.
@@ -64,7 +64,7 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
         options += ["--board", board] if board else []
         argv = command(suites, [*options, *(["-k", select] if select else [])])
         try:
-            with spoken("listing the cases of the suites"):
+            with step_printer("listing the cases of the suites"):
                 done = subprocess.run(
                     argv,
                     stdin=subprocess.DEVNULL,

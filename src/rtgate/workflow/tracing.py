@@ -16,10 +16,10 @@ from rtgate.judge.verdict import Kind, Verdict
 from rtgate.kernel.differing import Differences
 from rtgate.measure.case import Arm, Case
 from rtgate.records import explained
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
-from rtgate.report.text import plain
+from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import case_of, middle, slowest
@@ -50,15 +50,15 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     cases = [_clearest(regressions)] if regressions else every
     chosen = [_boots(records, *place, _view(place, compared)) for place in cases]
     found = [one for one in chosen if one is not None and not one.once]
-    traced = [_alike(kernels, group, regressed=bool(regressions)) for group in _grouped(found)]
+    traced = [_trace_group(kernels, group, regressed=bool(regressions)) for group in _group(found)]
     return any(traced)
 
 
-def _alike(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
+def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
     """Trace cases of one profile and tuning; return whether anything could be said of them."""
     try:
-        tracing = _Tracing.made(kernels, boots)
-        return tracing.explained(boots[0]) if regressed else tracing.exercised(boots)
+        tracing = _Tracing.make(kernels, boots)
+        return tracing.explain(boots[0]) if regressed else tracing.trace_exercise(boots)
     except (ConfigError, ParseError) as error:
         for one in boots:
             _untold(one.name, error)
@@ -111,7 +111,7 @@ def _boots(records: Path, board: str, case: str, view: str) -> _Boots | None:
     return _Boots(name=case, case=measured, place=places["candidate"], view=view, **found)
 
 
-def _grouped(boots: Sequence[_Boots]) -> list[list[_Boots]]:
+def _group(boots: Sequence[_Boots]) -> list[list[_Boots]]:
     """Return the cases that the same arms can boot, together."""
     found: dict[tuple[str, str], list[_Boots]] = {}
     for one in boots:
@@ -120,7 +120,7 @@ def _grouped(boots: Sequence[_Boots]) -> list[list[_Boots]]:
 
 
 def _untold(case: str, error: Exception) -> None:
-    say(f"{case} is not traced: {plain(str(error))}")
+    say(f"{case} is not traced: {plain_text(str(error))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class _Tracing:
     stop: threading.Event
 
     @classmethod
-    def made(cls, kernels: Mapping[str, Path], boots: Sequence[_Boots]) -> _Tracing:
+    def make(cls, kernels: Mapping[str, Path], boots: Sequence[_Boots]) -> _Tracing:
         profile, tuning = boots[0].candidate.profile, boots[0].case.tuning
         stop = threading.Event()
         arms: dict[tuple[str, str], Arm] = {}
@@ -141,7 +141,7 @@ class _Tracing:
             arms |= {(board, arm.name): arm for arm in make_arms(request, stop)[0]}
         return cls(arms=arms, kernels=kernels, stop=stop)
 
-    def explained(self, boots: _Boots) -> bool:
+    def explain(self, boots: _Boots) -> bool:
         """Say what made a case slower; return whether that could be said."""
         pair = self._pair(boots)
         made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None, view=boots.view)
@@ -150,7 +150,7 @@ class _Tracing:
         _write(boots, made.differences, made.exercise, made.explanation)
         return True
 
-    def exercised(self, boots: Sequence[_Boots]) -> bool:
+    def trace_exercise(self, boots: Sequence[_Boots]) -> bool:
         """Say of each case which differences ran; return whether that could be said of any."""
         differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
         for one, ran in zip(boots, found, strict=True):
@@ -172,7 +172,7 @@ class _Tracing:
 
 
 def _write(boots: _Boots, differences: Differences, ran: Exercise, why: Explanation | None = None) -> None:
-    seen = Explained(
+    seen = CaseExplanation(
         baseline_image=boots.baseline.kernel.image_sha256,
         candidate_image=boots.candidate.kernel.image_sha256,
         seed=boots.candidate.seed or 0,

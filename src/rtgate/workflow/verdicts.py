@@ -20,7 +20,7 @@ from rtgate.judge.judging import Subject
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records import explained, planned
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
@@ -57,7 +57,7 @@ def compare_kernels(subjects: Sequence[Subject], history: str | None) -> tuple[V
     try:
         with grounds(history) as known:
             found = compare(subjects, known)
-            for sentence in known.past.left_out:
+            for sentence in known.history.left_out:
                 say(f"history: {sentence}")
             return found
     except InfrastructureError as error:
@@ -86,7 +86,7 @@ def grounds(history: str | None) -> Iterator[ComparisonInputs]:
     from rtgate.history.prior import HistoryPrior  # noqa: PLC0415
 
     with History.open(history, create=True) as opened:
-        yield ComparisonInputs(placebos=placebos, past=HistoryPrior(opened))
+        yield ComparisonInputs(placebos=placebos, history=HistoryPrior(opened))
 
 
 def subjects(
@@ -127,7 +127,7 @@ def subjects(
             missing=missing(board, judged, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
-            explained=_seen(mine, here),
+            explained=_explanation_of(mine, here),
             schedule=_schedule(mine),
         )
 
@@ -138,7 +138,7 @@ def _schedule(mine: Sequence[Record]) -> Schedule:
     return planned.read_in(directory).schedule if directory else Schedule()
 
 
-def _seen(mine: Sequence[Record], here: Sequence[Record]) -> Explained | None:
+def _explanation_of(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanation | None:
     """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
     directory = next((one.directory.parent for one in mine if one.directory), None)
     seen = explained.read(directory) if directory else None

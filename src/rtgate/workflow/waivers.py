@@ -96,22 +96,22 @@ def _waiver(item: Value) -> Waiver:
     return Waiver(
         board=data["board"].text(site.names("boards")),
         case=case,
-        largest=data["largest"].parsed(Quantity.parse),
+        largest=data["largest"].parse(Quantity.parse),
         owner=data["owner"].text(),
         reason=data["reason"].text(),
         link=data["link"].text(),
         expires=_date(data["expires"]),
         location=item.location,
         measurement=data.text("measurement", "", reports(case)),
-        kernels=data["kernels"].parsed(VersionRange.parse) if "kernels" in data else VersionRange(),
+        kernels=data["kernels"].parse(VersionRange.parse) if "kernels" in data else VersionRange(),
     )
 
 
 def _date(value: Value) -> datetime.date:
     try:
-        return datetime.date.fromisoformat(value.written())
+        return datetime.date.fromisoformat(value.scalar_text())
     except ValueError:
-        value.fail(f"{value.written()!r} is not a date (allowed: YEAR-MONTH-DAY, as 2027-03-31)")
+        value.fail(f"{value.scalar_text()!r} is not a date (allowed: YEAR-MONTH-DAY, as 2027-03-31)")
 
 
 def waive(
@@ -125,10 +125,10 @@ def waive(
         today: the day on which they are judged.
         release: returns the kernel's release that a verdict is about.
     """
-    return [_waived(one, [w for w in waivers if w.is_about(one, release(one))], today) for one in verdicts]
+    return [_waive(one, [w for w in waivers if w.is_about(one, release(one))], today) for one in verdicts]
 
 
-def _waived(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -> Verdict:
+def _waive(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -> Verdict:
     if verdict.status is not Status.FAIL or verdict.kind not in _WAIVABLE or not waivers:
         return verdict
     first, newline, rest = verdict.sentence.partition("\n")
@@ -157,7 +157,7 @@ def _refusal(waiver: Waiver, verdict: Verdict, today: datetime.date) -> str:
     return f"its waiver allows no more than {waiver.largest} ({waiver.origin})"
 
 
-def unneeded(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
+def unneeded_waivers(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
     """Yield what is to be said of waivers of cases that were judged good: somebody can remove them."""
     for waiver in waivers:
         own = [one for one in verdicts if (one.board, one.case) == (waiver.board, waiver.case)]

@@ -148,9 +148,9 @@ class WebhookService:
             return 200, "nothing to do"
         if command.project not in self.forges:
             return 404, "this service does not know that project: see --project"
-        return self._taken(command)
+        return self._take(command)
 
-    def _taken(self, command: Command) -> tuple[int, str]:
+    def _take(self, command: Command) -> tuple[int, str]:
         try:
             taken = self.journal.take(command)
         except OSError as error:
@@ -186,18 +186,18 @@ class WebhookService:
         if comment is None:
             return "the comment is gone"
         if not forge.may_run(comment.author):
-            return self._refused(forge, command, f"only {forge.role}, may say it")
+            return self._refuse(forge, command, f"only {forge.role}, may say it")
         proposal = forge.proposal(command)
         reason = obstacle(command, comment, proposal)
         if reason:
-            return self._refused(forge, command, reason)
+            return self._refuse(forge, command, reason)
         try:
             forge.start(command, proposal.head)
         except ConfigError:
-            self._refused(forge, command, "the forge does not let rtgate start it; the log of its service says why")
+            self._refuse(forge, command, "the forge does not let rtgate start it; the log of its service says why")
             raise
         return f"started {proposal.head}, which user {comment.author} allows"
 
-    def _refused(self, forge: CommandForge, command: Command, reason: str) -> str:
+    def _refuse(self, forge: CommandForge, command: Command, reason: str) -> str:
         forge.refuse(command, f"`/rtgate run` started nothing: {reason}.")
         return f"refused: {reason}"

@@ -8,7 +8,7 @@ import pytest
 from selftests.unit.judge.conftest import asking, evidence, record
 
 from rtgate.board.boot import TimeBase
-from rtgate.judge.compare.comparable import differences, reported
+from rtgate.judge.compare.comparable import configuration_effects, differences
 from rtgate.records.record import Record
 
 
@@ -122,12 +122,12 @@ CONFIGURED = ("clocksource", "rt_runtime_us", "isolated", "nohz_full", "governor
 def test_what_a_configuration_decides_is_compared_and_reported(name: str) -> None:
     base, other = arm("baseline"), environment(**{name: "another", "config_sha256": "d" * 64})
     assert differences(base, other) == ()
-    (sentence,) = reported(base, other)
+    (sentence,) = configuration_effects(base, other)
     assert sentence.startswith(f"{name}: ")
     assert sentence.endswith("against 'another'")
     # With one configuration it is the lab's, also where candidates differ among themselves.
     assert len(differences(base, environment(**{name: "another"}))) == 1
-    assert reported(base, environment(**{name: "another"})) == ()
+    assert configuration_effects(base, environment(**{name: "another"})) == ()
     mixed = [*environment(config_sha256="d" * 64)[:3], other[3]]
     assert len(differences(base, mixed)) == 1
 

@@ -17,14 +17,14 @@ from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.compare import on_virtual_time, usable
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
-from rtgate.judge.compare.inputs import ComparisonInputs, HistoryProvider, NoPast
+from rtgate.judge.compare.inputs import ComparisonInputs, HistoryProvider, NoHistory
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
-from rtgate.judge.compare.triage import Wanted, Why, choose
+from rtgate.judge.compare.triage import Reason, SelectableCase, choose
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
-from rtgate.records.evidence import LoadSeen
-from rtgate.records.explained import Change, Explained
+from rtgate.records.evidence import LoadSample
+from rtgate.records.explained import CaseExplanation, Change
 from rtgate.records.record import Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -144,16 +144,16 @@ def test_what_must_not_be_compared_is_not(arms: str) -> None:
 
 
 def test_a_slow_kernel_under_a_load_that_died_is_slow_all_the_same() -> None:
-    died = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
+    died = (LoadSample(moment="start", processes=1, ticks=0), LoadSample(moment="middle", processes=0, ticks=5))
     slow = [evidence(one, load="hackbench", load_seen=died) for one in arm("candidate", slower=1.3)]
     base = [evidence(one, load="hackbench") for one in arm("baseline")]
     assert any(one.status is Status.FAIL for one in told(slow, base))
 
 
-class Qualified(NoPast):
+class Qualified(NoHistory):
     """A board that somebody has qualified."""
 
-    def unqualified(self, like: Record) -> str:
+    def disqualification(self, like: Record) -> str:
         return "" if like.board == "rk3568-evb1" else "not this one"
 
 
@@ -191,7 +191,7 @@ def told_of_a_board(candidate: list[Record], past: HistoryProvider) -> list[Verd
         baseline=on_a_board("baseline"),
         not_applicable=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
     )
-    return list(compare([subject], ComparisonInputs(past=past)))
+    return list(compare([subject], ComparisonInputs(history=past)))
 
 
 @pytest.mark.parametrize(("slower", "kind"), [(1.0, Kind.NO_WORSE), (1.15, Kind.REGRESSION)])
@@ -201,7 +201,7 @@ def test_boards_are_compared_by_pairs_of_boots(slower: float, kind: Kind) -> Non
 
 
 def test_a_board_that_nobody_qualified_judges_nothing() -> None:
-    (verdict,) = told_of_a_board(on_a_board("candidate", slower=1.15), NoPast())
+    (verdict,) = told_of_a_board(on_a_board("candidate", slower=1.15), NoHistory())
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert "rtgate qualify" in verdict.sentence
     assert "worse than the baseline" in verdict.sentence
@@ -212,7 +212,7 @@ def test_a_lost_first_boot_hides_no_regression() -> None:
         """Knows the board by what a boot tells of it; one that came to nothing tells nothing."""
 
         def unqualified(self, like: Record) -> str:
-            return super().unqualified(like) if like.state == "measured" else "in another environment"
+            return super().disqualification(like) if like.state == "measured" else "in another environment"
 
     boots = on_a_board("candidate", slower=1.15)
     boots[0] = replace(boots[0], state=State.LAB, measurements=())
@@ -230,8 +230,8 @@ def test_host_time_is_compared_by_pairs_and_judged_where_somebody_qualified_it()
     assert "rtgate qualify" in verdict.sentence
 
 
-def traced(executed: dict[str, int], *, resting: tuple[str, ...] = (), sentence: str = "") -> Explained:
-    return Explained(
+def traced(executed: dict[str, int], *, resting: tuple[str, ...] = (), sentence: str = "") -> CaseExplanation:
+    return CaseExplanation(
         baseline_image="baseline",
         candidate_image="candidate",
         seed=1,
@@ -245,7 +245,7 @@ ASLEEP = traced({}, resting=("nfs_lookup", "nfs_open"))
 AWAKE = traced({"hrtimer_wakeup": 900}, sentence="+90 instructions in hrtimer_wakeup")
 
 
-def with_trace(candidate: list[Record], explained: Explained, placebos: Placebos = PLACEBOS) -> list[Verdict]:
+def with_trace(candidate: list[Record], explained: CaseExplanation, placebos: Placebos = PLACEBOS) -> list[Verdict]:
     subject = Subject(
         case=CASE,
         board=BOARD,
@@ -394,8 +394,8 @@ def test_a_change_that_is_not_in_the_image_is_for_boards(kernel: dict[str, str],
     assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
     assert "what differs is not in this kernel's image" in verdict.sentence
     assert verdict.sentence.endswith(told)
-    (wanted,) = choose([verdict], [Wanted(case=CASE, minutes=1.0)], [], 10.0)
-    assert (wanted.why, wanted.because) == (Why.UNSEEN, verdict.sentence)
+    (wanted,) = choose([verdict], [SelectableCase(case=CASE, minutes=1.0)], [], 10.0)
+    assert (wanted.reason, wanted.because) == (Reason.UNSEEN, verdict.sentence)
 
 
 @pytest.mark.parametrize("booted", ["twice", "once"])
@@ -503,7 +503,7 @@ def test_a_screened_candidate_needs_no_baseline() -> None:
         paired=True,
         unpaired=("1 of 3",),
     )
-    assert Kind.MISSING not in {verdict.kind for verdict in compare([screened], ComparisonInputs(past=Qualified()))}
+    assert Kind.MISSING not in {verdict.kind for verdict in compare([screened], ComparisonInputs(history=Qualified()))}
 
 
 def test_a_baseline_of_another_board_or_tuning_is_refused_by_name() -> None:
@@ -521,7 +521,7 @@ def test_a_baseline_of_another_board_or_tuning_is_refused_by_name() -> None:
 
 
 def test_a_baseline_that_is_not_valid_proves_nothing() -> None:
-    died = (LoadSeen(moment="start", processes=1, ticks=0), LoadSeen(moment="middle", processes=0, ticks=5))
+    died = (LoadSample(moment="start", processes=1, ticks=0), LoadSample(moment="middle", processes=0, ticks=5))
     base = [evidence(one, load="hackbench", load_seen=died) for one in arm("baseline")]
     (verdict,) = told([evidence(one, load="hackbench") for one in arm("candidate")], base)
     assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)

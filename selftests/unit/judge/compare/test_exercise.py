@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from rtgate.judge.compare.exercise import run_exercise
-from rtgate.records.explained import Change, Explained
+from rtgate.records.explained import CaseExplanation, Change
 
 
-def seen(*changes: Change) -> Explained:
+def seen(*changes: Change) -> CaseExplanation:
     executed = {change.function: 1 for change in changes if change.times}
-    return Explained(
+    return CaseExplanation(
         baseline_image="a", candidate_image="b", seed=1, executed=executed, resting=(), changes=tuple(changes)
     )
 
@@ -20,7 +20,7 @@ def test_the_cases_of_a_run_count_together() -> None:
     idle, loaded = change(12, "f+0x4", "f+0x8", slow=("f+0x8",)), change(400, "f+0x4")
     found = run_exercise({"idle": seen(idle), "hackbench": seen(loaded)})
     assert found.missing == ()
-    assert found.told == "changed instructions: 8 of 9 ran, 412 times (idle 12, hackbench 400)"
+    assert found.summary == "changed instructions: 8 of 9 ran, 412 times (idle 12, hackbench 400)"
 
 
 def test_a_call_that_ran_in_no_case_is_missing_although_its_condition_ran() -> None:
@@ -41,5 +41,5 @@ def test_what_runs_while_booting_is_needed_only_if_nothing_else_differs() -> Non
 
 def test_where_nobody_knows_which_instructions_it_says_so() -> None:
     unknown = Change(function="g", instructions=0, times=1)
-    assert run_exercise({"idle": seen(unknown)}).told == "which instructions changed is not known in g"
+    assert run_exercise({"idle": seen(unknown)}).summary == "which instructions changed is not known in g"
     assert run_exercise({"idle": seen(unknown)}).missing == ()

@@ -10,10 +10,10 @@ from selftests.unit.judge.conftest import CASE, FLAVOUR
 
 from rtgate.board.boot import ArmName
 from rtgate.judge.compare.comparing import compare
-from rtgate.judge.compare.inputs import ComparisonInputs, NoPast
+from rtgate.judge.compare.inputs import ComparisonInputs, NoHistory
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.on_boards import next_measurement
-from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import Done, Measure
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.judge.judging import Subject
@@ -25,7 +25,7 @@ PLANNED = Schedule(steps=RELEASE.steps)
 SCREENED = Schedule(steps=CONFIRM.steps, screened=3)
 
 
-class Qualified(NoPast):
+class Qualified(NoHistory):
     """A board that may judge, with boots of a good kernel before."""
 
     def __init__(self, boots: Sequence[Record] = ()) -> None:
@@ -33,16 +33,16 @@ class Qualified(NoPast):
         each = [summaries(one, fixed) for one in boots]
         nights = list(zip(each[::2], each[1::2], strict=True))
         metrics = {metric for one in each for metric in one}
-        self._known = Known(
+        self._known = CaseHistory(
             levels=fixed,
             sessions={metric: [(a[metric], b[metric]) for a, b in nights] for metric in metrics},
             spikes=tuple(one for boot in boots if (one := spikes(boot, fixed))),
         )
 
-    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
         return self._known
 
-    def unqualified(self, like: Record) -> str:
+    def disqualification(self, like: Record) -> str:
         return ""
 
 
@@ -65,8 +65,8 @@ def subject(
     )
 
 
-def told(one: Subject, past: NoPast | None = None) -> Verdict:
-    (verdict,) = compare([one], ComparisonInputs(past=past or Qualified()))
+def told(one: Subject, past: NoHistory | None = None) -> Verdict:
+    (verdict,) = compare([one], ComparisonInputs(history=past or Qualified()))
     return verdict
 
 
@@ -159,5 +159,5 @@ def test_without_a_history_everything_is_suspicious() -> None:
 
 
 def test_an_unqualified_board_passes_no_screen_either() -> None:
-    verdict = told(subject(screen(same(3)), [], SCREENED), NoPast())
+    verdict = told(subject(screen(same(3)), [], SCREENED), NoHistory())
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)

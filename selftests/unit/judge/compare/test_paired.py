@@ -11,7 +11,7 @@ from scipy import stats
 from selftests.examples import examples
 
 from rtgate.judge.compare.margins import Margin, margin
-from rtgate.judge.compare.paired import BoardPairs, Estimate, Prior, Series, SpikeSeries, estimate, pooled
+from rtgate.judge.compare.paired import BoardPairs, Estimate, Prior, Series, SpikeSeries, estimate, pool
 from rtgate.judge.compare.summaries import Spikes
 
 CASE = "latency/cyclictest:idle"
@@ -144,7 +144,7 @@ def test_margins(metric: str, wanted: Margin) -> None:
 
 
 def test_boards_are_weighted_by_the_inverse_of_their_variance() -> None:
-    found = pooled([Estimate(0.1, 0.1, 10, 5), Estimate(0.4, 0.2, 8, 4)])
+    found = pool([Estimate(0.1, 0.1, 10, 5), Estimate(0.4, 0.2, 8, 4)])
     assert found.mean == pytest.approx((100 * 0.1 + 25 * 0.4) / 125)
     assert found.error == pytest.approx(125**-0.5)
     assert found.degrees == pytest.approx(125**2 / (100**2 / 10 + 25**2 / 8))

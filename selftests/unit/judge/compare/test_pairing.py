@@ -12,7 +12,7 @@ from selftests.unit.judge.conftest import CASE, record
 from rtgate.judge.compare import looks
 from rtgate.judge.compare.looks import Comparison, Outcome, compare
 from rtgate.judge.compare.paired import BoardPairs, Prior, Series, SpikeSeries
-from rtgate.judge.compare.pairing import BoardRecords, Known, evidence, finding
+from rtgate.judge.compare.pairing import BoardRecords, CaseHistory, evidence, finding
 from rtgate.judge.compare.summaries import Spikes, levels
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
@@ -33,11 +33,11 @@ def boots(count: int, *, scale_us: float = 6.0, spikes: int = 0, seed: int = 1) 
     return found
 
 
-def compared(baseline: list[Record], candidate: list[Record], known: Known | None = None) -> Comparison:
+def compared(baseline: list[Record], candidate: list[Record], known: CaseHistory | None = None) -> Comparison:
     board = BoardRecords(
         board="one",
         pairs=list(zip(baseline, candidate, strict=True)),
-        known=known or Known(levels=levels(baseline), priors=PRIORS, spikes=(Spikes(0, 10.0),) * 20),
+        case_history=known or CaseHistory(levels=levels(baseline), priors=PRIORS, spikes=(Spikes(0, 10.0),) * 20),
     )
     (found,) = compare(evidence(CASE, [board], 3))
     return found
@@ -78,7 +78,7 @@ def test_new_spikes_are_a_regression() -> None:
 
 
 def test_too_little_says_what_it_would_take() -> None:
-    known = Known(priors={name: Prior(1.0, 12) for name in PRIORS}, spikes=(Spikes(0, 10.0),) * 20)
+    known = CaseHistory(priors={name: Prior(1.0, 12) for name in PRIORS}, spikes=(Spikes(0, 10.0),) * 20)
     comparison = compared(boots(12), boots(12, scale_us=7.8, seed=2), known)
     found = finding(comparison, measured_minutes=10, boot_minutes=2)
     assert (found.status, found.kind) == (Status.DONE, Kind.INCONCLUSIVE)
@@ -128,7 +128,7 @@ def test_boards_of_one_kind_are_taken_together() -> None:
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
 def test_the_order_of_pairs_does_not_matter(order: list[int]) -> None:
     base, candidate = boots(3), boots(3, scale_us=7.5, seed=2)
-    known = Known(levels=levels(base), priors=PRIORS)
+    known = CaseHistory(levels=levels(base), priors=PRIORS)
     found = compared([base[n] for n in order], [candidate[n] for n in order], known)
     wanted = compared(base, candidate, known)
     assert found.outcome is wanted.outcome

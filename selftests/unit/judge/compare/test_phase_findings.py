@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 from rtgate.judge.compare.boot_figures import Part
-from rtgate.judge.compare.phase_findings import Compared, findings
+from rtgate.judge.compare.phase_findings import PhaseComparison, findings
 from rtgate.judge.compare.phases import Shift
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -29,7 +29,7 @@ QUIET = Shift(
 
 
 def judged(*found: Shift) -> list[Finding]:
-    case = Compared(board="virt-arm64", found=found, lost=0, instruction_ns="8", boot_s=7.0)
+    case = PhaseComparison(board="virt-arm64", shifts=found, lost=0, instruction_ns="8", boot_s=7.0)
     return list(findings(case, found))
 
 

@@ -106,9 +106,9 @@ def test_where_counting_ends_the_normal_law_errs_on_the_side_of_equal_kernels(
         exact, bound = ranks.worse(baseline, candidate), ranks.at_most(baseline, candidate, 0.975)
         with monkeypatch.context() as patch:
             patch.setattr(ranks, "_CELLS", 0)
-            ranks._allowed.cache_clear()
+            ranks._critical_value.cache_clear()
             near, near_bound = ranks.worse(baseline, candidate), ranks.at_most(baseline, candidate, 0.975)
-        ranks._allowed.cache_clear()
+        ranks._critical_value.cache_clear()
         assert near >= 0.98 * exact  # and ever more so in the far tail, which is lighter than the normal law's
         assert near == pytest.approx(exact, rel=0.1) or exact < 1e-3
         assert near_bound == pytest.approx(bound, abs=2)

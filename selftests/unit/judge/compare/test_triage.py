@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.judge.compare.triage import Wanted, Why, choose, fatal_verdicts
+from rtgate.judge.compare.triage import Reason, SelectableCase, choose, fatal_verdicts
 from rtgate.judge.verdict import Kind, Status, Verdict
 
 CASES = ("latency/a:idle", "latency/b:idle", "latency/c:idle", "nvme/d:idle")
-WANTED = [Wanted(case=case, minutes=10.0) for case in CASES]
+WANTED = [SelectableCase(case=case, minutes=10.0) for case in CASES]
 
 
 def verdict(case: str, status: Status, kind: Kind) -> Verdict:
@@ -27,28 +27,28 @@ SCREEN = [
 ]
 
 
-def chosen(minimum: tuple[str, ...] = (), budget: float = 1000.0) -> dict[str, tuple[Why, bool]]:
-    return {one.case: (one.why, one.within) for one in choose(SCREEN, WANTED, minimum, budget)}
+def chosen(minimum: tuple[str, ...] = (), budget: float = 1000.0) -> dict[str, tuple[Reason, bool]]:
+    return {one.case: (one.reason, one.within) for one in choose(SCREEN, WANTED, minimum, budget)}
 
 
 def test_what_is_flagged_comes_first_and_what_is_no_worse_waits() -> None:
     assert list(chosen().items()) == [
-        (CASES[1], (Why.FLAGGED, True)),
-        (CASES[2], (Why.OPEN, True)),
-        (CASES[3], (Why.UNSEEN, True)),
+        (CASES[1], (Reason.FLAGGED, True)),
+        (CASES[2], (Reason.OPEN, True)),
+        (CASES[3], (Reason.UNSEEN, True)),
     ]
     assert choose(SCREEN, WANTED, (), 1000)[0].because == f"regression of {CASES[1]}"
 
 
 def test_the_minimum_is_measured_whatever_the_screen_said() -> None:
-    assert chosen((CASES[0],))[CASES[0]] == (Why.MINIMUM, True)
-    assert chosen((CASES[1],))[CASES[1]] == (Why.FLAGGED, True)
+    assert chosen((CASES[0],))[CASES[0]] == (Reason.MINIMUM, True)
+    assert chosen((CASES[1],))[CASES[1]] == (Reason.FLAGGED, True)
 
 
 def test_a_kept_limit_alone_is_no_reason_to_wait() -> None:
     """Without a comparison nobody knows whether the case became worse."""
     (only,) = choose([verdict(CASES[0], Status.PASS, Kind.LIMIT)], WANTED[:1], (), 100)
-    assert only.why is Why.UNSEEN
+    assert only.reason is Reason.UNSEEN
 
 
 def test_the_budget_reaches_as_far_as_it_goes() -> None:
@@ -58,7 +58,7 @@ def test_the_budget_reaches_as_far_as_it_goes() -> None:
 
 @given(st.floats(0, 100), st.lists(st.floats(0.1, 30), min_size=4, max_size=4))
 def test_no_more_is_spent_than_there_is(budget: float, minutes: list[float]) -> None:
-    wanted = [Wanted(case=case, minutes=length) for case, length in zip(CASES, minutes, strict=True)]
+    wanted = [SelectableCase(case=case, minutes=length) for case, length in zip(CASES, minutes, strict=True)]
     found = choose(SCREEN, wanted, CASES, budget)
     assert len(found) == len(CASES)
     assert sum(one.minutes for one in found if one.within) <= budget + 1e-9

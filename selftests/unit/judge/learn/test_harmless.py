@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from selftests.comparisons import IDLE, campaigns
-from selftests.kernels import lesson_of, measured
+from selftests.kernels import lesson_of, measured_boots
 
 from rtgate import site
 from rtgate.judge.compare.placebos import Placebos, load_placebos
@@ -19,7 +19,7 @@ KEY = (IDLE[0], "preempt_rt", IDLE[1])
 
 @cache
 def _lesson() -> Lesson:
-    return lesson_of(measured(campaigns()[0])[IDLE])
+    return lesson_of(measured_boots(campaigns()[0])[IDLE])
 
 
 def _fewer(count: int) -> Lesson:

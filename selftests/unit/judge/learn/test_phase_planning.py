@@ -93,8 +93,8 @@ def test_real_harmful_kernels_are_found_where_the_plan_says_so() -> None:
     place = ("virt-arm64", "latency/cyclictest:hackbench")
     seen = [one for case in looks(campaigns()) if case.place == place for one in plans(case.first, case.teachers)]
     assert len({one.kernel for one in seen}) == 7
-    assert sum(one.found for one in seen) >= 40
-    assert sum(not one.found for one in seen) > 10
+    assert sum(one.is_found for one in seen) >= 40
+    assert sum(not one.is_found for one in seen) > 10
     # How often boots lie far off the plan does not know: of 79 figures, four came out otherwise.
     assert [(one.kernel, one.shift.figure) for one in seen if not one.true] == [
         ("run-queue-locked-longer", "latency maximum"),

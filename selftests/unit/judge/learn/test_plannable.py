@@ -11,7 +11,7 @@ from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.judge.learn.plannable import plannable
 from rtgate.records.record import Record
 
-PLACEBOS = load_placebos([site.shipped() / "placebos.yaml"], site.names("boards"))
+PLACEBOS = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards"))
 
 
 @pytest.fixture(scope="module")

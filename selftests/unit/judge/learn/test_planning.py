@@ -97,10 +97,10 @@ def test_fewer_pairs_find_larger_changes(sd: float, degrees: int, ratio: float, 
 
 def test_the_smallest_change_found_takes_the_pairs_it_was_asked_of() -> None:
     known, change = Prior(0.02, 10), Change(ratio=1.2)
-    smallest = planning.smallest_found(12, known, change)
+    smallest = planning.smallest_detectable(12, known, change)
     assert smallest is not None
     assert planning.pairs_needed(Change(ratio=smallest * 1.001), known) == 12
-    assert planning.smallest_found(2, Prior(50.0, 0), change) is None
+    assert planning.smallest_detectable(2, Prior(50.0, 0), change) is None
 
 
 def test_hopeless_and_certain_changes() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from selftests.unit.judge.conftest import maximum, record, share
 
-from rtgate.judge.learn.proposing import Ask, GoodBoot, Proposed, looser, propose_limits, ratchet
+from rtgate.judge.learn.proposing import Ask, GoodBoot, LimitProposal, looser, propose_limits, ratchet
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
@@ -25,7 +25,7 @@ GOOD = past([50.0 + number % 7 for number in range(60)])
 ASK = Ask(target=0.05)
 
 
-def proposed(boots: list[GoodBoot], measurement: str, ask: Ask = ASK) -> Proposed:
+def proposed(boots: list[GoodBoot], measurement: str, ask: Ask = ASK) -> LimitProposal:
     (found,) = (one for one in propose_limits(boots, ask) if one.threshold.measurement == measurement)
     return found
 

@@ -51,26 +51,26 @@ def test_a_tag_of_its_own() -> None:
 
 
 def test_pinning() -> None:
-    assert devices.pinned(PAIR, "b", ["fast"]) == ("fast", "b")
-    assert devices.pinned(PAIR[:1], "a") == ()
+    assert devices.pin_tags(PAIR, "b", ["fast"]) == ("fast", "b")
+    assert devices.pin_tags(PAIR[:1], "a") == ()
     with pytest.raises(ConfigError, match="no device 'c'"):
-        devices.pinned(PAIR, "c")
+        devices.pin_tags(PAIR, "c")
     with pytest.raises(ConfigError, match="cannot be picked"):
-        devices.pinned((device("a"), device("b")), "a")
+        devices.pin_tags((device("a"), device("b")), "a")
 
 
 def test_staying_where_it_was() -> None:
-    assert devices.same(PAIR, "b") == ("b",)
-    assert devices.same(PAIR[:1], "a", ["x"]) == ("x",)
-    assert devices.same((device("a"), device("b")), "a") == ()
+    assert devices.same_device_tags(PAIR, "b") == ("b",)
+    assert devices.same_device_tags(PAIR[:1], "a", ["x"]) == ("x",)
+    assert devices.same_device_tags((device("a"), device("b")), "a") == ()
 
 
 def test_another_device_and_a_free_one_first() -> None:
     busy, free, broken = device("b", "b", state="Running"), device("c", "c"), device("d", "d", health="Bad")
-    assert devices.elsewhere((PAIR[0], busy, free, broken), "a") == ("c",)
-    assert devices.elsewhere((PAIR[0], busy, broken), "a") == ("b",)
+    assert devices.other_device_tags((PAIR[0], busy, free, broken), "a") == ("c",)
+    assert devices.other_device_tags((PAIR[0], busy, broken), "a") == ("b",)
 
 
 def test_no_other_device_is_no_reason_to_give_up() -> None:
-    assert devices.elsewhere(PAIR[:1], "a", ["fast"]) == ("fast",)
-    assert devices.elsewhere((device("a"), device("b")), "a") == ()
+    assert devices.other_device_tags(PAIR[:1], "a", ["fast"]) == ("fast",)
+    assert devices.other_device_tags((device("a"), device("b")), "a") == ()

@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 import pytest
-from selftests.lava_log import KERNEL, boot, booted, deploy, ended, line, shell, start, target
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, line, shell, start, target
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.client.test_server import job
 
 from rtgate.errors import DeadlineError
-from rtgate.lava.client.follow import Followed, Following, Waits
+from rtgate.lava.client.follow import FinishedJob, Following, Waits
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.results.classify import Blame, classify
 from rtgate.lava.results.log import LogLine
 
 QUICK = Waits(queue=5.0, running=5.0, ending=1.0, busy=0.01, idle=0.01)
-PARTS = [deploy(1), booted(2), shell(3, ["rtgate: measuring"]), ended()]
+PARTS = [deploy(1), boot_lines(2), shell(3, ["rtgate: measuring"]), end_lines()]
 
 
 class Seen:
@@ -25,7 +25,7 @@ class Seen:
         self.states.append(job.state)
 
 
-def follow(lava: Lava, waits: Waits = QUICK) -> tuple[Followed, Seen]:
+def follow(lava: Lava, waits: Waits = QUICK) -> tuple[FinishedJob, Seen]:
     number, seen = lava.submit(job(), "n0"), Seen()
     return Following(lava, number, waits, seen.lines.append, seen.state).follow(), seen
 
@@ -160,7 +160,7 @@ def test_a_death_of_the_boot_before_does_not_end_this_one(lava: Lava, server: La
     last = "[   60.000000] Kernel panic - not syncing: late"
     said = start(5, "uboot-action") + target(last, "U-Boot 2023.01", *KERNEL)
     said += target("[    0.800000] Kernel panic - not syncing: VFS: no root") if again else ""
-    server.stories.append(Story(log=[*PARTS[:3], deploy(4), said, *[target("booting")] * 30, shell(6), ended()]))
+    server.stories.append(Story(log=[*PARTS[:3], deploy(4), said, *[target("booting")] * 30, shell(6), end_lines()]))
     found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
     assert found.job.health == ("Canceled" if again else "Complete")
     assert [one.boot for one in classify(found.job, found.lines).panics] == ([1, 2] if again else [1])
@@ -168,6 +168,6 @@ def test_a_death_of_the_boot_before_does_not_end_this_one(lava: Lava, server: La
 
 def test_a_boot_that_worked_the_second_time_goes_on(lava: Lava, server: LavaServer) -> None:
     died = boot(2, *KERNEL, "[    0.8] Kernel panic - not syncing: VFS: no root")
-    server.stories.append(Story(log=[deploy(1), died + shell(3), *[target("measuring")] * 30, ended()]))
+    server.stories.append(Story(log=[deploy(1), died + shell(3), *[target("measuring")] * 30, end_lines()]))
     found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
     assert found.job.health == "Complete"

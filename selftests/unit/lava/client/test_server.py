@@ -113,7 +113,7 @@ def test_what_was_made_twice_all_the_same_is_cancelled(
 ) -> None:
     seen = iter([(), (), ()])  # the first job shows only after the second was submitted
     real = Lava.find
-    monkeypatch.setattr(Lava, "_settled", lambda _self, _nonce: next(iter(next(seen, ())), None))
+    monkeypatch.setattr(Lava, "_find_late_job", lambda _self, _nonce: next(iter(next(seen, ())), None))
     server.moods = [("POST", r"^jobs/$", "lost")]
     number = lava.submit(job(), "n0")
     assert number == 2

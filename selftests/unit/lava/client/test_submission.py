@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from selftests import lava_log
-from selftests.lava_log import KERNEL, boot, booted, deploy, ended, result
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.client.test_follow import QUICK, Seen
 from selftests.unit.lava.client.test_server import job
@@ -20,9 +20,9 @@ from rtgate.lava.client.submission import Submission
 from rtgate.lava.results.classify import Blame
 from rtgate.lava.results.log import LogLine
 
-GOOD = Story(log=[deploy(1), booted(2), lava_log.shell(3, ["rtgate: ok"]), ended()])
-POWER = [deploy(1), boot(2), result("reset-device", "fail"), ended("Infrastructure", "reset-device failed")]
-SILENCE = [deploy(1), boot(2, *KERNEL), ended("Job", "auto-login-action timed out after 240 seconds")]
+GOOD = Story(log=[deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: ok"]), end_lines()])
+POWER = [deploy(1), boot(2), result("reset-device", "fail"), end_lines("Infrastructure", "reset-device failed")]
+SILENCE = [deploy(1), boot(2, *KERNEL), end_lines("Job", "auto-login-action timed out after 240 seconds")]
 HEALTH_CHECK = "job_name: check\ntimeouts: {job: {minutes: 5}}\nvisibility: public\nactions: []\n"
 
 
@@ -34,7 +34,7 @@ class Watch(Seen):
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def seen(self, line: LogLine) -> None:
+    def show_line(self, line: LogLine) -> None:
         self.lines.append(line)
 
 
@@ -100,7 +100,7 @@ def test_twice_at_most(lava: Lava, server: LavaServer) -> None:
 
 
 def test_a_kernels_fault_is_never_tried_again(lava: Lava, server: LavaServer) -> None:
-    dead = [deploy(1), boot(2, *KERNEL, *PANIC), ended("Job", "Kernel panic")]
+    dead = [deploy(1), boot(2, *KERNEL, *PANIC), end_lines("Job", "Kernel panic")]
     server.stories += [Story(log=dead, health="Incomplete"), again(GOOD)]
     made, _ = submission(lava)
     (attempt,) = made.run()
@@ -111,7 +111,7 @@ def test_a_kernels_fault_is_never_tried_again(lava: Lava, server: LavaServer) ->
 def test_a_lab_that_fails_after_a_panic_is_not_tried_again(lava: Lava, server: LavaServer) -> None:
     """Another attempt could only hide the panic."""
     story = [deploy(1), boot(2, *KERNEL, *PANIC), result("kernel-messages", "fail")]
-    story += [deploy(4), boot(5), ended("Infrastructure", "power")]
+    story += [deploy(4), boot(5), end_lines("Infrastructure", "power")]
     server.stories += [Story(log=story, health="Incomplete")]
     made, _ = submission(lava)
     (attempt,) = made.run()
@@ -269,7 +269,7 @@ def silent() -> Story:
 
 def test_silence_is_the_kernels_when_the_health_check_passes_and_it_fails_again(lava: Lava, server: LavaServer) -> None:
     server.types["board"] = HEALTH_CHECK
-    check = [deploy(1), booted(2), ended()]  # it tests nothing: that it booted is all
+    check = [deploy(1), boot_lines(2), end_lines()]  # it tests nothing: that it booted is all
     server.stories += [silent(), Story(log=check), silent()]
     made, watch = submission(lava)
     (attempt,) = made.run()
@@ -283,7 +283,7 @@ def test_silence_is_the_kernels_when_the_health_check_passes_and_it_fails_again(
     assert asked["device_type"] == "board"
     assert strict_yaml.data(server.jobs[3].definition)["job_name"].startswith("candidate ")
     assert any("trying a known-good kernel (the lab's health check) on board-01" in text for text in watch.said)
-    assert [one.job.number for one in attempt.tried] == [2, 3]
+    assert [one.job.number for one in attempt.trials] == [2, 3]
 
 
 @pytest.mark.parametrize("arms", [(), ("baseline", "candidate")], ids=["health check", "baseline"])
@@ -291,7 +291,9 @@ def test_a_kernel_that_boots_when_it_is_tried_again_is_not_blamed(
     lava: Lava, server: LavaServer, arms: tuple[str, ...]
 ) -> None:
     server.types["board"] = HEALTH_CHECK
-    twice = Story(log=[deploy(1), booted(2), lava_log.shell(3), deploy(4), booted(5), lava_log.shell(6), ended()])
+    twice = Story(
+        log=[deploy(1), boot_lines(2), lava_log.shell(3), deploy(4), boot_lines(5), lava_log.shell(6), end_lines()]
+    )
     server.stories += [_silent_second(), twice] if arms else [silent(), again(GOOD), again(GOOD)]
     made, _ = submission(lava, arms=arms)
     (attempt,) = made.run()
@@ -314,7 +316,12 @@ def test_a_health_check_that_failed_after_its_boot_has_shown_that_the_board_boot
     lava: Lava, server: LavaServer, health: str
 ) -> None:
     server.types["board"] = HEALTH_CHECK
-    check = [deploy(1), booted(2), lava_log.shell(3, ["a disk is full"]), ended("Test", "lava-test-shell timed out")]
+    check = [
+        deploy(1),
+        boot_lines(2),
+        lava_log.shell(3, ["a disk is full"]),
+        end_lines("Test", "lava-test-shell timed out"),
+    ]
     server.stories += [Story(log=list(SILENCE), health="Incomplete"), Story(log=check, health=health), silent()]
     made, _ = submission(lava)
     (attempt,) = made.run()
@@ -325,10 +332,10 @@ def test_a_health_check_that_failed_after_its_boot_has_shown_that_the_board_boot
 @pytest.mark.parametrize(
     ("log", "health", "why"),
     [
-        ([deploy(1), boot(2), ended("Canceled", "x")], "Canceled", "the job was cancelled"),
+        ([deploy(1), boot(2), end_lines("Canceled", "x")], "Canceled", "the job was cancelled"),
         (POWER, "Incomplete", "the lab failed before the kernel began"),
-        ([ended("Job", "x")], "Incomplete", "LAVA cannot carry the job out"),
-        ([deploy(1), ended()], "Complete", "boots nothing"),
+        ([end_lines("Job", "x")], "Incomplete", "LAVA cannot carry the job out"),
+        ([deploy(1), end_lines()], "Complete", "boots nothing"),
     ],
     ids=["cancelled", "power", "job", "no boot"],
 )
@@ -384,7 +391,7 @@ def test_a_health_check_on_another_board_proves_nothing(lava: Lava, server: Lava
 
 
 def _silent_second() -> Story:
-    turns = [deploy(1), booted(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL), SILENCE[2]]
+    turns = [deploy(1), boot_lines(2), lava_log.shell(3), deploy(4), boot(5, *KERNEL), SILENCE[2]]
     return Story(log=turns, health="Incomplete")
 
 

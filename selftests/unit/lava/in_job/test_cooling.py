@@ -37,7 +37,7 @@ class Live:
     stop: threading.Event = field(default_factory=threading.Event)
     dead: Exception | None = None
 
-    def opened(self, _stack: ExitStack, _plan: Plan, _log: bytearray) -> Shell:
+    def open_console(self, _stack: ExitStack, _plan: Plan, _log: bytearray) -> Shell:
         return self.shell
 
     def ready(self, _: Shell) -> None:
@@ -52,7 +52,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Live:
     class Session:
         def __init__(self, *_: object) -> None: ...
 
-        def said(self, _: str) -> tuple[int, bytes]:
+        def output_of(self, _: str) -> tuple[int, bytes]:
             return 0, (made.degrees.pop(0) if len(made.degrees) > 1 else made.degrees[0]).encode()
 
     monkeypatch.setattr(cooling, "Session", Session)

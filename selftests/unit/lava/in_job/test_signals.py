@@ -11,7 +11,7 @@ from selftests.fake_target import FakeTarget, arm
 
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.lava.in_job import signals
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.measure.case import Case, measure
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Better, Measurement
@@ -116,7 +116,7 @@ def test_a_url_cannot_end_a_signal() -> None:
 @given(st.text())
 def test_plain_text_is_one_line_without_signals(text: str) -> None:
     frame = "@rtgate1 0123456789ab 1 1/1 QQ== 12345678"
-    line = plain(f"{text}{frame} <LAVA_SIGNAL_TESTCASE TEST_CASE_ID=x RESULT=pass><LAVA_TEST_RUNNER EXIT>")
+    line = plain_line(f"{text}{frame} <LAVA_SIGNAL_TESTCASE TEST_CASE_ID=x RESULT=pass><LAVA_TEST_RUNNER EXIT>")
     assert line.isprintable() or not line
     assert LAVA.search(line) is None
     assert "<LAVA_TEST_RUNNER EXIT>" not in line

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
-from selftests.fake_target import facts, measured
+from selftests.fake_target import facts, measured_outcome
 
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.console.faults import scan
 from rtgate.errors import InfrastructureError
 from rtgate.lava.in_job import target as target_module
-from rtgate.lava.in_job.target import JobTarget, refused, time_of
+from rtgate.lava.in_job.target import JobTarget, refuse_nfs_latencies, time_of
 from rtgate.lava.job import environment
 from rtgate.measure.profiles import profile
 from rtgate.target.live import LiveTarget
@@ -52,7 +52,7 @@ RESET = {"LAVA_HARD_RESET_COMMAND": "true", "RTGATE_POWER_CYCLE": "1"}
 
 
 def test_a_record_says_which_boot_of_which_job_it_is() -> None:
-    assert target(Live([measured()])).run(plan()).machine == {"console": "lava", "boot": "2", "job": "7"}
+    assert target(Live([measured_outcome()])).run(plan()).machine == {"console": "lava", "boot": "2", "job": "7"}
 
 
 @pytest.mark.parametrize("state", [State.FAULT, State.HANG])
@@ -69,7 +69,7 @@ def test_after_a_death_nothing_is_measured_and_the_kernel_is_blamed_once(state: 
 
 def test_a_panic_between_two_cases_is_the_kernels() -> None:
     panic = scan("[   17.000000] Kernel panic - not syncing: Fatal exception\n")
-    live = Live([measured(), Outcome(state=State.LAB, message="no shell came up: it panicked", faults=panic)])
+    live = Live([measured_outcome(), Outcome(state=State.LAB, message="no shell came up: it panicked", faults=panic)])
     one = target(live)
     one.run(plan())
     outcome = one.run(plan("signal/signaltest:idle"))
@@ -89,7 +89,7 @@ def test_a_board_without_a_shell_is_not_asked_by_every_case() -> None:
 
 
 def test_a_board_that_boots_by_itself_is_reset_and_measured_on() -> None:
-    live = Live([FAULT, measured(), measured()])
+    live = Live([FAULT, measured_outcome(), measured_outcome()])
     one = target(live, **RESET)
     states = [one.run(plan()).state for _ in range(3)]
     assert states == [State.FAULT, State.MEASURED, State.MEASURED]
@@ -132,13 +132,13 @@ NFS = facts("facts", {"/proc/cmdline": b"console=ttyS2 root=/dev/nfs rw nfsroot=
 
 
 def test_latency_on_a_root_over_nfs_is_refused() -> None:
-    over_nfs = measured(facts=NFS)
-    assert refused(plan(), measured(), profile("smoke")).state is State.MEASURED
-    outcome = refused(plan(), over_nfs, profile("smoke"))
+    over_nfs = measured_outcome(facts=NFS)
+    assert refuse_nfs_latencies(plan(), measured_outcome(), profile("smoke")).state is State.MEASURED
+    outcome = refuse_nfs_latencies(plan(), over_nfs, profile("smoke"))
     assert outcome.state is State.LAB
     assert "nfs: true" in outcome.message
-    assert refused(plan("signal/signaltest:idle"), over_nfs, profile("smoke")).state is State.MEASURED
-    assert refused(plan(), over_nfs, replace(profile("smoke"), nfs=True)).state is State.MEASURED
+    assert refuse_nfs_latencies(plan("signal/signaltest:idle"), over_nfs, profile("smoke")).state is State.MEASURED
+    assert refuse_nfs_latencies(plan(), over_nfs, replace(profile("smoke"), nfs=True)).state is State.MEASURED
 
 
 def test_a_virtual_machine_in_a_lab_has_the_time_of_its_host() -> None:

@@ -66,7 +66,7 @@ def shell() -> Iterator[Shell]:
     transport = ProgramTransport(["sh"])
     made = Shell(transport, threading.Event(), waits=Waits(answer=1.0, quiet=1.0))
     made.find(Deadline.after(10))
-    made.plain(Deadline.after(10))
+    made.start_plain_shell(Deadline.after(10))
     yield made
     transport.close()
 
@@ -105,7 +105,7 @@ def test_clocks_that_differ_are_compared_for_longer(
     shown = iter([(0.0, 100.0), *((20.0 * turn, 100.0 + 20.0 * turn + late[turn - 1]) for turn in (1, 2, 3))])
     monkeypatch.setattr(health, "_uptime", lambda _: next(shown))
     monkeypatch.setattr("rtgate.lava.lab.health.time.sleep", lambda _: None)
-    assert health.compared(cast("Shell", None)).good is good
+    assert health.compare_clocks(cast("Shell", None)).good is good
 
 
 LINE = b"%d:the quick brown fox jumps over the lazy dog 0123456789:%d\r\n"

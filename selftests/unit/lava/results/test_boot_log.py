@@ -183,7 +183,7 @@ def test_a_job_that_never_measured_is_missed(tmp_path: Path) -> None:
 def test_a_kernel_that_dies_at_boot_fails_every_case_of_that_boot(tmp_path: Path) -> None:
     (boot,) = told(job(FIRMWARE + PANIC, ends="boot"))
     boot = replace(boot, number=2)
-    found = expected.died(owed(), boot, State.NO_BOOT, "the kernel panicked", tmp_path)
+    found = expected.write_dead_boot(owed(), boot, State.NO_BOOT, "the kernel panicked", tmp_path)
     assert [(one.case, one.arm, one.state) for one in found] == [
         ("latency/cyclictest:idle", "candidate", "no boot"),
         ("latency/cyclictest:hackbench", "candidate", "no boot"),
@@ -219,11 +219,11 @@ def test_a_fault_of_the_boot_that_the_kernel_log_has_too_is_there_once(tmp_path:
     one = records(tmp_path)[0]
     line = "WARNING: CPU: 0 PID: 1 at kernel/x.c:1 f+0x1/0x2"
     same = Fault(kind=FaultKind("warning"), line=line, text=WARNING)
-    assert boot_log.merged(replace(one, faults=(same,)), boot, "x").faults == (same,)
+    assert boot_log.merge_boot(replace(one, faults=(same,)), boot, "x").faults == (same,)
     trace = f"[    9.000000] {line}\npc : {{}}+0x1/0x2\n"
     again, other = (Fault(kind=FaultKind("warning"), line=line, text=trace.format(name)) for name in ("f", "g"))
-    assert boot_log.merged(replace(one, faults=(again,)), boot, "x").faults == (again,)
-    assert [fault.text for fault in boot_log.merged(replace(one, faults=(other,)), boot, "x").faults] == [
+    assert boot_log.merge_boot(replace(one, faults=(again,)), boot, "x").faults == (again,)
+    assert [fault.text for fault in boot_log.merge_boot(replace(one, faults=(other,)), boot, "x").faults] == [
         WARNING.rstrip("\n"),
         other.text,
     ]
@@ -246,7 +246,7 @@ def test_pins_hold_for_what_lava_saw(tmp_path: Path) -> None:
 
 def _pinned(directory: Path) -> str:
     (record,) = records(directory)
-    (found,) = (check.held.value for check in checks(record, {}) if check.name == "firmware")
+    (found,) = (check.result.value for check in checks(record, {}) if check.name == "firmware")
     return found
 
 

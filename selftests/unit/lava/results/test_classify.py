@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from selftests import lava_log
-from selftests.lava_log import KERNEL, boot, booted, deploy, ended, feedback, result, target
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, feedback, result, target
 
 from rtgate.lava.client.server import Job
 from rtgate.lava.results import log, records
@@ -40,12 +40,12 @@ def lines(*parts: str) -> tuple[log.LogLine, ...]:
     return log.parse("".join(parts))
 
 
-WHOLE = (deploy(1), booted(2), lava_log.shell(3))
+WHOLE = (deploy(1), boot_lines(2), lava_log.shell(3))
 
 
 def test_a_job_that_came_to_its_end() -> None:
-    found = classify(job("Complete"), lines(*WHOLE, ended()))
-    assert (found.blame, found.sentence, found.panics, found.again) == (Blame.NOBODY, "", (), False)
+    found = classify(job("Complete"), lines(*WHOLE, end_lines()))
+    assert (found.blame, found.sentence, found.panics, found.may_retry) == (Blame.NOBODY, "", (), False)
 
 
 @pytest.mark.parametrize("came", [False, True], ids=["nothing was announced", "records came"])
@@ -55,18 +55,18 @@ def test_a_container_that_lacks_what_the_job_asks_for_is_told(*, came: bool) -> 
     printed = [*sent, "rtgate: unknown name 'our-suite' in tests (allowed: latency; searched: /usr/tests)"]
     refusal = lava_log.line("results", {"definition": "0_rtgate-1", "case": "rtgate.in-job", "result": "fail"})
     shell = lava_log.shell(3, printed) + refusal
-    found = classify(job("Complete"), lines(deploy(1), booted(2), shell, ended()))
+    found = classify(job("Complete"), lines(deploy(1), boot_lines(2), shell, end_lines()))
     assert found.blame is (Blame.NOBODY if came else Blame.OURS)
     if not came:
         assert "in the worker's container measured nothing: unknown name 'our-suite' in tests" in found.sentence
         assert "whoever keeps the lab must load an image of this rtgate" in found.sentence
-        assert (found.boot, found.again) == (1, False)
+        assert (found.boot, found.may_retry) == (1, False)
 
 
 def test_complete_hides_no_panic() -> None:
     """`failure_retry` tries again, and the job is Complete all the same."""
     attempts = boot(2, *KERNEL, *PANIC) + target("U-Boot 2023.01", *KERNEL, "root@board:~# ")
-    found = classify(job("Complete"), lines(deploy(1), attempts, lava_log.shell(3), ended()))
+    found = classify(job("Complete"), lines(deploy(1), attempts, lava_log.shell(3), end_lines()))
     assert found.blame is Blame.NOBODY
     (panic,) = found.panics
     assert (panic.boot, panic.kind) == (1, "panic")
@@ -76,7 +76,7 @@ def test_complete_hides_no_panic() -> None:
 def test_complete_hides_no_message_that_lava_saw() -> None:
     """LAVA may know more than the console that we see; one row is enough."""
     seen = result("kernel-messages", "fail", extra=[])
-    found = classify(job("Complete"), lines(deploy(1), booted(2), seen, lava_log.shell(3), ended()))
+    found = classify(job("Complete"), lines(deploy(1), boot_lines(2), seen, lava_log.shell(3), end_lines()))
     assert [panic.line for panic in found.panics] == ["LAVA saw the kernel fail in an attempt to boot"]
 
 
@@ -174,7 +174,7 @@ PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") +
             WHOLE, "Bug", "no such container", Blame.LAB, "lab", "LAVA's worker failed during the test", id="docker"
         ),
         pytest.param(
-            (deploy(1), booted(2), lava_log.start(3, "lava-docker-test-shell-retry")),
+            (deploy(1), boot_lines(2), lava_log.start(3, "lava-docker-test-shell-retry")),
             "Test",
             "lava-docker-test-shell timed out after 600 seconds",
             Blame.LAB,
@@ -215,10 +215,10 @@ PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") +
     ],
 )
 def test_whose_fault(parts: tuple[str, ...], kind: str, message: str, blame: Blame, state: str, told: str) -> None:
-    found = classify(job(), lines(*parts, ended(kind, message)))
+    found = classify(job(), lines(*parts, end_lines(kind, message)))
     assert (found.blame, found.state) == (blame, state)
     assert told in found.sentence
-    assert found.again == (blame is Blame.LAB)
+    assert found.may_retry == (blame is Blame.LAB)
     assert found.line > 0
 
 
@@ -229,15 +229,15 @@ def test_whose_fault(parts: tuple[str, ...], kind: str, message: str, blame: Bla
 )
 def test_an_emulated_board_that_boots_slowly_is_the_hosts(quiet: int, emulated: bool, blame: Blame) -> None:
     """As a slow tool is there: what the host has left says nothing of the kernel."""
-    parts = (deploy(1), boot(2, *KERNEL, "[   60.0] Run /init"), lava_log.passed(quiet), result("u", "fail"))
-    found = classify(job(), lines(*parts, ended("Job", "auto-login-action timed out")), emulated=emulated)
+    parts = (deploy(1), boot(2, *KERNEL, "[   60.0] Run /init"), lava_log.pass_time(quiet), result("u", "fail"))
+    found = classify(job(), lines(*parts, end_lines("Job", "auto-login-action timed out")), emulated=emulated)
     assert found.blame is blame
     assert ("its host was too busy, look at what else runs there" in found.sentence) is (blame is Blame.LAB)
 
 
 def test_cancelled() -> None:
-    found = classify(job("Canceled"), lines(*WHOLE, ended("Canceled", "The job was canceled")))
-    assert (found.blame, found.again) == (Blame.CANCELLED, False)
+    found = classify(job("Canceled"), lines(*WHOLE, end_lines("Canceled", "The job was canceled")))
+    assert (found.blame, found.may_retry) == (Blame.CANCELLED, False)
 
 
 def test_no_board_became_free() -> None:
@@ -255,26 +255,26 @@ def test_complete_without_its_last_line_is_not_believed_to_be_broken() -> None:
 
 
 def test_an_error_in_a_job_that_calls_itself_complete() -> None:
-    found = classify(job("Complete"), lines(*WHOLE, ended("Infrastructure", "power-off timed out")))
+    found = classify(job("Complete"), lines(*WHOLE, end_lines("Infrastructure", "power-off timed out")))
     assert found.blame is Blame.LAB
 
 
 def test_the_shell_of_the_worker_is_no_console() -> None:
     """What our own program prints about a panic is not a panic of the kernel."""
     printed = lava_log.shell(3, ["rtgate: kernel fault: Kernel panic - not syncing: as the record says"])
-    assert classify(job("Complete"), lines(deploy(1), booted(2), printed, ended())).panics == ()
+    assert classify(job("Complete"), lines(deploy(1), boot_lines(2), printed, end_lines())).panics == ()
 
 
 def test_control_characters_of_a_board_do_not_come_through() -> None:
     bad = "[    1.2] Kernel panic - not syncing: \x1b[31m\x07red\x9b2J"
-    found = classify(job(), lines(deploy(1), boot(2, *KERNEL, bad), ended("Job", "\x1b]0;title\x07")))
+    found = classify(job(), lines(deploy(1), boot(2, *KERNEL, bad), end_lines("Job", "\x1b]0;title\x07")))
     assert found.sentence.isprintable()
     assert all(panic.line.isprintable() for panic in found.panics)
 
 
 def test_the_boot_that_broke_is_named() -> None:
-    turns = (deploy(1), booted(2), lava_log.shell(3), deploy(4), PRODUCT_AT_BOOT)
-    found = classify(job(), lines(*turns, ended("Job", "Kernel panic")))
+    turns = (deploy(1), boot_lines(2), lava_log.shell(3), deploy(4), PRODUCT_AT_BOOT)
+    found = classify(job(), lines(*turns, end_lines("Job", "Kernel panic")))
     assert (found.boot, found.blame) == (2, Blame.PRODUCT)
-    assert found.told.startswith("boot 2: panic: ")
+    assert found.full_sentence.startswith("boot 2: panic: ")
     assert [fault.kind.value for fault in found.faults] == ["panic"]

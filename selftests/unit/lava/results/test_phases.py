@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 from selftests import lava_log
-from selftests.lava_log import KERNEL, boot, booted, deploy, end, feedback, start, target
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end, feedback, start, target
 
 from rtgate.lava.results import log
 from rtgate.lava.results.phases import Phase, boots, section
@@ -60,32 +60,32 @@ def test_phases(action: str, phase: Phase) -> None:
 
 
 def test_boots_in_turns() -> None:
-    job = [(deploy(n), booted(n + 1), lava_log.shell(n + 2, [f"rtgate: boot at {n}"])) for n in (1, 4, 7)]
-    found = boots(lines(*(part for one in job for part in one), lava_log.ended()))
+    job = [(deploy(n), boot_lines(n + 1), lava_log.shell(n + 2, [f"rtgate: boot at {n}"])) for n in (1, 4, 7)]
+    found = boots(lines(*(part for one in job for part in one), lava_log.end_lines()))
     assert [one.number for one in found] == [1, 2, 3]
-    assert all(one.kernel_began and one.booted for one in found)
+    assert all(one.kernel_began and one.has_booted for one in found)
     assert [one.shell[-1].text for one in found] == [f"rtgate: boot at {n}" for n in (1, 4, 7)]
 
 
 def test_boots_without_a_deploy_between() -> None:
-    found = boots(lines(deploy(1), booted(2), lava_log.shell(3), booted(4), lava_log.shell(5)))
+    found = boots(lines(deploy(1), boot_lines(2), lava_log.shell(3), boot_lines(4), lava_log.shell(5)))
     assert [len(one.deploy) > 0 for one in found] == [True, False]
 
 
 def test_a_test_that_deploys_nothing() -> None:
     (found,) = boots(lines(lava_log.shell(1, ["alone"])))
-    assert found.booted
+    assert found.has_booted
 
 
 def test_how_far_a_boot_came() -> None:
     (found,) = boots(lines(deploy(1), boot(2)))
-    assert (found.kernel_began, found.booted) == (False, False)
+    assert (found.kernel_began, found.has_booted) == (False, False)
     (found,) = boots(lines(deploy(1), boot(2, *KERNEL)))
-    assert (found.kernel_began, found.booted) == (True, False)
+    assert (found.kernel_began, found.has_booted) == (True, False)
 
 
 def test_the_console_is_the_boards() -> None:
-    (found,) = boots(lines(deploy(1), booted(2), lava_log.shell(3, ["the shell's"]), feedback("the board's")))
+    (found,) = boots(lines(deploy(1), boot_lines(2), lava_log.shell(3, ["the shell's"]), feedback("the board's")))
     assert "Linux version" in found.console
     assert "the board's" in found.console
     assert "the shell's" not in found.console
@@ -93,13 +93,13 @@ def test_the_console_is_the_boards() -> None:
 
 
 def test_a_job_that_never_began() -> None:
-    assert boots(lines(lava_log.start(0, "validate"), lava_log.ended("Job", "invalid"))) == ()
+    assert boots(lines(lava_log.start(0, "validate"), lava_log.end_lines("Job", "invalid"))) == ()
     assert boots(()) == ()
 
 
 def test_what_a_board_said_last_is_read_after_the_test() -> None:
     late = lava_log.start(4, "finalize") + feedback("[   99.0] Kernel panic - not syncing: late")
-    for parts in ((deploy(1), booted(2), lava_log.shell(3), late), (deploy(1), boot(2, *KERNEL), late)):
+    for parts in ((deploy(1), boot_lines(2), lava_log.shell(3), late), (deploy(1), boot(2, *KERNEL), late)):
         (found,) = boots(lines(*parts))
         assert "Kernel panic - not syncing: late" in found.console
 
@@ -114,7 +114,7 @@ def second(*before_the_loader: str, loader: str = "U-Boot 2023.01") -> str:
     return start(5, "uboot-action") + said + end(5, "uboot-action")
 
 
-FIRST = (deploy(1), booted(2), lava_log.shell(3, ["rtgate: ok"]), feedback("[   59.000000] eth0: link down"))
+FIRST = (deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: ok"]), feedback("[   59.000000] eth0: link down"))
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_what_a_shell_prints_is_no_start() -> None:
 
 
 def test_each_of_many_boots_has_its_own_last_words() -> None:
-    parts = [deploy(1), booted(2), lava_log.shell(3)]
+    parts = [deploy(1), boot_lines(2), lava_log.shell(3)]
     for number in (1, 2, 3):
         parts += [deploy(4), second(f"[   6{number}.000000] last of {number}"), lava_log.shell(6)]
-    found = boots(lines(*parts, lava_log.ended()))
+    found = boots(lines(*parts, lava_log.end_lines()))
     assert [[line.text for line in one.late] for one in found] == [
         *([f"[   6{number}.000000] last of {number}"] for number in (1, 2, 3)),
         [],

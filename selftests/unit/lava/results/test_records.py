@@ -125,7 +125,7 @@ def test_several_boots_come_into_one_directory(sent: Path, tmp_path: Path) -> No
 
 
 def test_a_second_boot_of_which_only_the_announcement_came_is_missed(sent: Path, tmp_path: Path) -> None:
-    records.decode([*records.encode(sent), *records.Sender(sent).announced()], tmp_path)
+    records.decode([*records.encode(sent), *records.Sender(sent).announcement()], tmp_path)
     assert missed(tmp_path, "latency/cyclictest:idle") == ("1 of 2 boots",)
 
 

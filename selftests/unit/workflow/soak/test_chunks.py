@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from selftests.fake_target import FakeTarget, arm, facts, measured, skipped
+from selftests.fake_target import FakeTarget, arm, facts, measured_outcome, skipped_outcome
 
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure.case import Arm, Case
-from rtgate.measure.observed import LOG_GOES_ON
+from rtgate.measure.observations import LOG_GOES_ON
 from rtgate.records.planned import missing
 from rtgate.records.record import Place, read_all
 from rtgate.target.live import NO_SHELL, LiveTarget
@@ -42,7 +42,7 @@ class Target:
 
     def run(self, plan: Plan) -> Outcome:
         self.plans.append(plan)
-        act = self.acts.pop(0) if self.acts else measured()
+        act = self.acts.pop(0) if self.acts else measured_outcome()
         if isinstance(act, BaseException):
             raise act
         return act
@@ -72,7 +72,7 @@ class Bench:
             arm=self.arm,
             target=target,
             records=self.records,
-            seen=lambda record, left: self.said.append(f"{record.boot}, {left:.1f} s left"),
+            on_chunk=lambda record, left: self.said.append(f"{record.boot}, {left:.1f} s left"),
             say=self.said.append,
             patience_s=0.3,
             open_again_s=0.01,
@@ -108,7 +108,7 @@ def test_every_chunk_becomes_a_record(bench: Bench) -> None:
 
 def test_a_soak_is_gone_on_with_where_it_was(bench: Bench) -> None:
     with pytest.raises(Interrupted):
-        bench.chunks(3, measured(), Interrupted("stopped")).measure()
+        bench.chunks(3, measured_outcome(), Interrupted("stopped")).measure()
     assert bench.states == [("chunk 1", "measured")]
     assert bench.missing == ("2 of 3 boots",)
     again = bench.chunks(9)
@@ -126,7 +126,7 @@ def test_other_files_than_those_it_was_begun_with_are_refused(bench: Bench) -> N
 
 def test_a_soak_that_is_given_up_misses_nothing(bench: Bench) -> None:
     with pytest.raises(Interrupted):
-        bench.chunks(3, measured(), Interrupted("stopped")).measure()
+        bench.chunks(3, measured_outcome(), Interrupted("stopped")).measure()
     bench.chunks(3).give_up()
     assert bench.missing == ()
     assert not orders.exists(bench.records)
@@ -140,7 +140,7 @@ def test_a_target_that_was_never_reached_leaves_nothing_behind(bench: Bench) -> 
 
 
 def test_a_target_out_of_reach_is_tried_again(bench: Bench) -> None:
-    assert bench.chunks(2, measured(), LOST, SILENT).measure() == COMPLETE
+    assert bench.chunks(2, measured_outcome(), LOST, SILENT).measure() == COMPLETE
     assert bench.states == [("chunk 1", "measured"), ("chunk 2", "measured")]
     assert bench.said[1:3] == [
         "the target is out of reach: the console closed; trying again for 0 s",
@@ -150,14 +150,14 @@ def test_a_target_out_of_reach_is_tried_again(bench: Bench) -> None:
 
 def test_a_console_that_does_not_come_back_is_the_lab_s_and_the_soak_stays(bench: Bench) -> None:
     with pytest.raises(InfrastructureError, match=r"the console closed; go on later: rtgate soak --continue"):
-        bench.chunks(2, measured(), *[LOST] * 1000).measure()
+        bench.chunks(2, measured_outcome(), *[LOST] * 1000).measure()
     assert bench.states == [("chunk 1", "measured")]
     # Another worker waits, too, although it has measured nothing itself.
     assert bench.chunks(2, LOST).measure() == COMPLETE
 
 
 def test_a_board_in_qemu_that_fails_is_not_waited_for(bench: Bench) -> None:
-    chunks = bench.chunks(2, measured(), LOST, boots=True)
+    chunks = bench.chunks(2, measured_outcome(), LOST, boots=True)
     chunks.patience_s = 600.0
     with pytest.raises(InfrastructureError, match=r"the console closed; go on later"):
         chunks.measure()
@@ -165,13 +165,13 @@ def test_a_board_in_qemu_that_fails_is_not_waited_for(bench: Bench) -> None:
 
 
 def test_a_target_that_does_not_answer_on_an_open_console_hung(bench: Bench) -> None:
-    assert "hung in chunk 2" in bench.chunks(3, measured(), *[SILENT] * 1000).measure()
+    assert "hung in chunk 2" in bench.chunks(3, measured_outcome(), *[SILENT] * 1000).measure()
     assert bench.states == [("chunk 1", "measured"), ("chunk 2", "hang")]
     assert bench.missing == ("1 of 3 boots",)
 
 
 def test_waiting_for_a_target_ends_at_once_when_it_is_stopped(bench: Bench) -> None:
-    chunks = bench.chunks(2, measured(), *[LOST] * 1000)
+    chunks = bench.chunks(2, measured_outcome(), *[LOST] * 1000)
     chunks.open_again_s = chunks.patience_s = 60.0
     threading.Timer(0.2, chunks.target.stop.set).start()
     with pytest.raises(Interrupted):
@@ -181,7 +181,7 @@ def test_waiting_for_a_target_ends_at_once_when_it_is_stopped(bench: Bench) -> N
 @pytest.mark.parametrize(("state", "word"), [(State.FAULT, "failed"), (State.HANG, "hung")])
 def test_a_kernel_that_dies_ends_its_soak(bench: Bench, state: State, word: str) -> None:
     panic = scan("[   13.0] Kernel panic - not syncing: x\r\n")
-    why = bench.chunks(9, measured(), Outcome(state=state, message="it did", faults=panic)).measure()
+    why = bench.chunks(9, measured_outcome(), Outcome(state=state, message="it did", faults=panic)).measure()
     assert why == f"the target {word} in chunk 2: it did"
     assert bench.states == [("chunk 1", "measured"), ("chunk 2", state.value)]
     assert [fault.kind for record in read_all(bench.records) for fault in record.faults] == ["panic"]
@@ -191,7 +191,7 @@ def test_a_kernel_that_dies_ends_its_soak(bench: Bench, state: State, word: str)
 def booted(boot_id: str, *log: str) -> Outcome:
     """Return a measurement in this boot, with these lines in the kernel's log."""
     changes = {BOOT_ID: boot_id.encode()}
-    return measured(facts=facts("facts", changes), dmesg="".join(f"{line}\n" for line in log).encode())
+    return measured_outcome(facts=facts("facts", changes), dmesg="".join(f"{line}\n" for line in log).encode())
 
 
 def test_a_target_that_starts_again_between_two_chunks_failed(bench: Bench) -> None:
@@ -222,7 +222,7 @@ def test_a_chunk_has_what_the_kernel_said_since_the_one_before(bench: Bench) -> 
 
 
 def test_a_case_that_the_target_cannot_run_is_tried_once(bench: Bench) -> None:
-    assert bench.chunks(3, skipped()).measure() == SKIPPED
+    assert bench.chunks(3, skipped_outcome()).measure() == SKIPPED
     assert len(bench.states) == 1
     assert bench.missing == ()
 

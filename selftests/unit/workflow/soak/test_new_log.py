@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtgate.measure.observed import LOG_GOES_ON, LOG_LOST
+from rtgate.measure.observations import LOG_GOES_ON, LOG_LOST
 from rtgate.workflow.soak.new_log import last_line, new_lines
 
 A, B, C = (f"[    {number}.000000] line {number}" for number in (1, 2, 3))

@@ -77,7 +77,7 @@ def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float
         largest: the maxima that the tool reported beside, exact also beyond the range.
     """
     try:
-        whole = Histogram.merged(parts)
+        whole = Histogram.merge(parts)
     except ValueError:
         return []
     total = whole.total

@@ -16,7 +16,7 @@ def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tupl
     to run, the load and its processes, the profile, the plans where they are known, and on virtual time the seeds and
     the plan that each seed ran.
     """
-    before, after = _measured(baseline), _measured(candidate)
+    before, after = _measured_records(baseline), _measured_records(candidate)
     if not before or not after:
         return ()
     pairs = [(before[0], one) for one in (*before, *after)] + [(after[0], one) for one in after]
@@ -30,12 +30,12 @@ def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tupl
     return tuple(dict.fromkeys(found))
 
 
-def reported(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
+def configuration_effects(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
     """Return what two configurations made of the board, as sentences; it is compared, and whoever reads must know."""
-    before, after = _measured(baseline), _measured(candidate)
+    before, after = _measured_records(baseline), _measured_records(candidate)
     if not before or not after:
         return ()
-    return before[0].environment.configured(after[0].environment)
+    return before[0].environment.configuration_differences(after[0].environment)
 
 
 _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
@@ -47,8 +47,8 @@ _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
 )
 
 
-def _measured(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.measured]
+def _measured_records(records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.has_results]
 
 
 def _unlike(name: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
@@ -63,7 +63,7 @@ def _phases(baseline: Sequence[Record], candidate: Sequence[Record]) -> list[str
 
     A boot that died was given its seed, and the plan as far as it came to it.
     """
-    measured = [*_measured(baseline), *_measured(candidate)]
+    measured = [*_measured_records(baseline), *_measured_records(candidate)]
     if any(record.seed is None for record in measured):
         return ["seeds: nobody knows those of all boots"]
     plans = [{one.seed: _plan(one) for one in arm if _plan(one)} for arm in (baseline, candidate)]

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rtgate.board.boot import ArmName, TimeBase
-from rtgate.judge.booted import identity_conflicts
-from rtgate.judge.compare.comparable import differences, reported
+from rtgate.judge.boot_identity import identity_conflicts
+from rtgate.judge.compare.comparable import configuration_effects, differences
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.on_boards import has_screen, pairs
 from rtgate.judge.compare.on_virtual_time import phases
-from rtgate.judge.compare.repetition import unrepeated
+from rtgate.judge.compare.repetition import first_mismatch
 from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -36,14 +36,14 @@ def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Ver
     found = (
         *_without_baseline(subjects),
         *phases(on_virtual_time, grounds.placebos),
-        *pairs(on_boards, grounds.past),
+        *pairs(on_boards, grounds.history),
     )
     return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in found)
 
 
 def _reporting(subject: Subject, finding: Finding) -> Finding:
     """Return a finding that says what the two configurations made of the board."""
-    differs = reported(subject.baseline, subject.records)
+    differs = configuration_effects(subject.baseline, subject.records)
     return replace(finding, sentence=f"{finding.sentence}; differs: {', '.join(differs)}") if differs else finding
 
 
@@ -59,15 +59,15 @@ def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
 def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Finding]]:
     """Yield that no boot of a baseline measured: that is no reason to compare nothing, and pass."""
     for subject in subjects:
-        if subject.arm == ArmName.BASELINE or not _measured(subject.records) or _measured(subject.baseline):
+        if subject.arm == ArmName.BASELINE or not _has_results(subject.records) or _has_results(subject.baseline):
             continue
         if has_screen(subject) and not subject.baseline:
             continue
-        broken = unrepeated(subject)
+        broken = first_mismatch(subject)
         if broken:
             yield subject, broken
             continue
-        other = _elsewhere(subject, subjects)
+        other = _baseline_place(subject, subjects)
         told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
         told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
         if other:
@@ -79,11 +79,11 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
             yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
 
 
-def _measured(records: Sequence[Record]) -> bool:
-    return any(record.measured for record in records)
+def _has_results(records: Sequence[Record]) -> bool:
+    return any(record.has_results for record in records)
 
 
-def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
+def _baseline_place(subject: Subject, subjects: Sequence[Subject]) -> str:
     """Return where the baseline was measured instead, as a difference; empty if it was not."""
     mine = CaseName.parse(subject.case)
     for other in subjects:
@@ -91,19 +91,19 @@ def _elsewhere(subject: Subject, subjects: Sequence[Subject]) -> str:
             other.case == subject.case
             and other.arm == ArmName.BASELINE
             and not subject.paired
-            and _measured(other.records)
+            and _has_results(other.records)
         ):
             return f"board: {other.board!r} against {subject.board!r}"
         theirs = CaseName.parse(other.case)
-        alone = _measured(other.baseline) and not _measured(other.records)
-        if alone and (other.board, theirs.untuned) == (subject.board, mine.untuned) and theirs != mine:
+        alone = _has_results(other.baseline) and not _has_results(other.records)
+        if alone and (other.board, theirs.without_tuning) == (subject.board, mine.without_tuning) and theirs != mine:
             return f"tuning: {theirs.tuning!r} against {mine.tuning!r}"
     return ""
 
 
 def _time(subject: Subject) -> TimeBase:
     """Return the time that both kernels were measured on, by boots that may be compared, if there are any."""
-    measured = [one for one in (*subject.records, *subject.baseline) if one.measured]
+    measured = [one for one in (*subject.records, *subject.baseline) if one.has_results]
     times = {one.environment.time for one in measured}
     if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
         return TimeBase.UNKNOWN

@@ -95,7 +95,7 @@ class _Trial:
         aligned = [value - moved for value in new]
         return cls(old, (*old, *aligned), Rule.of(before[0][name], old, placebo))
 
-    def found(self, drawn: Sequence[int], size: float, level: float) -> bool:
+    def detects(self, drawn: Sequence[int], size: float, level: float) -> bool:
         """Return whether a candidate of these boots, made worse, is a regression."""
         return self.rule.alarms(self.baseline, [make_worse(self.pool[one], 1 + size) for one in drawn], level)
 
@@ -113,7 +113,7 @@ def _smallest(trials: Sequence[_Trial], boots: int, level: float) -> float | Non
 def _often(trials: Sequence[_Trial], draws: Sequence[Sequence[int]], size: float, level: float) -> bool:
     missed = 0
     for drawn in draws:
-        missed += not any(trial.found(drawn, size, level) for trial in trials)
+        missed += not any(trial.detects(drawn, size, level) for trial in trials)
         if missed > MISSES:
             return False
     return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rtgate.records.explained import Change, Explained
+from rtgate.records.explained import CaseExplanation, Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class RunExercise:
     unlocated: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The figures, in words; empty if nothing could be located."""
         each = ", ".join(f"{case} {times}" for case, times in self.times.items())
         figures = (
@@ -45,7 +45,7 @@ class RunExercise:
         return "; ".join(filter(None, (figures, unknown)))
 
 
-def run_exercise(cases: Mapping[str, Explained]) -> RunExercise:
+def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:
     """Return what ran in all cases of a run of the same two kernels, by the name of the case."""
     by_function: dict[str, list[Change]] = {}
     for seen in cases.values():

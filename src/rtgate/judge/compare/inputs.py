@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rtgate.judge.compare.pairing import Known
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.records.record import Record
 
@@ -17,9 +17,9 @@ class HistoryProvider(Protocol):
 
     @property
     def left_out(self) -> Sequence[str]:
-        """Sentences about boots that `known` would have used, and must not: their kernels turned out to be bad."""
+        """Sentences about boots that `case_history` must not use: their kernels turned out to be bad."""
 
-    def known(self, like: Record, judged: Sequence[Record]) -> Known:
+    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
         """Return what is known of a case, measured as a record was.
 
         Args:
@@ -27,20 +27,20 @@ class HistoryProvider(Protocol):
             judged: the records under judgement; nothing is learnt from the run that they are of.
         """
 
-    def unqualified(self, like: Record) -> str:
+    def disqualification(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if somebody has shown how good a judge it is."""
 
 
-class NoPast:
+class NoHistory:
     """Nothing is known."""
 
     left_out: Sequence[str] = ()
 
-    def known(self, like: Record, judged: Sequence[Record]) -> Known:  # noqa: ARG002
+    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:  # noqa: ARG002
         """Return nothing."""
-        return Known()
+        return CaseHistory()
 
-    def unqualified(self, like: Record) -> str:
+    def disqualification(self, like: Record) -> str:
         """Return that no board is qualified."""
         return f"nobody has shown how good a judge {like.board} is (`rtgate qualify`, then --history)"
 
@@ -51,8 +51,8 @@ class ComparisonInputs:
 
     Attributes:
         placebos: for virtual time.
-        past: for boards.
+        history: for boards.
     """
 
     placebos: Placebos = field(default_factory=Placebos)
-    past: HistoryProvider = field(default_factory=NoPast)
+    history: HistoryProvider = field(default_factory=NoHistory)

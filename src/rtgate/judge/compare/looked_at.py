@@ -42,7 +42,7 @@ def not_looked_at(measured: Iterable[tuple[str, Record]]) -> tuple[str, ...]:
     Args:
         measured: case, such as `latency/cyclictest:idle`, and a boot of it.
     """
-    seen = {(case, record.environment.cpus) for case, record in measured if record.measured}
+    seen = {(case, record.environment.cpus) for case, record in measured if record.has_results}
     return tuple(one.name for one in PROPERTIES if not any(_looks(one, case, cpus) for case, cpus in seen))
 
 

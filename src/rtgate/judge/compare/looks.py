@@ -47,7 +47,7 @@ RELEASE = Looks(((3, 0.2), (6, 0.3), (12, 0.5)))
 CONFIRM = Looks(((6, 0.3), (12, 0.7)))
 
 
-def unplanned(boots: Sequence[int], alpha: float = RELEASE.alpha) -> Looks:
+def unplanned_looks(boots: Sequence[int], alpha: float = RELEASE.alpha) -> Looks:
     """Return looks of pairs that came in batches which nobody had planned: each gets half of what is left."""
     rising = [count for count in boots if count >= 2] or [2]
     shares = [0.5 ** (number + 1) for number in range(len(rising))]

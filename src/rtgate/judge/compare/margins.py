@@ -17,7 +17,7 @@ from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, THROUG
 class Margin:
     """Ratios that matter: the smallest worth blocking a change, and the one that must not be missed."""
 
-    worth: float
+    blocking: float
     must_detect: float
 
 

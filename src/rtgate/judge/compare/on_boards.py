@@ -27,7 +27,7 @@ from rtgate.judge.compare.procedures import (
     suspicions,
 )
 from rtgate.judge.compare.procedures import SessionHistory as Sessions
-from rtgate.judge.compare.usable import usable
+from rtgate.judge.compare.usable import is_usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -63,7 +63,7 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
         state = _state(cases, 1 / len(names))
         told = {comparison.case: comparison for comparison in comparisons(state)}
         for case in cases:
-            yield case.subject, _judged(case, told.get(case.subject.case), state, past)
+            yield case.subject, _judge(case, told.get(case.subject.case), state, past)
 
 
 def next_measurement(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
@@ -77,26 +77,26 @@ def has_screen(subject: Subject) -> bool:
 
 
 def _case(subject: Subject, past: HistoryProvider) -> _Case:
-    numbered = [_numbered(records) for records in (subject.baseline, subject.records)]
+    numbered = [_boots_by_pair(records) for records in (subject.baseline, subject.records)]
     numbers = sorted({number for records in numbered for number in records})
     couples = [(numbered[0].get(number), numbered[1].get(number)) for number in numbers]
     good = [
         (old, new)
         for old, new in couples
         if old is not None and new is not None
-        if usable(old, subject.not_applicable) and usable(new, subject.not_applicable)
+        if is_usable(old, subject.not_applicable) and is_usable(new, subject.not_applicable)
     ]
     everything = (*subject.baseline, *subject.records)
-    board = BoardRecords(board=subject.board, pairs=good, known=past.known(_telling(subject), everything))
+    board = BoardRecords(board=subject.board, pairs=good, case_history=past.case_history(_telling(subject), everything))
     return _Case(subject=subject, board=board, lost=len(couples) - len(good), screening=_screening(subject, board))
 
 
 def _telling(subject: Subject) -> Record:
     """Return a boot that tells which board it was: one that came to nothing has no environment."""
-    return next((one for one in subject.records if one.measured), subject.records[0])
+    return next((one for one in subject.records if one.has_results), subject.records[0])
 
 
-def _numbered(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
+def _boots_by_pair(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
     """Return the boots by the number of their pair, and by how many of that number came before.
 
     Where nobody numbered them, their order counts: an older run that lost none.
@@ -114,7 +114,10 @@ def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
     boots = [record for record in subject.records if record.screening]
     if not boots:
         return None
-    known, good = board.known, [record if usable(record, subject.not_applicable) else None for record in boots]
+    known, good = (
+        board.case_history,
+        [record if is_usable(record, subject.not_applicable) else None for record in boots],
+    )
     return Screening(
         case=subject.case,
         boots=len(boots),
@@ -132,7 +135,7 @@ def _state(cases: Sequence[_Case], share: float) -> ComparisonState:
     first = plan.steps[0][0]
     found = tuple(one for case in cases for one in pairing.evidence(case.subject.case, [case.board], first))
     screens = [case.screening for case in cases if case.screening is not None]
-    known = {case.subject.case: case.board.known.screen for case in cases}
+    known = {case.subject.case: case.board.case_history.screen for case in cases}
     unscreened = frozenset(case.subject.case for case in cases if case.screening is None)
     return ComparisonState(
         screens=screens,
@@ -156,12 +159,12 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     taken = max((one.taken for one in schedules), key=len, default=())
     if len(taken) < 2:
         return looks.once(count, alpha)
-    return looks.unplanned([*(boots for boots in taken[:-1] if boots < count), count], alpha)
+    return looks.unplanned_looks([*(boots for boots in taken[:-1] if boots < count), count], alpha)
 
 
-def _judged(case: _Case, comparison: Comparison | None, state: ComparisonState, past: HistoryProvider) -> Finding:
-    found = _found(case, comparison, state)
-    why = past.unqualified(_telling(case.subject))
+def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, past: HistoryProvider) -> Finding:
+    found = _finding(case, comparison, state)
+    why = past.disqualification(_telling(case.subject))
     if why:
         sentence = f"{found.sentence}; not judged: {why}"
         return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
@@ -171,13 +174,13 @@ def _judged(case: _Case, comparison: Comparison | None, state: ComparisonState, 
     return found
 
 
-def _found(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
+def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
     told = _suspicion(case.screening, state)
     if comparison is not None:
         board = case.board
         found = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _boot_minutes(board))
         return replace(found, sentence=f"{found.sentence}; {told}") if told else found
-    if case.screening is not None and not _flagged(case.screening, state):
+    if case.screening is not None and not _suspicious_metrics(case.screening, state):
         return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=told)
     if case.board.pairs:
         sentence = "nothing of what was measured can be compared"
@@ -187,7 +190,7 @@ def _found(case: _Case, comparison: Comparison | None, state: ComparisonState) -
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _flagged(screening: Screening, state: ComparisonState) -> list[str]:
+def _suspicious_metrics(screening: Screening, state: ComparisonState) -> list[str]:
     """Return the metrics that are suspicious, the worst first; `everything` where no figure is to be had."""
     if not screening.suspicion:
         return ["everything"]
@@ -202,7 +205,7 @@ def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     """Return what the screen said, in words; empty if there was none."""
     if screening is None:
         return ""
-    suspicious, before = _flagged(screening, state), f"in {screening.boots} boots against the history"
+    suspicious, before = _suspicious_metrics(screening, state), f"in {screening.boots} boots against the history"
     if suspicious:
         return f"{before} suspicious: {', '.join(suspicious)}"
     least = min(screening.suspicion, key=lambda metric: screening.suspicion[metric])

@@ -12,15 +12,15 @@ from rtgate.judge.compare.detection import detections
 from rtgate.judge.compare.exercise import RunExercise, run_exercise
 from rtgate.judge.compare.looked_at import not_looked_at
 from rtgate.judge.compare.looks import Outcome
-from rtgate.judge.compare.phase_findings import UNKNOWN, Compared, findings
+from rtgate.judge.compare.phase_findings import UNKNOWN, PhaseComparison, findings
 from rtgate.judge.compare.phases import LOOKS, Shift, decide, first, shifts
 from rtgate.judge.compare.placebos import Placebos
-from rtgate.judge.compare.repetition import not_repeated
+from rtgate.judge.compare.repetition import repetition_failure
 from rtgate.judge.compare.usable import UsableBoots, usable_boots
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
 from rtgate.tools.case_name import CaseName
@@ -31,14 +31,14 @@ def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Su
     unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
     boots = [usable_boots(subject) for subject in subjects]
     cases = [
-        replace(_compared(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
+        replace(_compare(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
         for subject, own in zip(subjects, boots, strict=True)
     ]
-    every = [figure for case in cases for figure in case.found]
+    every = [figure for case in cases for figure in case.shifts]
     outcomes, level = iter(decide(every)), first(every)
     for subject, own, case in zip(subjects, boots, cases, strict=True):
-        decided_here = tuple(next(outcomes) for _ in case.found)
-        broken = not_repeated(subject, own) or own.broken or _overspent(subject)
+        decided_here = tuple(next(outcomes) for _ in case.shifts)
+        broken = repetition_failure(subject, own) or own.broken or _overspent(subject)
         for found in (broken,) if broken else findings(_detecting(case, decided_here, level), decided_here):
             yield subject, found
 
@@ -50,14 +50,14 @@ def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | No
     return run_exercise(_run(subject, subjects))
 
 
-def _detecting(case: Compared, found: Sequence[Shift], level: float) -> Compared:
+def _detecting(case: PhaseComparison, found: Sequence[Shift], level: float) -> PhaseComparison:
     """Return a case with what its boots would have found, if nothing was."""
     if case.once or not found or any(one.outcome is not Outcome.NO_WORSE for one in found):
         return case
     return replace(case, detections=tuple(detections(case.baseline, case.candidate, case.placebos, level)))
 
 
-def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, Explained]:
+def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, CaseExplanation]:
     """Return what was traced of the same kernels, by load; by tool and load if tools differ; and by another board."""
     traced = [(one, one.explained) for one in subjects if one.explained and _kernels(one) == _kernels(subject)]
     names = [CaseName.parse(one.case) for one, _ in traced]
@@ -87,21 +87,21 @@ def _overspent(subject: Subject) -> Finding | None:
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
-def _compared(subject: Subject, boots: UsableBoots, placebos: Placebos) -> Compared:
+def _compare(subject: Subject, boots: UsableBoots, placebos: Placebos) -> PhaseComparison:
     before, after = boots.baseline, boots.candidate
-    one = next(record for record in (*subject.records, *subject.baseline) if record.measured)
+    one = next(record for record in (*subject.records, *subject.baseline) if record.has_results)
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
     flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
-    learnt = placebos.beside(replace(one, kernel=replace(one.kernel, flavour=flavour)))
+    learnt = placebos.model_for(replace(one, kernel=replace(one.kernel, flavour=flavour)))
     other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
     found = shifts(old, new, learnt.figures)
     outside = _outside((*before, *after))
     named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
-    return Compared(
+    return PhaseComparison(
         board=subject.board,
         absent=tuple(sorted(named - {figure.figure for figure in found})),
-        found=found,
+        shifts=found,
         baseline=old,
         candidate=new,
         placebos=learnt.figures,

@@ -138,7 +138,7 @@ def estimate(differences: Sequence[float], prior: Prior) -> Estimate | None:
     return Estimate(mean, math.sqrt(variance / count), degrees, count)
 
 
-def pooled(estimates: Sequence[Estimate]) -> Estimate:
+def pool(estimates: Sequence[Estimate]) -> Estimate:
     """Return the estimate of several boards together, each weighted by the inverse of its variance.
 
     Degrees of freedom are Satterthwaite's. Without any spread boards weigh alike.
@@ -195,7 +195,7 @@ class Series:
         estimates = self.estimates(pairs)
         if estimates is None:
             return Reading(effect=None)
-        whole, worst = pooled(estimates), max(estimates, key=lambda one: one.mean)
+        whole, worst = pool(estimates), max(estimates, key=lambda one: one.mean)
         p = whole.p
         if len(estimates) > 1:
             p = min(1.0, 2 * p, 2 * len(estimates) * min(one.p for one in estimates))
@@ -209,7 +209,7 @@ class Series:
                 p=p,
                 pairs=pairs,
             ),
-            large=worst.mean >= math.log(ratios.worth),
+            large=worst.mean >= math.log(ratios.blocking),
             # A boot without the figure may be the bad one.
             small=complete and max(whole.beyond(BETA), worst.mean) < math.log(ratios.must_detect),
         )
@@ -219,8 +219,8 @@ class Series:
         estimates = self.estimates(pairs)
         if estimates is None:
             return None
-        whole = pooled(estimates)
-        return _exp(max(_points(alpha, whole.degrees) * whole.error, math.log(margin(self.metric).worth)))
+        whole = pool(estimates)
+        return _exp(max(_points(alpha, whole.degrees) * whole.error, math.log(margin(self.metric).blocking)))
 
     def enough(self, pairs: int, alpha: float) -> int | None:
         """Return how many pairs decide, if the differences go on like this.
@@ -231,9 +231,9 @@ class Series:
         estimates = self.estimates(pairs)
         if estimates is None:
             return None
-        whole, ratios = pooled(estimates), margin(self.metric)
+        whole, ratios = pool(estimates), margin(self.metric)
         spread = whole.error * math.sqrt(whole.pairs)
-        if whole.mean >= math.log(ratios.worth):
+        if whole.mean >= math.log(ratios.blocking):
             needed = (_points(alpha, whole.degrees) * spread / whole.mean) ** 2
         else:
             room = math.log(ratios.must_detect) - whole.mean

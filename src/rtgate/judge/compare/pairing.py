@@ -17,7 +17,7 @@ from rtgate.units import Quantity, Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CaseHistory:
     """What the history knows of one case on one board; empty without a history.
 
     Attributes:
@@ -44,7 +44,7 @@ class BoardRecords:
 
     board: str
     pairs: Sequence[tuple[Record, Record]]
-    known: Known = Known()
+    case_history: CaseHistory = CaseHistory()
 
 
 def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tuple[Evidence, ...]:
@@ -59,7 +59,7 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
         boards: its pairs.
         first_look: pairs of the first look.
     """
-    made = [_summed(board, first_look) for board in boards if board.pairs]
+    made = [_summarise(board, first_look) for board in boards if board.pairs]
     metrics = sorted({metric for board in made for pair in board.pairs for boot in pair for metric in boot})
     series = tuple(
         Series(
@@ -69,7 +69,7 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
                 BoardPairs(
                     board.name,
                     tuple(_difference(pair, metric) for pair in board.pairs),
-                    board.known.priors.get(metric, Prior()),
+                    board.case_history.priors.get(metric, Prior()),
                 )
                 for board in made
             ),
@@ -81,20 +81,20 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class _Summed:
+class _BoardSummaries:
     """One board's pairs as summaries and as spikes."""
 
     name: str
-    known: Known
+    case_history: CaseHistory
     pairs: list[tuple[Mapping[str, float], Mapping[str, float]]]
     spikes: list[tuple[Spikes | None, Spikes | None]]
 
 
-def _summed(board: BoardRecords, first_look: int) -> _Summed:
-    fixed = board.known.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
-    return _Summed(
+def _summarise(board: BoardRecords, first_look: int) -> _BoardSummaries:
+    fixed = board.case_history.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
+    return _BoardSummaries(
         board.board,
-        board.known,
+        board.case_history,
         [(summaries(baseline, fixed), summaries(candidate, fixed)) for baseline, candidate in board.pairs],
         [(spikes(baseline, fixed), spikes(candidate, fixed)) for baseline, candidate in board.pairs],
     )
@@ -107,17 +107,19 @@ def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: s
     return candidate[metric] - baseline[metric]
 
 
-def _spikes(case: str, boards: Sequence[_Summed]) -> SpikeSeries | None:
+def _spikes(case: str, boards: Sequence[_BoardSummaries]) -> SpikeSeries | None:
     """Return the spikes of all boards together; None where no boot can tell them."""
     if not any(one for board in boards for pair in board.spikes for one in pair):
         return None
     count = min(len(board.spikes) for board in boards)
-    arms = [tuple(_added([board.spikes[number][arm] for board in boards]) for number in range(count)) for arm in (0, 1)]
-    history = tuple(one for board in boards for one in board.known.spikes)
+    arms = [
+        tuple(_add_spikes([board.spikes[number][arm] for board in boards]) for number in range(count)) for arm in (0, 1)
+    ]
+    history = tuple(one for board in boards for one in board.case_history.spikes)
     return SpikeSeries(case=case, baseline=arms[0], candidate=arms[1], history=history)
 
 
-def _added(parts: Sequence[Spikes | None]) -> Spikes | None:
+def _add_spikes(parts: Sequence[Spikes | None]) -> Spikes | None:
     total = Spikes()
     for part in parts:
         if part is None:

@@ -27,18 +27,18 @@ from rtgate.judge.compare.phase_sentences import (
 from rtgate.judge.compare.phases import Boots, Placebo, Shift
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
-from rtgate.records.explained import Explained
+from rtgate.records.explained import CaseExplanation
 
 UNKNOWN = "nobody knows what it was built from"
 """`Compared.outside` of an image that no build directory came with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PhaseComparison:
     """One case on virtual time.
 
     Attributes:
-        found: what both kernels' valid boots show, by figure.
+        shifts: what both kernels' valid boots show, by figure.
         absent: figures that not every boot has, or that placebos had and no boot has.
         lost: how many boots of either kernel are not valid in every respect.
         boot_s: how long a boot took this machine.
@@ -56,12 +56,12 @@ class Compared:
     """
 
     board: str
-    found: tuple[Shift, ...]
+    shifts: tuple[Shift, ...]
     absent: tuple[str, ...] = ()
     lost: int
     instruction_ns: str
     boot_s: float
-    explained: Explained | None = None
+    explained: CaseExplanation | None = None
     exercise: RunExercise | None = None
     warning: str = ""
     same: bool = False
@@ -75,7 +75,7 @@ class Compared:
     detections: tuple[Detection, ...] = ()
 
 
-def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
+def findings(case: PhaseComparison, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield what is found of a case. What was measured with another QEMU or another series of kernels says so."""
     alone = _outside(case) if case.outside else _once(case, found) if case.once else None
     for one in (alone,) if alone else _findings(case, found):
@@ -85,12 +85,12 @@ def findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
         yield replace(one, status=status, sentence=sentence)
 
 
-def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
+def _findings(case: PhaseComparison, found: Sequence[Shift]) -> Iterator[Finding]:
     """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
     judged = [one for one in found if one.learnt]
     of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
     for number, one in enumerate(of[Outcome.REGRESSION]):
-        yield _explained(case, _regression(case, one)) if number == 0 else _regression(case, one)
+        yield _add_explanation(case, _regression(case, one)) if number == 0 else _regression(case, one)
     slower = [] if of[Outcome.REGRESSION] else [one for one in judged if one.slower and one.shift > one.harmless]
     noise_exceeds_margin = [one for one in of[Outcome.INCONCLUSIVE] if one.noise_exceeds_margin]
     if noise_exceeds_margin:
@@ -104,50 +104,50 @@ def _findings(case: Compared, found: Sequence[Shift]) -> Iterator[Finding]:
         yield _unknown(case, [one for one in found if not one.learnt])
         why = "" if case.same or of[Outcome.REGRESSION] else _why_not_exercised(case)
         if why:
-            yield _not_exercised(case, why)
+            yield _not_exercised_finding(case, why)
     elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
         why = "" if case.same else _why_not_exercised(case)
-        yield _not_exercised(case, why) if why else _no_worse(case, found)
+        yield _not_exercised_finding(case, why) if why else _no_worse(case, found)
     elif slower:
         yield Finding(
             status=Status.DONE, kind=Kind.SLOWER, sentence=slower_sentence(slower), measurement=clearest(slower).figure
         )
 
 
-def _not_exercised(case: Compared, why: str) -> Finding:
+def _not_exercised_finding(case: PhaseComparison, why: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
     sentence = f"not exercised here, boards or other loads needed: while {case.board} measured, {why}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
-def _why_not_exercised(case: Compared) -> str:
+def _why_not_exercised(case: PhaseComparison) -> str:
     """Return what of the change ran in no case of the run, in words; empty if all that matters ran."""
     if case.explained is None:
         return ""
     run = case.exercise
     if run is None:
-        return "" if case.explained.exercised else case.explained.why_not_exercised
+        return "" if case.explained.is_exercised else case.explained.why_not_exercised
     if run.missing:
         others = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
-        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.told)))
+        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.summary)))
     return ""
 
 
-def _ran_here(case: Compared) -> bool:
+def _change_ran(case: PhaseComparison) -> bool:
     """Return whether something of the change ran in this case; True where nobody can tell by instruction."""
     seen = case.explained
     return seen is None or not seen.changes or bool(seen.executed)
 
 
-def _exercise_told(case: Compared) -> str:
+def _exercise_sentence(case: PhaseComparison) -> str:
     if case.explained is None:
         return "nobody looked whether what differs ran"
-    by_instruction = case.exercise.told if case.exercise else ""
-    here = "" if _ran_here(case) else "; nothing of it ran in this case"
-    return "; ".join(filter(None, (case.explained.told, by_instruction))) + here
+    by_instruction = case.exercise.summary if case.exercise else ""
+    here = "" if _change_ran(case) else "; nothing of it ran in this case"
+    return "; ".join(filter(None, (case.explained.summary, by_instruction))) + here
 
 
-def _outside(case: Compared) -> Finding:
+def _outside(case: PhaseComparison) -> Finding:
     """Return that figures of one image, which repeat bit by bit, say nothing about a module or a driver left out."""
     made = ", and each boot was made once and stands for both" if case.once else ""
     if case.outside == UNKNOWN:
@@ -163,7 +163,7 @@ def _outside(case: Compared) -> Finding:
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
-def _once(case: Compared, found: Sequence[Shift]) -> Finding | None:
+def _once(case: PhaseComparison, found: Sequence[Shift]) -> Finding | None:
     """Return that nothing can have become worse; None where boots are lost, which the figures then say."""
     if case.lost or not found:
         return None
@@ -174,7 +174,7 @@ def _once(case: Compared, found: Sequence[Shift]) -> Finding | None:
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
-def _regression(case: Compared, one: Shift) -> Finding:
+def _regression(case: PhaseComparison, one: Shift) -> Finding:
     old, new = amount(one, one.baseline, case.instruction_ns), amount(one, one.candidate, case.instruction_ns)
     if not one.by_spikes:
         sentence = (
@@ -198,7 +198,7 @@ def _regression(case: Compared, one: Shift) -> Finding:
     )
 
 
-def _explained(case: Compared, finding: Finding) -> Finding:
+def _add_explanation(case: PhaseComparison, finding: Finding) -> Finding:
     """Return a regression with where its instructions went: one cause, said at one figure of the case."""
     if case.explained is None or not case.explained.sentence:
         return finding
@@ -206,11 +206,11 @@ def _explained(case: Compared, finding: Finding) -> Finding:
     return replace(finding, cause=f"{cause}{case.explained.sentence}")
 
 
-def _open(case: Compared, found: Sequence[Shift]) -> Finding:
+def _open(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
     wide = [one for one in found if one.ruled_out > one.must_see]
     leaning = [one for one in found if one.over_threshold]
     if not wide and not leaning:
-        return _spiked(found)
+        return _spike_finding(found)
     if wide:
         worst = max(wide, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
     else:
@@ -220,7 +220,7 @@ def _open(case: Compared, found: Sequence[Shift]) -> Finding:
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
-def _spiked(found: Sequence[Shift]) -> Finding:
+def _spike_finding(found: Sequence[Shift]) -> Finding:
     """Return that no figure moved, but that single boots were worse than those of all placebos."""
     worst = min(found, key=lambda one: one.spike_p)
     names = ", ".join(one.figure for one in found)
@@ -240,18 +240,18 @@ def _blind(found: Sequence[Shift]) -> Finding:
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence, measurement=found[0].figure)
 
 
-def _unknown(case: Compared, found: Sequence[Shift]) -> Finding:
+def _unknown(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
     told = "; ".join(f"{one.figure} {change_of(one, one.shift)} (p = {one.p:.1g})" for one in found)
     sentence = (
         "compared, not judged: placebos.yaml does not say how much harmless kernels of this flavour move this case on "
         f"{case.board} with this command line" + (f": {told}" if told else "")
     )
     if case.explained is not None and not case.same:
-        sentence += f"; {_exercise_told(case)}"
+        sentence += f"; {_exercise_sentence(case)}"
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
-def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
+def _no_worse(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
     if case.lost:
         sentence = f"no regression seen, but {case.lost} boots are not valid in every respect: that is not good enough"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
@@ -262,9 +262,9 @@ def _no_worse(case: Compared, found: Sequence[Shift]) -> Finding:
     if case.not_looked_at:
         sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
     if not case.same:
-        sentence += f"; {_exercise_told(case)}"
+        sentence += f"; {_exercise_sentence(case)}"
     # What may not even have run is not good: boards must say.
-    seen = case.same or (case.explained is not None and _ran_here(case))
+    seen = case.same or (case.explained is not None and _change_ran(case))
     return Finding(
         status=Status.PASS if seen else Status.DONE,
         kind=Kind.SLOWER if slower else Kind.NO_WORSE,

@@ -129,6 +129,5 @@ def advice(found: Sequence[Shift], boot_s: float) -> str:
 
 def beyond(one: Shift) -> str:
     """Return what makes a boot of a figure stand out."""
-    return (
-        f"more than {margin_of(one.part).worth - 1:.0%} beyond every boot of every harmless kernel and of the baseline"
-    )
+    margin = margin_of(one.part).blocking - 1
+    return f"more than {margin:.0%} beyond every boot of every harmless kernel and of the baseline"

@@ -170,9 +170,9 @@ class Rule:
         middle, margin = median(old), margin_of(one.part)
         moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
         least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
-        practical = max(max(margin.worth - 1, moved) * abs(middle), least) or _whole(one.unit)
+        practical = max(max(margin.blocking - 1, moved) * abs(middle), least) or _unit_change(one.unit)
         known = placebo is not None and middle >= 0
-        return cls(practical, _spike_level(old, placebo, margin.worth) if placebo and known else None, placebo)
+        return cls(practical, _spike_level(old, placebo, margin.blocking) if placebo and known else None, placebo)
 
     def spikes(self, new: Sequence[float]) -> tuple[int | None, float]:
         """Return how many boots are spikes, and how probable so many are for a harmless kernel."""
@@ -227,7 +227,7 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
     )
 
 
-def _whole(unit: Unit) -> float:
+def _unit_change(unit: Unit) -> float:
     """Return what counts as a change of something that is zero: one, of what is counted."""
     return 1.0 if unit is Unit.COUNT else 0.0
 
@@ -273,10 +273,10 @@ def decide(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift,
         if not p <= error / (len(tests) - rank):
             break
         significant.add((p, index))
-    return tuple(_decided(one, index, significant, first(found, error)) for index, one in enumerate(found))
+    return tuple(_decide(one, index, significant, first(found, error)) for index, one in enumerate(found))
 
 
-def _decided(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
+def _decide(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
     if not one.learnt:
         return one
     # With fewer boots nothing could be called a regression, so nothing is ruled out.
@@ -312,10 +312,10 @@ def placebos_from(reference: Boots, harmless: Sequence[Boots]) -> Mapping[str, P
     if not harmless or not all((reference, *harmless)):
         raise ValueError("the kernel itself and at least one placebo must have been measured")
     common = set(reference[0]).intersection(*reference, *(boot for boots in harmless for boot in boots))
-    return {name: _learnt(name, reference, harmless) for name in reference[0] if name in common}
+    return {name: _placebo_shifts(name, reference, harmless) for name in reference[0] if name in common}
 
 
-def _learnt(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
+def _placebo_shifts(name: str, reference: Boots, harmless: Sequence[Boots]) -> Placebo:
     """Return what harmless kernels showed against each other: each of them could have been the baseline."""
     kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
     # As far as one lies above another, the other lies below it.

@@ -71,7 +71,7 @@ class Placebos:
         fitting = [one for one in found if not one.differs(emulator, release)]
         return next(iter((*fitting, *found)), PlaceboModel(command=command, source="", figures={}))
 
-    def beside(self, record: Record) -> PlaceboModel:
+    def model_for(self, record: Record) -> PlaceboModel:
         """Return what was learnt of a record's case, with its QEMU and its kernel's series if that was tried."""
         environment = record.environment
         return self.of(
@@ -107,11 +107,11 @@ def _board(board: str, value: Value) -> dict[tuple[str, str, str], tuple[Placebo
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, entry in by_case.value.entries().items():
-            found[board, flavour, case] = tuple(_learnt(item) for item in entry.value.items())
+            found[board, flavour, case] = tuple(_read_model(item) for item in entry.value.items())
     return found
 
 
-def _learnt(value: Value) -> PlaceboModel:
+def _read_model(value: Value) -> PlaceboModel:
     data = value.mapping(("command", "source", "qemu", "linux", "kernels", "boots", "figures"), ("compiler",))
     # None, where no placebo has data of its own: then nothing can be told of rare spikes.
     kernels, boots = data["kernels"].integer(minimum=0), data["boots"].integer(minimum=1)
@@ -120,13 +120,13 @@ def _learnt(value: Value) -> PlaceboModel:
         command=data["command"].text(),
         source=data["source"].text(),
         figures=figures,
-        qemu=_pinned(data["qemu"]),
-        linux=_pinned(data["linux"]),
+        qemu=_read_version(data["qemu"]),
+        linux=_read_version(data["linux"]),
         compiler=data.text("compiler", ""),
     )
 
 
-def _pinned(value: Value) -> str:
+def _read_version(value: Value) -> str:
     """Return a version of two numbers, written as text: a number would lose the zero of `6.10`."""
     found = value.text()
     if not re.fullmatch(r"\d+\.\d+", found):

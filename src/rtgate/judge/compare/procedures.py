@@ -131,7 +131,7 @@ def next_step(state: ComparisonState) -> Done | Screen | Measure:
     unmeasured = sorted({case for case, _ in suspicious_metrics(state)} - {one.case for one in state.pairs})
     if unmeasured:
         return Measure(tuple(unmeasured), state.looks.steps[0][0])
-    return _looked(family(state), state.looks)
+    return _next_step(family(state), state.looks)
 
 
 def family(state: ComparisonState) -> tuple[Evidence, ...]:
@@ -156,7 +156,7 @@ def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     return chosen
 
 
-def _looked(found: Sequence[Evidence], looks: Looks) -> Done | Measure:
+def _next_step(found: Sequence[Evidence], looks: Looks) -> Done | Measure:
     compared = compare(found, looks)
     have: dict[str, int] = {}
     for one in found:

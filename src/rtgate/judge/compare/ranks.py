@@ -57,7 +57,7 @@ def at_most(baseline: Sequence[float], candidate: Sequence[float], confidence: f
         ValueError: a sample is empty.
     """
     differences = np.sort(_differences(baseline, candidate))
-    beyond = _allowed(len(baseline), len(candidate), 1 - confidence)
+    beyond = _critical_value(len(baseline), len(candidate), 1 - confidence)
     return math.inf if beyond == 0 else float(differences[len(differences) - beyond])
 
 
@@ -115,7 +115,7 @@ def _sums(ranks: tuple[int, ...], chosen: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def _allowed(baseline: int, candidate: int, error: float) -> int:
+def _critical_value(baseline: int, candidate: int, error: float) -> int:
     """Return the largest c with P(U < c) <= error, U as Mann and Whitney's: so many differences lie beyond a bound."""
     ranks = tuple(range(1, baseline + candidate + 1))
     if _too_many(ranks, candidate):

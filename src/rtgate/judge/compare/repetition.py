@@ -13,7 +13,7 @@ from rtgate.records.record import digest_source
 _FEWEST = 4  # seeds, of which half or more are copies, that tell something
 
 
-def unrepeated(subject: Subject) -> Finding | None:
+def first_mismatch(subject: Subject) -> Finding | None:
     """Return which boot printed something else than an equal one before; None if none did."""
     for record in (*subject.baseline, *subject.records):
         if record.state == State.UNREPEATED:
@@ -22,9 +22,9 @@ def unrepeated(subject: Subject) -> Finding | None:
     return None
 
 
-def not_repeated(subject: Subject, boots: UsableBoots) -> Finding | None:
+def repetition_failure(subject: Subject, boots: UsableBoots) -> Finding | None:
     """Return what virtual time did that it must not do; None if it repeated itself."""
-    found = unrepeated(subject)
+    found = first_mismatch(subject)
     if found:
         return found
     both = (boots.baseline, boots.candidate)

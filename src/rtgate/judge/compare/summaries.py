@@ -96,7 +96,7 @@ def levels(records: Sequence[Record]) -> Levels | None:
     They hold for every boot of a comparison, so they come from the history, or from the boots of the first look, and
     never change between two looks.
     """
-    measured = [record for record in records if record.measured]
+    measured = [record for record in records if record.has_results]
     if not measured:
         return None
     found: dict[Group, list[tuple[Record, Histogram]]] = {}
@@ -115,11 +115,11 @@ def summaries(record: Record, levels: Levels | None) -> Mapping[str, float]:
         record: the boot; one that did not measure has no metrics.
         levels: those that the baseline fixed; without them histograms give nothing.
     """
-    if not record.measured:
+    if not record.has_results:
         return {}
     found: dict[str, float] = {}
     for level in levels.histograms if levels else ():
-        whole = _whole(record, level)
+        whole = _merge_histograms(record, level)
         if whole is not None:
             found.update(_of_histogram(whole, level, minutes(record)))
     return {**found, **_numbers(record)}
@@ -130,13 +130,13 @@ def spikes(record: Record, levels: Levels | None) -> Spikes | None:
 
     Several histograms of one case (timerlat's interrupt and thread) see the same spike: the one with most counts.
     """
-    if not record.measured or levels is None:
+    if not record.has_results or levels is None:
         return None
     counts: dict[str, int] = {}
     for level in levels.histograms:
         if level.spike is None:
             continue
-        whole = _whole(record, level)
+        whole = _merge_histograms(record, level)
         if whole is None:
             return None
         counts[level.measurement] = counts.get(level.measurement, 0) + _reach(whole, level.spike)
@@ -158,12 +158,12 @@ def _group(one: Measurement) -> Group:
     return one.name, tuple(sorted((key, value) for key, value in one.labels.items() if key not in _ALIKE))
 
 
-def _whole(record: Record, level: Level) -> Histogram | None:
+def _merge_histograms(record: Record, level: Level) -> Histogram | None:
     """Return a boot's histograms for a level, added; None without any, or if one does not fit the level."""
     found = [one for one in _histograms(record) if _group(one) == (level.measurement, level.labels)]
     parts = [one.histogram for one in found if one.histogram is not None]
     fit = all(part.unit is level.unit and part.limit == level.limit for part in parts)
-    return Histogram.merged(parts) if parts and fit else None
+    return Histogram.merge(parts) if parts and fit else None
 
 
 def _reach(histogram: Histogram, bucket: int) -> int:
@@ -175,7 +175,7 @@ def _level(group: Group, parts: Sequence[tuple[Record, Histogram]], groups: int)
     measurement, labels = group
     if len({(histogram.unit, histogram.limit) for _, histogram in parts}) != 1:
         return None
-    merged = Histogram.merged(histogram for _, histogram in parts)
+    merged = Histogram.merge(histogram for _, histogram in parts)
     boots = {id(record): minutes(record) for record, _ in parts}
     tail = _tail(merged, len(boots))
     share = _reach(merged, tail) / merged.total if tail is not None else 0.0
@@ -279,13 +279,13 @@ def _kind(one: Measurement, histograms: set[str]) -> Better | None:
     """Return which way a number that is compared improves; None for one that is not compared."""
     if one.quantity is None:
         return None
-    kind = summarised(one.name, one.better, one.unit)
+    kind = summary_direction(one.name, one.better, one.unit)
     # A histogram says more than its own mean and percentiles.
     return None if kind is Better.LOWER and one.name.rpartition(".")[0] in histograms else kind
 
 
 @functools.cache
-def summarised(name: str, better: Better, unit: Unit) -> Better | None:
+def summary_direction(name: str, better: Better, unit: Unit) -> Better | None:
     """Return which way numbers improve that summaries look at; None for all others, which no history gives them."""
     if "round" in name.split("."):
         return None

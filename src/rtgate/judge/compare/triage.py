@@ -16,7 +16,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 _DEAD = frozenset({Kind.BOOT, Kind.FAULT, Kind.HANG, Kind.FLAVOUR, Kind.GUARANTEE})
 
 
-class Why(Enum):
+class Reason(Enum):
     """Why a board measures a case, the most urgent first."""
 
     FLAGGED = "flagged"
@@ -36,14 +36,14 @@ class Choice:
     """
 
     case: str
-    why: Why
+    reason: Reason
     because: str
     minutes: float
     within: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SelectableCase:
     """A case that the board could measure, and the board-minutes that it takes."""
 
     case: str
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def choose(
-    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str], budget: float
+    verdicts: Sequence[Verdict], cases: Sequence[SelectableCase], minimum: Sequence[str], budget: float
 ) -> tuple[Choice, ...]:
     """Return what a board measures, in order of urgency.
 
@@ -61,14 +61,14 @@ def choose(
         minimum: cases that it always measures.
         budget: board-minutes; a case that does not fit is left out, and shorter ones after it may still fit.
     """
-    order = list(Why)
+    order = list(Reason)
     found = sorted(_reasons(verdicts, cases, minimum), key=lambda entry: order.index(entry[1]))
     choices = []
     left = budget
     for wanted, why, because in found:
         within = wanted.minutes <= left
         left -= wanted.minutes if within else 0.0
-        choices.append(Choice(case=wanted.case, why=why, because=because, minutes=wanted.minutes, within=within))
+        choices.append(Choice(case=wanted.case, reason=why, because=because, minutes=wanted.minutes, within=within))
     return tuple(choices)
 
 
@@ -78,32 +78,32 @@ def fatal_verdicts(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
 
 def _reasons(
-    verdicts: Sequence[Verdict], cases: Sequence[Wanted], minimum: Sequence[str]
-) -> Iterator[tuple[Wanted, Why, str]]:
+    verdicts: Sequence[Verdict], cases: Sequence[SelectableCase], minimum: Sequence[str]
+) -> Iterator[tuple[SelectableCase, Reason, str]]:
     by_case: dict[str, list[Verdict]] = {}
     for one in verdicts:
         by_case.setdefault(one.case, []).append(one)
     for wanted in cases:
         said = sorted(by_case.get(wanted.case, []), key=lambda one: one.status.rank)
-        why = _why(said)
-        if why is not None and why is not Why.UNSEEN:
+        why = _reason(said)
+        if why is not None and why is not Reason.UNSEEN:
             yield wanted, why, next(one.sentence for one in said if _tells(one, why))
         elif wanted.case in minimum:
-            yield wanted, Why.MINIMUM, ""
-        elif why is Why.UNSEEN:
+            yield wanted, Reason.MINIMUM, ""
+        elif why is Reason.UNSEEN:
             yield wanted, why, next((one.sentence for one in said if one.kind is Kind.NOT_EXERCISED), "")
 
 
-def _why(said: Sequence[Verdict]) -> Why | None:
+def _reason(said: Sequence[Verdict]) -> Reason | None:
     """Return why the gate's verdicts ask for a board; None if they do not: good by limits, and no worse."""
-    for why in (Why.FLAGGED, Why.OPEN):
+    for why in (Reason.FLAGGED, Reason.OPEN):
         if any(_tells(one, why) for one in said):
             return why
     good = any(one.status is Status.PASS and one.kind is Kind.NO_WORSE for one in said)
-    return None if good else Why.UNSEEN
+    return None if good else Reason.UNSEEN
 
 
-def _tells(one: Verdict, why: Why) -> bool:
-    if why is Why.FLAGGED:
+def _tells(one: Verdict, why: Reason) -> bool:
+    if why is Reason.FLAGGED:
         return one.status is Status.FAIL
     return one.kind in {Kind.INCONCLUSIVE, Kind.SLOWER} or one.status in {Status.ERROR, Status.MISS}

@@ -33,7 +33,7 @@ class UsableBoots:
 def usable_boots(subject: Subject) -> UsableBoots:
     """Return the boots of a case that may be used, each of them checked once."""
     kernels = [
-        [(record, _failed(record, subject.not_applicable)) for record in records]
+        [(record, _failed_checks(record, subject.not_applicable)) for record in records]
         for records in (subject.baseline, subject.records)
     ]
     baseline, candidate = ([record for record, failed in checked if _is_usable(record, failed)] for checked in kernels)
@@ -41,25 +41,25 @@ def usable_boots(subject: Subject) -> UsableBoots:
     return UsableBoots(
         baseline=baseline,
         candidate=candidate,
-        lost=sum(not record.measured or bool(failed) for checked in kernels for record, failed in checked),
+        lost=sum(not record.has_results or bool(failed) for checked in kernels for record, failed in checked),
         broken=_unusable(empty) if empty is not None else None,
     )
 
 
-def usable(record: Record, not_applicable: Mapping[str, str]) -> bool:
+def is_usable(record: Record, not_applicable: Mapping[str, str]) -> bool:
     """Return whether a boot's figures are what they claim to be; a baseline's must be so in every respect."""
-    return _is_usable(record, _failed(record, not_applicable))
+    return _is_usable(record, _failed_checks(record, not_applicable))
 
 
-def flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
+def is_flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
     """Return whether a boot lacks something, so that it is no good news."""
-    return not record.measured or bool(_failed(record, not_applicable))
+    return not record.has_results or bool(_failed_checks(record, not_applicable))
 
 
 def _is_usable(record: Record, failed: Sequence[Check]) -> bool:
     if record.arm == ArmName.BASELINE:
-        return record.measured and not failed
-    return record.measured and all(check.spoils is Invalidates.GOOD_NEWS for check in failed)
+        return record.has_results and not failed
+    return record.has_results and all(check.invalidates is Invalidates.GOOD_NEWS for check in failed)
 
 
 def _unusable(checked: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
@@ -68,7 +68,7 @@ def _unusable(checked: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
     return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
 
 
-def _failed(record: Record, not_applicable: Mapping[str, str]) -> list[Check]:
-    if not record.measured:
+def _failed_checks(record: Record, not_applicable: Mapping[str, str]) -> list[Check]:
+    if not record.has_results:
         return []
-    return [check for check in checks(record, not_applicable) if check.held is CheckResult.FAILED]
+    return [check for check in checks(record, not_applicable) if check.result is CheckResult.FAILED]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtgate.judge.distributions import share_bounds
-from rtgate.judge.learn.calibration import Proof, Session, problem, proven
+from rtgate.judge.learn.calibration import Proof, Session, problem, replay_proof
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit
 
@@ -49,7 +49,7 @@ def propose_share(sessions: Sequence[Samples], target: float, boots: int) -> Sha
     """
     histograms = [one for session in sessions for one in session.boots]
     try:
-        merged = Histogram.merged(histograms)
+        merged = Histogram.merge(histograms)
         over = _level(merged)
         share = _share(min(one.total for one in histograms) * boots)
         proof = _replay(sessions, boots, share)
@@ -88,12 +88,12 @@ def _replay(sessions: Sequence[Samples], boots: int, share: float) -> Proof:
         others = [one for session in sessions if session is not held_out for one in session.boots]
         if not others:
             continue
-        level = _level(Histogram.merged(others))
+        level = _level(Histogram.merge(others))
         for start in range(0, len(held_out.boots) - boots + 1, boots):
-            run = Histogram.merged(held_out.boots[start : start + boots])
+            run = Histogram.merge(held_out.boots[start : start + boots])
             trials += 1
             alarms += share_bounds(run.over(level), run.total, CONFIDENCE)[1] > share
-    return proven([_as_numbers(session) for session in sessions], trials, alarms)
+    return replay_proof([_as_numbers(session) for session in sessions], trials, alarms)
 
 
 def _as_numbers(session: Samples) -> Session:

@@ -152,7 +152,7 @@ def replay(sessions: Sequence[Session], target: float, boots: int, widened: floa
         runs = groups(held_out.values, boots)
         trials += len(runs)
         alarms += sum(max(run) > limit for run in runs)
-    return proven(sessions, trials, alarms)
+    return replay_proof(sessions, trials, alarms)
 
 
 def groups(values: Sequence[float], size: int) -> list[Sequence[float]]:
@@ -160,7 +160,7 @@ def groups(values: Sequence[float], size: int) -> list[Sequence[float]]:
     return [values[start : start + size] for start in range(0, len(values) - size + 1, size)]
 
 
-def proven(sessions: Sequence[Session], trials: int, alarms: int) -> Proof:
+def replay_proof(sessions: Sequence[Session], trials: int, alarms: int) -> Proof:
     """Return the proof of a replay: boots that resemble each other prove less than independent ones."""
     correlation = _correlation(sessions)
     size = trials / len(sessions) if sessions else 0.0

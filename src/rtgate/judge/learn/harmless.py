@@ -80,7 +80,7 @@ def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
         teachers = [boots.figures for boots in lesson.placebos.values()]
         for name, placebo in (placebos_from(lesson.unpatched.figures, teachers) if teachers else {}).items():
             own = replace(placebo, kernels=lesson.distinct)
-            found[name] = together(found[name], own) if name in found else own
+            found[name] = combine(found[name], own) if name in found else own
     return found
 
 
@@ -89,7 +89,7 @@ def _kind(record: Record) -> tuple[str, ...]:
     return (" ".join(record.argv), version(environment.emulator), version(environment.kernel_release))
 
 
-def together(one: Placebo, other: Placebo) -> Placebo:
+def combine(one: Placebo, other: Placebo) -> Placebo:
     """Return what two lessons showed. Each kernel was compared with those that have its root file system.
 
     The images are the same in both, and each counts once: what an image does by itself it does in both.

@@ -11,7 +11,7 @@ from rtgate.board.boot import ArmName
 from rtgate.judge.compare.boot_figures import BootFigure, boot_figures
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import Placebos
-from rtgate.judge.compare.usable import usable
+from rtgate.judge.compare.usable import is_usable
 from rtgate.judge.learn.phase_planning import FEWEST, too_few
 from rtgate.records.record import Record
 
@@ -75,8 +75,8 @@ def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
 def _case(name: str, records: Sequence[Record], placebos: Placebos) -> PlannableCase:
     """Return what can be planned of the boots of one kernel, and what cannot."""
     one = records[0]
-    valid = [record for record in records if usable(record, {})]
-    learnt = placebos.beside(one)
+    valid = [record for record in records if is_usable(record, {})]
+    learnt = placebos.model_for(one)
     remarks = []
     if len(valid) < len(records):
         remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")

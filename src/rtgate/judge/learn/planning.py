@@ -181,7 +181,7 @@ def power_of(change: Change, known: Prior, effect: float, pairs: int) -> float:
     return distributions.t_power(point, degrees, effect * math.sqrt(pairs / known.variance))
 
 
-def smallest_found(pairs: int, known: Prior, change: Change) -> float | None:
+def smallest_detectable(pairs: int, known: Prior, change: Change) -> float | None:
     """Return the smallest ratio that so many pairs find with the power of a change; None beyond a million."""
     low, high = 0.0, math.log(1e6)
     if power_of(change, known, high, pairs) < change.power:
@@ -198,7 +198,7 @@ def spreads(records: Sequence[Record]) -> Mapping[str, Prior]:
     Args:
         records: boots in the order in which they were measured.
     """
-    measured = [one for one in records if one.measured]
+    measured = [one for one in records if one.has_results]
     fixed = levels(measured)
     summed = [summaries(one, fixed) for one in measured]
     differences: dict[str, list[float]] = {}

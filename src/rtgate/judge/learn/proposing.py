@@ -46,7 +46,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class LimitProposal:
     """A limit for `thresholds.yaml`.
 
     Attributes:
@@ -62,7 +62,7 @@ class Proposed:
     notes: tuple[str, ...] = ()
 
 
-def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[Proposed, ...]:
+def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[LimitProposal, ...]:
     """Return limits for every measurement of one case on one board that a limit makes sense for.
 
     They are for the options that a profile asked of all these boots alike.
@@ -70,7 +70,7 @@ def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[Proposed, ...]:
     if not past:
         return ()
     first = past[0].record
-    found: list[Proposed] = []
+    found: list[LimitProposal] = []
     for name, kind in reports(first.case).items():
         if kind is Reports.TIMES:
             found += _shares(past, name, ask)
@@ -79,7 +79,7 @@ def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[Proposed, ...]:
     return tuple(found)
 
 
-def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]:
+def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProposal]:
     """Yield the limit of a number, if it is one that a limit is for."""
     known = [(boot, values) for boot in past if (values := _numbers(boot.record, name))]
     if len(known) < 3 or any(not _limitable(one) for _, values in known for one in values):
@@ -90,9 +90,9 @@ def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]
     worst = {id(boot): max(sign * _in(one, unit) for one in values) for boot, values in known}
     sessions = [Session(key, tuple(worst[id(boot)] for boot in boots)) for key, boots in _sessions(known).items()]
     proposal = propose(sessions, ask.target, ask.boots)
-    number = _rounded(sign * proposal.limit * ask.margin**sign, up=sign > 0)
+    number = _round_limit(sign * proposal.limit * ask.margin**sign, up=sign > 0)
     added = f"x{ask.margin:g}" if ask.margin != 1 else ""
-    yield Proposed(
+    yield LimitProposal(
         threshold=_threshold(
             past[0].record,
             name,
@@ -108,8 +108,8 @@ def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]
     )
 
 
-def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]:
-    known = [(boot, merged) for boot in past if (merged := _merged(boot.record, name)) is not None]
+def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProposal]:
+    known = [(boot, merged) for boot in past if (merged := _merge_histograms(boot.record, name)) is not None]
     if len(known) < 3 or known[0][1].unit.dimension not in {"time", "virtual time"}:
         return
     samples = [
@@ -121,13 +121,13 @@ def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[Proposed]
         yield _share(past[0].record, name, found)
 
 
-def _share(record: Record, name: str, found: ShareProposal) -> Proposed:
+def _share(record: Record, name: str, found: ShareProposal) -> LimitProposal:
     source = (
         f"{found.seen} of {found.samples} over {found.over} in {_evidence(found.proof)}; "
         f"{_false_alarms(found.proof)}{_image(record)}"
     )
     threshold = _threshold(record, name, LimitKind.SHARE, source=source)
-    return Proposed(
+    return LimitProposal(
         threshold=replace(threshold, over=found.over, share=found.share, confidence=CONFIDENCE),
         proof=found.proof,
         problem=found.problem,
@@ -201,7 +201,7 @@ def _sessions(known: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[GoodBo
     return found
 
 
-def _rounded(value: float, *, up: bool) -> float:
+def _round_limit(value: float, *, up: bool) -> float:
     """Return a limit with no more than three digits, on the side of the kernel."""
     if value == 0:
         return 0.0
@@ -211,10 +211,10 @@ def _rounded(value: float, *, up: bool) -> float:
     return round(whole * step, 6)
 
 
-def _merged(record: Record, name: str) -> Histogram | None:
+def _merge_histograms(record: Record, name: str) -> Histogram | None:
     parts = [one.histogram for one in record.measurements if one.name == name and one.histogram is not None]
     try:
-        return Histogram.merged(parts)
+        return Histogram.merge(parts)
     except ValueError:
         return None
 
@@ -247,7 +247,7 @@ class Decision:
 
 
 def ratchet(
-    proposed: Proposed, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
+    proposed: LimitProposal, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
 ) -> Decision:
     """Return what becomes of a proposal beside the limits that are there: a looser one needs the runs that need it.
 

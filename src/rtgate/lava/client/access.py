@@ -71,7 +71,7 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
 
 
 def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
-    token = _token(variables) or _stored(_identities(variables), url, user)
+    token = _token(variables) or _find_token(_identities(variables), url, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
         token = read_token(LAB_TOKEN)
     return Access(url, token)
@@ -128,17 +128,17 @@ def read_identities(file: Path) -> dict[str, dict[str, Any]]:
 def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
     path = identities_file(variables)
     return {
-        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _kept(entry, path)))
+        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _read_entry(entry, path)))
         for name, entry in read_identities(path).items()
         if "uri" in entry and "@" not in str(entry["uri"])
     }
 
 
-def _stored(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
+def _find_token(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
     """Return the token that is stored for a server, and for a user if one is named."""
     fitting = (one for one in identities.values() if one.access.url == url and user in {"", one.user})
     return next((one.access.token for one in fitting), None)
 
 
-def _kept(entry: Mapping[str, object], path: Path) -> Token | None:
+def _read_entry(entry: Mapping[str, object], path: Path) -> Token | None:
     return Token(str(entry["token"]), str(path)) if entry.get("token") else None

@@ -68,7 +68,7 @@ def own_tag(devices: Sequence[Device], name: str) -> str | None:
     return next((tag for tag in sorted(mine) if tag not in others), None)
 
 
-def pinned(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
+def pin_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the tags that make a job run on one device.
 
     Raises:
@@ -84,13 +84,13 @@ def pinned(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tu
     return tuple(dict.fromkeys((*tags, tag)))
 
 
-def same(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
+def same_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """Return tags that keep a job on a device if there is a way to; else the same tags."""
     tag = own_tag(devices, name) if len(devices) > 1 else None
     return tuple(tags) if tag is None else tuple(dict.fromkeys((*tags, tag)))
 
 
-def elsewhere(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
+def other_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """Return tags that keep a job away from a device, free boards first; the same tags if there is no way to."""
     others = [one for one in devices if one.name != name and one.usable and set(tags) <= set(one.tags)]
     for one in sorted(others, key=lambda other: other.state != "Idle"):

@@ -48,7 +48,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FinishedJob:
     """A job that has ended, and its whole log.
 
     Attributes:
@@ -67,14 +67,14 @@ class Following:
     """Follows one job.
 
     Attributes:
-        seen: told of each line of the log, once, as it comes.
+        on_line: told of each line of the log, once, as it comes.
         state: told of the job whenever its state has changed, and every few minutes while it waits.
     """
 
     lava: Lava
     number: int
     waits: Waits
-    seen: Callable[[LogLine], None]
+    on_line: Callable[[LogLine], None]
     state: Callable[[Job], None]
     _next: int = 0
     _told: set[tuple[str, str]] = field(default_factory=set)
@@ -86,7 +86,7 @@ class Following:
     _away: Deadline | None = None
     _remind: Deadline = field(default_factory=lambda: Deadline.after(_REMIND_S))
 
-    def follow(self) -> Followed:
+    def follow(self) -> FinishedJob:
         """Return the job when it has ended.
 
         A job that waits too long for a board is cancelled, and one that runs longer than it may.
@@ -108,7 +108,7 @@ class Following:
                 return self._given_up(job)
             time.sleep(self.waits.idle if job.queued else self.waits.busy)
             job = self._job(job.state)
-        return Followed(job=job, lines=self._whole())
+        return FinishedJob(job=job, lines=self._read_whole_log())
 
     def _nobody(self, job: Job) -> bool:
         """Return whether no device that may run the job has been fit for work for too long; look now and then."""
@@ -121,7 +121,7 @@ class Following:
                 self._away = Deadline.after(self.waits.away)
         return self._away is not None and self._away.expired
 
-    def _given_up(self, job: Job, *, queue: bool = False, away: bool = False) -> Followed:
+    def _given_up(self, job: Job, *, queue: bool = False, away: bool = False) -> FinishedJob:
         self.lava.cancel(self.number)
         deadline = Deadline.after(self.waits.ending)
         while not job.finished:
@@ -129,7 +129,7 @@ class Following:
                 raise DeadlineError(f"job {self.number} was cancelled and does not end: its worker may be away")
             time.sleep(self.waits.busy)
             job = self._job(job.state)
-        return Followed(job=job, lines=self._whole(), queue=queue, away=away)
+        return FinishedJob(job=job, lines=self._read_whole_log(), queue=queue, away=away)
 
     def _job(self, before: str) -> Job:
         job = self.lava.job(self.number)
@@ -150,7 +150,7 @@ class Following:
         if key not in self._told:
             self._told.add(key)
             self._watch_boot(line)
-            self.seen(line)
+            self.on_line(line)
 
     def _watch_boot(self, line: LogLine) -> None:
         """Note that a kernel died while it booted; a test that begins after all is worth waiting for."""
@@ -158,14 +158,14 @@ class Following:
         if begun is not None:
             self._own = self._own and self._phase is not Phase.TEST
             self._phase, self._died = begun.phase, None
-        elif line.level in {"target", "feedback"} and self._beginning.here(line.text):
+        elif line.level in {"target", "feedback"} and self._beginning.matches(line.text):
             self._own = True
         if self._phase is Phase.BOOT and self._own and self._died is None and _deadly(line):
             self._died = Deadline.after(self.waits.panic)
 
-    def _whole(self) -> tuple[LogLine, ...]:
+    def _read_whole_log(self) -> tuple[LogLine, ...]:
         """Return the whole log; read it again while it grows or ends in something that is not a line of a log."""
-        lines = whole(self.lava, self.number, self.waits.busy)
+        lines = read_whole_log(self.lava, self.number, self.waits.busy)
         for line in lines:
             self._tell(line)
         return lines
@@ -175,7 +175,7 @@ def _deadly(line: LogLine) -> bool:
     return line.level == "target" and any(fault.kind in FATAL for fault in scan(line.text))
 
 
-def whole(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
+def read_whole_log(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
     """Return the whole log of a job that has ended, each line once.
 
     `wait` is the time in seconds between two attempts. LAVA stores the end of a log a moment after the end of the job.
@@ -187,13 +187,13 @@ def whole(lava: Lava, number: int, wait: float = 1.0) -> tuple[LogLine, ...]:
         now = tuple(log.once(log.parse(text if text.endswith("\n") else f"{text}\n" if text else "")))
         settled = attempt > 0 and len(now) <= len(lines)
         lines = max(lines, now, key=len)
-        if lines and (_ended(lines) or settled):
+        if lines and (_is_complete(lines) or settled):
             break
         time.sleep(wait)
     return lines
 
 
-def _ended(lines: tuple[LogLine, ...]) -> bool:
+def _is_complete(lines: tuple[LogLine, ...]) -> bool:
     """Return whether the last result that a dispatcher logs is there, and nothing unreadable."""
     end = any(line.result.get("definition") == "lava" and line.result.get("case") == "job" for line in lines[-20:])
     return end and not any(line.level == "unreadable" for line in lines)

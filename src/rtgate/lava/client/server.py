@@ -104,17 +104,17 @@ class Lava:
 
     Attributes:
         settle_s: seconds to look for a submission whose answer got lost.
-        told: is told when the server is away and when it is back.
+        notify: is told when the server is away and when it is back.
     """
 
     access: Access
     patience: Patience = field(default_factory=Patience)
     settle_s: float = _SETTLE_S
-    told: Callable[[str], None] = nobody
+    notify: Callable[[str], None] = nobody
     _http: Http = field(init=False)
 
     def __post_init__(self) -> None:
-        self._http = Http(self.access.token, patience=self.patience, told=self.told)
+        self._http = Http(self.access.token, patience=self.patience, notify=self.notify)
 
     def version(self) -> tuple[int, int]:
         """Return year and month of the server's release."""
@@ -157,10 +157,10 @@ class Lava:
                 problem = error
             except NoAnswer as error:
                 problem, arrived = error, True
-                number = self._settled(nonce)
+                number = self._find_late_job(nonce)
             if number is not None:
                 if arrived:
-                    self._only(number, nonce)
+                    self._cancel_duplicates(number, nonce)
                 return number
             if deadline.remaining <= wait:
                 raise InfrastructureError(f"the job could not be submitted: {problem}") from problem
@@ -183,7 +183,7 @@ class Lava:
             raise InfrastructureError(f"{self.access.url} has no device for the job: {said}")
         raise ConfigError(f"{self.access.url} refuses the job: {said}")
 
-    def _settled(self, nonce: str) -> int | None:
+    def _find_late_job(self, nonce: str) -> int | None:
         """Look for a job that may still be on its way into the server's table."""
         deadline = Deadline.after(self.settle_s)
         for wait in self.patience.waits():
@@ -193,7 +193,7 @@ class Lava:
             time.sleep(deadline.sooner(wait))
         raise AssertionError
 
-    def _only(self, number: int, nonce: str) -> None:
+    def _cancel_duplicates(self, number: int, nonce: str) -> None:
         """Cancel what a submission that was repeated has made twice all the same."""
         for other in self.find(nonce):
             if other != number:
@@ -280,7 +280,7 @@ class Lava:
                 return
 
     def _get(self, path: str, missing: str = "", **query: str) -> dict[str, Any]:
-        return self._asked(lambda: self._answer(path, missing, query))
+        return self._ask_again(lambda: self._answer(path, missing, query))
 
     def _answer(self, path: str, missing: str, query: Mapping[str, str]) -> dict[str, Any]:
         reply = self._http.repeat("GET", self._url(path), params=dict(query))
@@ -293,7 +293,7 @@ class Lava:
             raise NoAnswer(f"{self._url(path)}: the answer is not an object")
         return found
 
-    def _asked(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _ask_again(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Ask again when the answer is not LAVA's: a proxy shows a page of its own while LAVA restarts."""
         return self.patience.repeat(ask, self.access.url, nobody)
 

@@ -19,11 +19,11 @@ from rtgate import strict_yaml
 from rtgate.deadline import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.http.client import NoAnswer
-from rtgate.lava.client.devices import elsewhere, own_tag, same
-from rtgate.lava.client.follow import Followed, Following, Waits
+from rtgate.lava.client.devices import other_device_tags, own_tag, same_device_tags
+from rtgate.lava.client.follow import FinishedJob, Following, Waits
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.job.request import NONCE
-from rtgate.lava.results.blame import Tried, assign_blame, came_up, ended, known_good
+from rtgate.lava.results.blame import KernelTrial, assign_blame, came_up, ending_of, known_kernel_booted
 from rtgate.lava.results.classify import Blame, Ending
 from rtgate.lava.results.log import LogLine
 
@@ -42,18 +42,18 @@ class Watch(Protocol):
     def state(self, job: Job) -> None:
         """A job has another state."""
 
-    def seen(self, line: LogLine) -> None:
+    def show_line(self, line: LogLine) -> None:
         """A job's log has one more line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One job of a submission, after its end; `tried` are the jobs that told whose fault a silent boot of it was."""
+    """One job of a submission, after its end; `trials` are the jobs that told whose fault a silent boot of it was."""
 
     job: Job
     lines: tuple[LogLine, ...]
     ending: Ending
-    tried: tuple[Followed, ...] = ()
+    trials: tuple[FinishedJob, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,25 +97,27 @@ class Submission:
         while True:
             done.append(self._attempt(tags))
             ending, job = done[-1].ending, done[-1].job
-            if not ending.again or ending.panics or len(done) >= self.attempts:
+            if not ending.may_retry or ending.panics or len(done) >= self.attempts:
                 return tuple(done)
             failure = self.failure(done[-1])
             if failure:
-                self.watch.say(f"the lab failed ({ending.told}), but trying again could only hide this: {failure}")
+                self.watch.say(
+                    f"the lab failed ({ending.full_sentence}), but trying again could only hide this: {failure}"
+                )
                 return tuple(done)
-            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.told}")
-            tags = elsewhere(self.lava.devices(self.device_type), job.device, self.tags)
+            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.full_sentence}")
+            tags = other_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
 
     def leave(self) -> int:
         """Submit the job and let it run; return its number. Raises as `run`."""
         nonce = new_nonce()
-        definition = self.checked(nonce, self.tags)
-        with self._not_left_alone(nonce) as began:
+        definition = self.check_definition(nonce, self.tags)
+        with self._cancel_on_error(nonce) as began:
             number = self.lava.submit(definition, nonce)
             began(number)
         return number
 
-    def checked(self, nonce: str, tags: tuple[str, ...]) -> str:
+    def check_definition(self, nonce: str, tags: tuple[str, ...]) -> str:
         """Return the job's definition, which the server's schema has nothing against. Raises ConfigError."""
         definition = self.make(nonce, tags)
         complaint = self.lava.validate(definition)
@@ -125,22 +127,22 @@ class Submission:
 
     def _attempt(self, tags: tuple[str, ...]) -> Attempt:
         nonce = new_nonce()
-        followed = self._followed(self.checked(nonce, tags), nonce)
-        ending = ended(followed, emulated=self.emulated)
+        followed = self._follow(self.check_definition(nonce, tags), nonce)
+        ending = ending_of(followed, emulated=self.emulated)
         if ending.blame is Blame.SILENT:
-            return self._decided(ending, followed)
+            return self._decide_blame(ending, followed)
         return Attempt(job=followed.job, lines=followed.lines, ending=ending)
 
-    def _followed(self, definition: str, nonce: str) -> Followed:
-        with self._not_left_alone(nonce) as began:
+    def _follow(self, definition: str, nonce: str) -> FinishedJob:
+        with self._cancel_on_error(nonce) as began:
             number = self.lava.submit(definition, nonce)
             began(number)
             self.watch.say(f"job {number}: {self.lava.access.url}/scheduler/job/{number}")
-            following = Following(self.lava, number, self.waits, self.watch.seen, self.watch.state)
+            following = Following(self.lava, number, self.waits, self.watch.show_line, self.watch.state)
             return following.follow()
 
     @contextmanager
-    def _not_left_alone(self, nonce: str) -> Iterator[Callable[[int], None]]:
+    def _cancel_on_error(self, nonce: str) -> Iterator[Callable[[int], None]]:
         """Cancel the job if the block ends early, also one whose submission was under way."""
         numbers: list[int] = []
         try:
@@ -159,7 +161,7 @@ class Submission:
         named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
         ends = f"to end it: {self._cancelling(str(numbers[0]) if numbers else f'--metadata {NONCE}={nonce}')}"
         try:
-            found = numbers or self._arrived(nonce, deadline, again=sent)
+            found = numbers or self._find_jobs(nonce, deadline, again=sent)
             for number in found:
                 self._hasty(deadline).cancel(number)
                 self.watch.say(f"job {number} is cancelled")
@@ -171,7 +173,7 @@ class Submission:
             self.watch.say(f"{named} was not cancelled and may be running; {ends}")
             raise
 
-    def _arrived(self, nonce: str, deadline: Deadline, *, again: bool) -> Sequence[int]:
+    def _find_jobs(self, nonce: str, deadline: Deadline, *, again: bool) -> Sequence[int]:
         """Return the jobs with a nonce: a server may carry out a request after the client that sent it has gone."""
         found = self._hasty(deadline).find(nonce)
         if again and not found:
@@ -189,7 +191,7 @@ class Submission:
         """Return a client that gives up when the time is over, but asks once in any case."""
         return Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=deadline.remaining))
 
-    def _decided(self, ending: Ending, attempt: Followed) -> Attempt:
+    def _decide_blame(self, ending: Ending, attempt: FinishedJob) -> Attempt:
         """Find out whose fault a silent boot was.
 
         A known-good kernel is tried on the same board, then the silent one again: the baseline if there is one, else
@@ -198,57 +200,59 @@ class Submission:
         job = attempt.job
         silent = dict(enumerate(self.arms, 1)).get(ending.boot, "candidate")
         reference = "baseline" if "baseline" in self.arms and silent != "baseline" else "the lab's health check"
-        self.watch.say(f"{ending.told}: trying a known-good kernel ({reference}) on {job.device}, then this one again")
-        jobs: list[Followed] = []
+        self.watch.say(
+            f"{ending.full_sentence}: trying a known-good kernel ({reference}) on {job.device}, then this one again"
+        )
+        jobs: list[FinishedJob] = []
         try:
             if reference == "baseline":
                 tried = self._after_baseline(silent, job, jobs)
             else:
                 tried = self._after_health_check(silent, job, jobs)
         except InfrastructureError as error:
-            tried = Tried(why=f"nobody could try a known-good kernel: {error}")
+            tried = KernelTrial(reason=f"nobody could try a known-good kernel: {error}")
         except ConfigError as error:
-            tried = Tried(why=f"the job that tries {reference} cannot be submitted: {error}")
-        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, tried), tried=tuple(jobs))
+            tried = KernelTrial(reason=f"the job that tries {reference} cannot be submitted: {error}")
+        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, tried), trials=tuple(jobs))
 
-    def _after_baseline(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+    def _after_baseline(self, silent: str, job: Job, jobs: list[FinishedJob]) -> KernelTrial:
         """Boot the baseline, and the silent kernel after it, in one job."""
         followed = self._proof(("baseline", silent), job)
         jobs.append(followed)
         by = f"the baseline, job {followed.job.number}"
         if followed.job.device != job.device:
-            return Tried(why=_ELSEWHERE)
+            return KernelTrial(reason=_ELSEWHERE)
         good, why = came_up(followed, 1, emulated=self.emulated)
         if not good:
-            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+            return KernelTrial(by=by, good=good, reason=f"{_OPEN}{why}")
         again, why = came_up(followed, 2, emulated=self.emulated)
-        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
+        return KernelTrial(by=by, good=True, again=again, reason=why, job=followed.job.number)
 
-    def _after_health_check(self, silent: str, job: Job, jobs: list[Followed]) -> Tried:
+    def _after_health_check(self, silent: str, job: Job, jobs: list[FinishedJob]) -> KernelTrial:
         """Run the lab's own health check, and boot the silent kernel in a job after it."""
         try:
             definition, nonce = self._health_check(job)
-            jobs.append(self._followed(definition, nonce))
+            jobs.append(self._follow(definition, nonce))
         except ConfigError as error:
-            return Tried(why=f"the lab's health check cannot be used: {error}")
+            return KernelTrial(reason=f"the lab's health check cannot be used: {error}")
         by = f"the lab's health check, job {jobs[0].job.number}"
         if jobs[0].job.device != job.device:
-            return Tried(why=_ELSEWHERE)
-        good, why = known_good(jobs[0], emulated=self.emulated)
+            return KernelTrial(reason=_ELSEWHERE)
+        good, why = known_kernel_booted(jobs[0], emulated=self.emulated)
         if not good:
-            return Tried(by=by, good=good, why=f"{_OPEN}{why}")
+            return KernelTrial(by=by, good=good, reason=f"{_OPEN}{why}")
         followed = self._proof((silent,), job)
         jobs.append(followed)
         if followed.job.device != job.device:
-            return Tried(by=by, good=True, why="it could not be tried on that very board")
+            return KernelTrial(by=by, good=True, reason="it could not be tried on that very board")
         again, why = came_up(followed, 1, emulated=self.emulated)
-        return Tried(by=by, good=True, again=again, why=why, job=followed.job.number)
+        return KernelTrial(by=by, good=True, again=again, reason=why, job=followed.job.number)
 
-    def _proof(self, arms: tuple[str, ...], job: Job) -> Followed:
+    def _proof(self, arms: tuple[str, ...], job: Job) -> FinishedJob:
         """Follow a job that only boots these arms, on the board of another job if there is a way to."""
         nonce = new_nonce()
-        tags = same(self.lava.devices(self.device_type), job.device, self.tags)
-        return self._followed(self.proof(arms, nonce, tags), nonce)
+        tags = same_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
+        return self._follow(self.proof(arms, nonce, tags), nonce)
 
     def _health_check(self, job: Job) -> tuple[str, str]:
         """Return the lab's own health check as a job for the same board.

@@ -33,7 +33,7 @@ def cool(live: LiveTarget, plan: Plan, limit_c: float) -> None:
     """
     try:
         with ExitStack() as stack:
-            shell = live.opened(stack, plan, bytearray())
+            shell = live.open_console(stack, plan, bytearray())
             live.ready(shell)
             _wait(Session(shell, live.waits), limit_c)
             with suppress(TransportError):
@@ -45,7 +45,7 @@ def cool(live: LiveTarget, plan: Plan, limit_c: float) -> None:
 def _wait(session: Session, limit_c: float) -> None:
     deadline = Deadline.after(LONGEST_S)
     while True:
-        _, said = session.said(f"cat {SENSORS} 2>/dev/null")
+        _, said = session.output_of(f"cat {SENSORS} 2>/dev/null")
         found = hottest(said.decode("latin-1").replace("\r", "\n"))
         if found is None or found <= limit_c:
             return

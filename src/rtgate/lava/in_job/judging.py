@@ -17,7 +17,7 @@ from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.lava.in_job import signals
 from rtgate.lava.results.classify import SAYS
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.records.record import Record
 from rtgate.validity import registry
 
@@ -61,5 +61,5 @@ class CaseJudge:
 def _sentence(verdict: Verdict) -> str:
     """Return one line; a figure and its limit without the line of the job's own copy of the limits."""
     if verdict.value and verdict.limit:
-        return plain(f"{verdict.measurement} {verdict.value}, limit {verdict.limit}")[:_LONGEST]
-    return plain(verdict.sentence.partition("\n")[0])[:_LONGEST]
+        return plain_line(f"{verdict.measurement} {verdict.value}, limit {verdict.limit}")[:_LONGEST]
+    return plain_line(verdict.sentence.partition("\n")[0])[:_LONGEST]

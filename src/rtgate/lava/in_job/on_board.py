@@ -31,19 +31,19 @@ from rtgate.console.frames import FrameReader
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job import signals
 from rtgate.lava.in_job.cooling import LONGEST_S
-from rtgate.lava.in_job.target import refused
+from rtgate.lava.in_job.target import refuse_nfs_latencies
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job import environment
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.frames import frames
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.measure.case import Arm, Case, make_record, plan
 from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place
-from rtgate.target.outcome import LineQuality, Outcome, State, collected, last_lines
-from rtgate.target.plan import Plan, measured, script, started
+from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, read_outcome
+from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.session import PROGRAMS
 from rtgate.tools.registry import TOOLS
 
@@ -239,19 +239,19 @@ def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = F
         if made.nonce != nonce:
             raise ConfigError(
                 f"the job's plans for {found.expected.board.name} are not those of this rtgate and its site: fetch "
-                f"with the version that submitted it ({plain(found.version)}, this is {__version__})"
+                f"with the version that submitted it ({plain_line(found.version)}, this is {__version__})"
             )
         place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
         planned.add(place, [], 1)
-        outcome = refused(made, log.outcome(nonce), found.expected.profile)
+        outcome = refuse_nfs_latencies(made, log.outcome(nonce), found.expected.profile)
         record = make_record(case, found.arm, made, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
         problem = outcome.message if outcome.state is State.UNREADABLE else ""
-        written.append((_numbered(path, found.number), problem))
+        written.append((_rename_to_boot(path, found.number), problem))
     return tuple(written)
 
 
-def _numbered(directory: Path, number: int) -> Path:
+def _rename_to_boot(directory: Path, number: int) -> Path:
     """Rename a record to the number of its boot, where that is free."""
     wanted = directory.parent / f"{number:03d}"
     return directory if wanted.exists() else directory.rename(wanted)
@@ -289,7 +289,7 @@ class _Log:
                 self._parts[self._last].append(line)
             self._hung = self._hung or re.search(r"lava-test-\S+ timed out after", line) is not None
             if line.startswith(_CANNOT) and not self._last:
-                self._died = plain(line.removeprefix("rtgate: "))[:200]
+                self._died = plain_line(line.removeprefix("rtgate: "))[:200]
 
     def outcome(self, nonce: str) -> Outcome:
         """Return what came of the plan of a nonce."""
@@ -297,13 +297,13 @@ class _Log:
         reader = self._readers[nonce]
         faults = scan(text)
         line = LineQuality(received=reader.received, damaged=reader.damaged)
-        made = collected(reader, {})
+        made = read_outcome(reader, {})
         if not reader.complete:
-            state, message = self._failed(nonce, text)
+            state, message = self._failure(nonce, text)
             made = Outcome(state=state, message=message)
         return replace(made, console=text.encode(), faults=faults, machine=self._machine, line=line)
 
-    def _failed(self, nonce: str, text: str) -> tuple[State, str]:
+    def _failure(self, nonce: str, text: str) -> tuple[State, str]:
         """Return why the results of a plan are not complete."""
         if self._died or not self._parts[nonce]:
             return State.LAB, f"not measured: {self._died or 'the log has nothing of this case'}"
@@ -311,11 +311,11 @@ class _Log:
         if fatal:
             self._died = "the kernel died in an earlier case of this boot"
             return State.FAULT, f"the kernel died during the measurement: {fatal[0].line}"
-        if nonce == self._last and self._hung and not measured(text) and started(text):
+        if nonce == self._last and self._hung and not has_measured(text) and has_started(text):
             self._died = "the target hung in an earlier case of this boot"
             return State.HANG, f"the target hung during the measurement; last lines:\n{last_lines(text.encode())}"
-        if nonce == self._last and not measured(text):
+        if nonce == self._last and not has_measured(text):
             self._died = "the log ends in an earlier case of this boot"
             return State.UNREADABLE, "the job's log ends during the measurement"
         reader = self._readers[nonce]
-        return State.UNREADABLE, collected(reader, {}).message
+        return State.UNREADABLE, read_outcome(reader, {}).message

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from rtgate.judge.figures import figure_status
 from rtgate.judge.thresholds import Threshold
 from rtgate.judge.verdict import Status, Verdict, exit_code, worst
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Measurement
 
@@ -42,7 +42,7 @@ def record_signals(record: Record, limits: Sequence[Threshold], verdicts: Sequen
     for one, number in numbers[:_MOST]:
         if abs(number.value) < _LARGEST:
             word = _RESULTS.get(figure_status(one, record, limits, verdicts), "unknown")
-            yield result(case_id(name, *_named(one)), word, number.value, number.unit.value)
+            yield result(case_id(name, *_name_parts(one)), word, number.value, number.unit.value)
 
 
 def case_result(verdicts: Sequence[Verdict]) -> str:
@@ -54,7 +54,7 @@ def case_result(verdicts: Sequence[Verdict]) -> str:
     return "unknown" if exit_code(verdicts) else "pass"
 
 
-def _named(measurement: Measurement) -> list[str]:
+def _name_parts(measurement: Measurement) -> list[str]:
     return [measurement.name, *(f"{key}{value}" for key, value in sorted(measurement.labels.items()))]
 
 
@@ -68,4 +68,4 @@ def result(name: str, word: str, value: float | None = None, unit: str = "") -> 
 def reference(name: str, url: str) -> str:
     """Return the signal that says where something is. A URL with characters that end a signal is left out."""
     shown = url if re.fullmatch(r"[!-=?-~]{1,1000}", url) else "about:blank"
-    return f"<LAVA_SIGNAL_TESTREFERENCE {case_id(name)} pass {plain(shown)}>"
+    return f"<LAVA_SIGNAL_TESTREFERENCE {case_id(name)} pass {plain_line(shown)}>"

@@ -37,7 +37,7 @@ def time_of(board: Board) -> TimeBase:
 _NETWORK_ROOT = re.compile(rb"^/proc/cmdline:(?:.* )?(?:root=/dev/nfs|nfsroot=)", re.MULTILINE)
 
 
-def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
+def refuse_nfs_latencies(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
     """Return the outcome, or the refusal of one that holds latencies of a board whose root file system is NFS.
 
     A page that has to come over the network is a latency of the network, and its interrupts are a load.
@@ -54,7 +54,7 @@ def refused(plan: Plan, outcome: Outcome, profile: Profile) -> Outcome:
     return replace(outcome, state=State.LAB, message=message)
 
 
-def _blamed(outcome: Outcome) -> Outcome:
+def _blame_kernel(outcome: Outcome) -> Outcome:
     """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
     fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
     if outcome.state is State.LAB and fatal:
@@ -84,7 +84,7 @@ class JobTarget:
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        live = LiveTarget.attached(board, job.console, stop)
+        live = LiveTarget.attach(board, job.console, stop)
         if time_of(board) != TimeBase.REAL:
             live = replace(live, waits=waits_of(board, _PATIENT))
         return cls(live, job, profile)
@@ -95,11 +95,11 @@ class JobTarget:
             self._hot = self._heat(plan)
         if self._hot:
             return Outcome(state=State.LAB, message=f"not measured: {self._hot}", machine=self.job.machine)
-        outcome = _blamed(self._board.run(plan))
+        outcome = _blame_kernel(self._board.run(plan))
         died = death(plan, outcome) or (f"{NO_SHELL} for {plan.case}" if outcome.message.startswith(NO_SHELL) else "")
         if died:
             self._board.dead = f"{died}, earlier in this boot"
-        return refused(plan, replace(outcome, machine=self.job.machine), self.profile)
+        return refuse_nfs_latencies(plan, replace(outcome, machine=self.job.machine), self.profile)
 
     def _heat(self, plan: Plan) -> str:
         """Wait until the board is as cool as its file asks; return why it is not, empty for a board that is."""

@@ -45,7 +45,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
+class _ServedFile:
     """A published file: the file itself, whatever the path names later.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Served:
     mark: str
 
     @property
-    def same(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether nobody has written to the file since it was published."""
         return _mark(os.fstat(self.descriptor)) == self.mark
 
@@ -73,7 +73,7 @@ class FileServer:
 
     host: str
     _http: ThreadingHTTPServer
-    _files: dict[str, _Served] = field(default_factory=dict)
+    _files: dict[str, _ServedFile] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
 
     def publish(self, path: Path) -> str:
@@ -84,10 +84,10 @@ class FileServer:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
         status = os.fstat(descriptor)
         where = f"/{secrets.token_urlsafe(24)}/{_name(path)}"
-        self._files[where] = _Served(descriptor, status.st_size, _mark(status))
+        self._files[where] = _ServedFile(descriptor, status.st_size, _mark(status))
         return f"http://{self.host}:{self._http.server_address[1]}{where}"
 
-    def find(self, where: str) -> _Served | None:
+    def find(self, where: str) -> _ServedFile | None:
         """Return what is served at a path."""
         found = self._files.get(where)
         if found is not None:
@@ -157,7 +157,7 @@ def _own_address(server: str) -> str:
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    find: Callable[[str], _Served | None]
+    find: Callable[[str], _ServedFile | None]
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing on standard error: a worker that goes away in mid-file comes again."""
@@ -188,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         if served is None:
             self._head(404, {"Content-Length": "0"})
             return
-        if not served.same:
+        if not served.is_unchanged:
             # Half an old kernel and half a new one must not be booted.
             self._head(410, {"Content-Length": "0"})
             return
@@ -212,10 +212,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _send(self, served: _Served, first: int, end: int) -> None:
+    def _send(self, served: _ServedFile, first: int, end: int) -> None:
         while first < end:
             block = os.pread(served.descriptor, min(_BLOCK, end - first), first)
-            if not block or not served.same:
+            if not block or not served.is_unchanged:
                 self.close_connection = True  # written to under our hands: the client sees that bytes are missing
                 return
             self.wfile.write(block)

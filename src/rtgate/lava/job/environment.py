@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.lava.results.plain import plain
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.records.record import KernelIdentity
 from rtgate.target.power import PowerCycle
 
@@ -67,7 +67,7 @@ def read(environ: Mapping[str, str] = os.environ) -> InJob:
         )
     arm = environ.get(ARM, ArmName.CANDIDATE)
     if arm not in list(ArmName):
-        raise ConfigError(f"{ARM}={plain(arm)}: expected baseline or candidate")
+        raise ConfigError(f"{ARM}={plain_line(arm)}: expected baseline or candidate")
     return InJob(
         console=console(command),
         hard_reset=environ.get("LAVA_HARD_RESET_COMMAND", ""),
@@ -87,7 +87,7 @@ def _number(environ: Mapping[str, str], name: str) -> str:
 def boot(text: str) -> int:
     """Return the number of a boot. Raises ConfigError."""
     if not text.isdecimal() or not 1 <= int(text[:6]) <= _MOST_BOOTS:
-        raise ConfigError(f"{plain(text)[:40]!r} is not a boot of a job (allowed: 1 to {_MOST_BOOTS})")
+        raise ConfigError(f"{plain_line(text)[:40]!r} is not a boot of a job (allowed: 1 to {_MOST_BOOTS})")
     return int(text)
 
 
@@ -100,7 +100,9 @@ def console(command: str) -> str:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ConfigError(f"LAVA's connection command {plain(command)!r} is not a command line: {error}") from error
+        raise ConfigError(
+            f"LAVA's connection command {plain_line(command)!r} is not a command line: {error}"
+        ) from error
     if words and words[0].rpartition("/")[2] == "telnet":
         words = [word for word in words[1:] if word not in {"-8", "-E", "-L", "-K"}]
         if len(words) == 2 and not words[0].startswith("-") and words[1].isdecimal():
@@ -119,4 +121,4 @@ def kernel(text: str) -> KernelIdentity | None:
     names = [field.name for field in fields(KernelIdentity)]
     if not isinstance(told, dict) or set(told) != set(names) or not all(isinstance(told[name], str) for name in names):
         raise ConfigError(f"{KERNEL} names no kernel: expected an object with the texts {', '.join(names)}")
-    return KernelIdentity(**{name: plain(told[name]) for name in names})
+    return KernelIdentity(**{name: plain_line(told[name]) for name in names})

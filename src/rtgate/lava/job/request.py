@@ -21,9 +21,9 @@ from rtgate.lava.job.definition import ARMS
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
-from rtgate.records.codec import check_known
+from rtgate.records.codec import check_fields
 from rtgate.records.record import KernelIdentity
-from rtgate.records.schedule import Steps, format_steps, parsed
+from rtgate.records.schedule import Steps, format_steps, parse_steps
 from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
@@ -151,15 +151,15 @@ def read(definition: str, what: str) -> MeasurementRequest:
     if not parts:
         raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")
     try:
-        return _decoded(json.loads("".join(parts)), what)
+        return _decode(json.loads("".join(parts)), what)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{what}: its metadata are damaged: {type(error).__name__} {error}") from error
 
 
-def _decoded(data: dict[str, Any], what: str) -> MeasurementRequest:
+def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
-    check_known(data, _FIELDS)
+    check_fields(data, _FIELDS)
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
     for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
@@ -176,7 +176,7 @@ def _decoded(data: dict[str, Any], what: str) -> MeasurementRequest:
         tuning=str(data["tuning"]),
         transport=str(data["transport"]),
         before=int(data.get("before", 0)),
-        looks=parsed(data["looks"]) if "looks" in data else (),
+        looks=parse_steps(data["looks"]) if "looks" in data else (),
         screen=bool(data.get("screen", False)),
     )
 

@@ -20,13 +20,13 @@ def steps(board: Board) -> tuple[str, ...]:
     Raises:
         ConfigError: a file cannot be read.
     """
-    if board.path.is_relative_to(site.shipped()):
+    if board.path.is_relative_to(site.shipped_directory()):
         return ()
     named = [("boards", board.name), ("kernel-configs", board.build), ("target/rootfs", board.rootfs)]
     named += [("kernel-configs", board.qemu.drivers)] if board.qemu else []
     named += [("lava-jobs", board.lava.boot)] if board.lava else []
     paths = {(kind, name): site.find(kind, f"{name}.yaml") for kind, name in named if name}
-    own = {place: path for place, path in paths.items() if not path.is_relative_to(site.shipped())}
+    own = {place: path for place, path in paths.items() if not path.is_relative_to(site.shipped_directory())}
     found = [f"export RTGATE_TREE={_TREE}"]
     for (kind, name), path in own.items():
         directory = f"{_TREE}/.rtgate/{kind}"

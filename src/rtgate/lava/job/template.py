@@ -53,15 +53,15 @@ class Template:
 
     def deploy(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the deploy action. Raises ConfigError for a name that is not among `values`."""
-        return _filled(self._deploy, values)
+        return _fill_block(self._deploy, values)
 
     def boot(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the boot action. Raises ConfigError as `deploy`."""
-        return _filled(self._boot, values)
+        return _fill_block(self._boot, values)
 
     def timeouts(self) -> dict[str, object]:
         """Return what the job's `timeouts` hold beside the limit of the whole job."""
-        return {} if self._timeouts is None else _filled(self._timeouts, {})
+        return {} if self._timeouts is None else _fill_block(self._timeouts, {})
 
     def seconds(self) -> int:
         """Return how many seconds one deploy and one boot may take together."""
@@ -112,7 +112,7 @@ def _check_files(files: Keys, *blocks: Value) -> None:
         return ""
 
     for block in blocks:
-        block.plain(note)
+        block.plain_data(note)
     for key in files:
         for item in files[key].items():
             if item.text() not in used:
@@ -147,8 +147,8 @@ def seconds(value: Value) -> int:
     return number.integer(minimum=1, maximum=100_000) * _UNITS[unit]
 
 
-def _filled(block: Value, values: Mapping[str, object]) -> dict[str, object]:
-    filled = _present(block.plain(lambda value: _fill(value, values)))
+def _fill_block(block: Value, values: Mapping[str, object]) -> dict[str, object]:
+    filled = _present(block.plain_data(lambda value: _fill(value, values)))
     assert isinstance(filled, dict)
     return filled
 

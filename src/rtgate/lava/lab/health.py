@@ -127,7 +127,7 @@ def prove(shell: Shell) -> Iterator[HealthResult]:
     """
     yield _power(shell)
     yield _line(shell)
-    yield compared(shell)
+    yield compare_clocks(shell)
 
 
 def _power(shell: Shell) -> HealthResult:
@@ -157,7 +157,7 @@ def intact(said: bytes) -> int:
     return len({first for first, last in found if first == last and int(first) < LINES})
 
 
-def compared(shell: Shell) -> HealthResult:
+def compare_clocks(shell: Shell) -> HealthResult:
     """Compare both clocks, and again over a longer time when they differ: a busy worker asks late."""
     before = _uptime(shell)
     for _ in range(_CLOCK_TURNS):

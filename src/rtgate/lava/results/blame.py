@@ -10,39 +10,41 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rtgate.board.boot import State
-from rtgate.lava.client.follow import Followed
+from rtgate.lava.client.follow import FinishedJob
 from rtgate.lava.results.classify import Blame, Ending, classify
 from rtgate.lava.results.phases import boots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class KernelTrial:
     """What came of trying a known-good kernel after a silent boot, and then the silent kernel again.
 
     Attributes:
         by: names the known-good kernel and its job.
         good: whether it booted; None if nobody could tell.
         again: whether the silent kernel booted when it was tried again; None if nobody could tell.
-        why: why nobody could, a sentence.
+        reason: why nobody could, a sentence.
         job: in which the silent kernel was tried again, 0 for none.
     """
 
     by: str = ""
     good: bool | None = None
     again: bool | None = None
-    why: str = ""
+    reason: str = ""
     job: int = 0
 
 
-def assign_blame(ending: Ending, tried: Tried) -> Ending:
+def assign_blame(ending: Ending, tried: KernelTrial) -> Ending:
     """Return whose fault a silent boot was, by what was tried after it."""
     if tried.good is False:
         why = f"a known-good kernel ({tried.by}) does not boot there either"
         return replace(ending, blame=Blame.LAB, state=State.LAB, sentence=f"{ending.sentence}; {why}")
     if tried.good is None:
-        why = tried.why
+        why = tried.reason
     elif tried.again is None:
-        why = f"a known-good kernel ({tried.by}) then booted there; whether this one fails again is open: {tried.why}"
+        why = (
+            f"a known-good kernel ({tried.by}) then booted there; whether this one fails again is open: {tried.reason}"
+        )
     elif tried.again:
         why = (
             f"a known-good kernel ({tried.by}) then booted there, and so did this one (job {tried.job}): it does not "
@@ -54,7 +56,7 @@ def assign_blame(ending: Ending, tried: Tried) -> Ending:
     return replace(ending, sentence=f"{ending.sentence}; {why}")
 
 
-def untried(ending: Ending) -> Ending:
+def ending_without_trial(ending: Ending) -> Ending:
     """Return how a job ended that nobody followed, with what would prove whose fault a silent boot was."""
     if ending.blame is not Blame.SILENT:
         return ending
@@ -62,28 +64,28 @@ def untried(ending: Ending) -> Ending:
     return replace(ending, sentence=f"{ending.sentence}; {why}")
 
 
-def ended(job: Followed, *, emulated: bool) -> Ending:
+def ending_of(job: FinishedJob, *, emulated: bool) -> Ending:
     """Return how a job ended that was followed; `emulated` as `classify` has it."""
     return classify(job.job, job.lines, queue=job.queue, away=job.away, emulated=emulated)
 
 
-def came_up(job: Followed, number: int, *, emulated: bool) -> tuple[bool | None, str]:
+def came_up(job: FinishedJob, number: int, *, emulated: bool) -> tuple[bool | None, str]:
     """Return whether a boot of a job came to its prompt, None with the reason if the job never came to that."""
-    if any(boot.number == number and boot.booted for boot in boots(job.lines)):
+    if any(boot.number == number and boot.has_booted for boot in boots(job.lines)):
         return True, ""
-    ending = ended(job, emulated=emulated)
+    ending = ending_of(job, emulated=emulated)
     if ending.boot == number and ending.blame in {Blame.PRODUCT, Blame.SILENT}:
         return False, ""
     return None, ending.sentence or "the job ended before it"
 
 
-def known_good(job: Followed, *, emulated: bool) -> tuple[bool | None, str]:
+def known_kernel_booted(job: FinishedJob, *, emulated: bool) -> tuple[bool | None, str]:
     """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
     found = boots(job.lines)
     ran = job.job.health == "Complete" and any(boot.boot for boot in found)
-    if ran or any(boot.booted for boot in found):
+    if ran or any(boot.has_booted for boot in found):
         return True, ""
-    ending = ended(job, emulated=emulated)
+    ending = ending_of(job, emulated=emulated)
     if ending.blame in {Blame.PRODUCT, Blame.SILENT}:
         return False, ""
     return None, ending.sentence or "the lab's health check boots nothing"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from rtgate.board.firmware import SEPARATOR
 from rtgate.console.faults import Fault, scan
 from rtgate.lava.results.phases import Boot
-from rtgate.lava.results.plain import plain
-from rtgate.measure import observed
+from rtgate.lava.results.plain_text import plain_line
+from rtgate.measure import observations
 from rtgate.records.record import Record
 
 _LONGEST = 4_000_000  # characters of one boot that are looked at: a kernel that prints for ever fills a log
@@ -87,16 +87,16 @@ def firmware(lines: Iterable[str]) -> tuple[str, ...]:
         for pattern in _FIRMWARE:
             match = pattern.search(line[:400])
             if match:
-                found.setdefault(plain(_STAMP.sub("", match[0])).strip()[:200])
+                found.setdefault(plain_line(_STAMP.sub("", match[0])).strip()[:200])
     return tuple(found)[:_MOST_STRINGS]
 
 
-def merged(record: Record, boot: BootLog, device: str) -> Record:
+def merge_boot(record: Record, boot: BootLog, device: str) -> Record:
     """Return a record with what LAVA saw of its boot, made on this device of the lab."""
-    environment = replace(record.environment, firmware=SEPARATOR.join(boot.firmware), device=plain(device))
+    environment = replace(record.environment, firmware=SEPARATOR.join(boot.firmware), device=plain_line(device))
     return replace(
         record,
         environment=environment,
-        faults=observed.with_boot(record.faults, boot.faults),
+        faults=observations.with_boot(record.faults, boot.faults),
         machine={**record.machine, "boot_attempts": str(boot.attempts)},
     )

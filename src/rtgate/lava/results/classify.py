@@ -17,10 +17,10 @@ from enum import Enum
 from rtgate.board.boot import State
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
 from rtgate.lava.client.server import Job
-from rtgate.lava.results.frames import collected
+from rtgate.lava.results.frames import collect_frames
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import Boot, boots
-from rtgate.lava.results.plain import phrase
+from rtgate.lava.results.plain_text import phrase
 
 IN_JOB = "rtgate.in-job"
 """The result by which `rtgate in-job` tells LAVA whether it measured everything."""
@@ -75,18 +75,18 @@ class Ending:
     panics: tuple[Panic, ...] = ()
 
     @property
-    def told(self) -> str:
+    def full_sentence(self) -> str:
         """The sentence with the boot that it is about."""
         return f"boot {self.boot}: {self.sentence}" if self.boot else self.sentence
 
     @property
-    def again(self) -> bool:
+    def may_retry(self) -> bool:
         """Whether another attempt may help: a lab's faults pass, a kernel's do not."""
         return self.blame is Blame.LAB
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class _JobFailure:
     """What LAVA says of its own end: result `lava.job`, and the action that failed last."""
 
     kind: str
@@ -125,12 +125,12 @@ def classify(
         return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
     if job.health == "Canceled" and found and _deadly(found[-1]):
         # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
-        return _in_boot(found[-1], _Failed("Canceled", "cancelled", "", -1), panics)
+        return _in_boot(found[-1], _JobFailure("Canceled", "cancelled", "", -1), panics)
     if job.health == "Canceled":
         return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
-    failed = _failed(lines)
+    failed = _job_failure(lines)
     if job.health == "Complete" and (failed is None or not failed.kind):
-        refused = next((boot for boot in found if _refused(boot)), None)
+        refused = next((boot for boot in found if _ended_before_start(boot)), None)
         return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refused is None else _cannot(refused, panics)
     if failed is None or not found:
         return _before(job, failed, panics)
@@ -160,10 +160,10 @@ def _seconds(line: LogLine) -> float:
         return 0.0
 
 
-def _refused(boot: Boot) -> bool:
+def _ended_before_start(boot: Boot) -> bool:
     """Return whether rtgate ended in the container before it announced what it measures."""
     failed = any(one.result.get("case") == IN_JOB and one.result.get("result") == "fail" for one in boot.test)
-    return failed and all(units.keys() <= {"z"} for units in collected(line.text for line in boot.shell).values())
+    return failed and all(units.keys() <= {"z"} for units in collect_frames(line.text for line in boot.shell).values())
 
 
 def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
@@ -178,7 +178,7 @@ def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
     return Ending(blame=Blame.OURS, sentence=sentence, state=State.LAB, boot=boot.number, line=line, panics=panics)
 
 
-def _before(job: Job, failed: _Failed | None, panics: tuple[Panic, ...]) -> Ending:
+def _before(job: Job, failed: _JobFailure | None, panics: tuple[Panic, ...]) -> Ending:
     """Return what it means that no action of the job began, or that LAVA never said why it ended."""
     if failed is None:
         reason = job.comment or f"LAVA gave it up without a word (health {job.health})"
@@ -196,7 +196,7 @@ _KINDS = {
 }
 
 
-def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
+def _in_boot(boot: Boot, failed: _JobFailure, panics: tuple[Panic, ...]) -> Ending:
     blame, state, sentence = _decide(boot, failed)
     return Ending(
         blame=blame,
@@ -209,13 +209,13 @@ def _in_boot(boot: Boot, failed: _Failed, panics: tuple[Panic, ...]) -> Ending:
     )
 
 
-def _decide(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
+def _decide(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
     """Return blame, state and sentence of the boot in which a job ended."""
     deadly = _deadly(boot)
     if deadly is not None:
-        state = State.FAULT if boot.booted else State.NO_BOOT
+        state = State.FAULT if boot.has_booted else State.NO_BOOT
         return Blame.PRODUCT, state, f"{deadly.kind.value}: {phrase(deadly.line)}"
-    if not boot.booted:
+    if not boot.has_booted:
         return _while_booting(boot, failed)
     if failed.kind == "Test":
         return _while_testing(boot, failed)
@@ -227,7 +227,7 @@ def _deadly(boot: Boot) -> Fault | None:
     return next((fault for fault in scan(boot.console) if fault.kind in FATAL), None)
 
 
-def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
+def _while_booting(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
     image = next((line.text for line in boot.boot if line.level == "target" and _IMAGE.search(line.text)), "")
     if image or _IMAGE.search(failed.message):
         return Blame.PRODUCT, State.NO_BOOT, f"the boot loader refuses the image: {phrase(image or failed.message)}"
@@ -241,7 +241,7 @@ def _while_booting(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
     return Blame.LAB, State.LAB, f"{what} {began} the kernel began ({failed.action or 'no action'}): {failed.message}"
 
 
-def _while_testing(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
+def _while_testing(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
     if failed.message.startswith(INFRA):
         return Blame.LAB, State.LAB, failed.message
     if failed.message.startswith(DEAD):
@@ -253,7 +253,7 @@ def _while_testing(boot: Boot, failed: _Failed) -> tuple[Blame, State, str]:
     return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failed.message}"
 
 
-def _failed(lines: Sequence[LogLine]) -> _Failed | None:
+def _job_failure(lines: Sequence[LogLine]) -> _JobFailure | None:
     """Return the result `lava.job`, with the last action that failed before it; None if it never came."""
     action = ""
     for line in lines:
@@ -263,7 +263,7 @@ def _failed(lines: Sequence[LogLine]) -> _Failed | None:
         if result.get("case") == "job":
             message = phrase(str(result.get("error_msg") or "no reason given"))
             kind = str(result.get("error_type") or ("" if result.get("result") == "pass" else "Bug"))
-            return _Failed(kind, message, action, line.number)
+            return _JobFailure(kind, message, action, line.number)
         if result.get("result") == "fail" and result.get("case") != "kernel-messages":
             action = str(result.get("case", ""))[:80]
     return None

@@ -54,12 +54,12 @@ class Expected:
             kernel=self.kernels[name],
             profile=self.profile,
             time=time_of(self.board),
-            target=_Elsewhere(),
+            target=_RemoteTarget(),
             tuning=self.board.tuning(self.tuning),
         )
 
 
-class _Elsewhere:
+class _RemoteTarget:
     """A target that somebody else has."""
 
     def run(self, plan: Plan) -> Outcome:
@@ -100,7 +100,7 @@ def mark_records(records: Path, mark: Callable[[int], Mapping[str, str]]) -> Non
             records_file.rewrite(replace(record, machine={**record.machine, **mark(int(number))}), {})
 
 
-def died(expected: Expected, boot: BootLog, state: State, message: str, records: Path) -> tuple[Record, ...]:
+def write_dead_boot(expected: Expected, boot: BootLog, state: State, message: str, records: Path) -> tuple[Record, ...]:
     """Write a record of each case of a boot that never came to its test, and return them.
 
     Args:
@@ -138,7 +138,7 @@ def with_boots(records: Path, boots: tuple[BootLog, ...], device: str = "") -> N
     for record in there:
         boot = by_number.get(record.machine.get("boot", ""))
         if boot is not None and not record.environment.device and not record.environment.firmware:
-            records_file.rewrite(boot_log.merged(record, boot, device), {"boot.log": boot.console.encode()})
+            records_file.rewrite(boot_log.merge_boot(record, boot, device), {"boot.log": boot.console.encode()})
 
 
 def _with_late(boot: BootLog, records: Sequence[Record]) -> BootLog:
@@ -161,7 +161,7 @@ def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ..
     pairs = [(number, number + 1) for number in range(1, len(boots), 2)]
     if len(set(boots)) < 2 or any({boots[one - 1], boots[two - 1]} != set(boots) for one, two in pairs):
         return ()
-    broken = [pair for pair in pairs if _broken(pair, kept)]
+    broken = [pair for pair in pairs if _is_incomplete(pair, kept)]
     if not broken or len(broken) == len(pairs):
         return ()
     excused = [pair for pair in broken if _by_the_lab(pair, kept)]
@@ -184,7 +184,7 @@ def _of_boots(pair: tuple[int, int], records: list[Record]) -> tuple[list[Record
     return one, two
 
 
-def _broken(pair: tuple[int, int], records: list[Record]) -> bool:
+def _is_incomplete(pair: tuple[int, int], records: list[Record]) -> bool:
     """Return whether a boot of a pair has no records, or only some, and its kernel is not to blame."""
     of_boots = _of_boots(pair, records)
     states = {record.state for boot in of_boots for record in boot}

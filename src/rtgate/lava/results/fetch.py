@@ -14,7 +14,7 @@ from pathlib import Path
 from rtgate.errors import InfrastructureError
 from rtgate.lava.results import boot_log, records
 from rtgate.lava.results.classify import Blame, Ending
-from rtgate.lava.results.expected import Expected, died, with_boots
+from rtgate.lava.results.expected import Expected, with_boots, write_dead_boot
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import Boot, boots
 from rtgate.records import planned
@@ -24,7 +24,7 @@ from rtgate.target.outcome import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchResult:
     """What came of a job.
 
     Attributes:
@@ -52,7 +52,7 @@ class Ended:
     ending: Ending
 
 
-def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
+def fetch(expected: Expected, job: Ended, into: Path) -> FetchResult:
     """Write the records of a job into a directory, which may hold those of other jobs.
 
     Raises:
@@ -64,18 +64,18 @@ def fetch(expected: Expected, job: Ended, into: Path) -> Fetched:
     for boot, arm in zip(found, expected.boots, strict=False):
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
         hung = boot.number == job.ending.boot and job.ending.state == State.HANG
-        came, said = _decoded(expected, arm, boot, into, hung=hung)
+        came, said = _decode(expected, arm, boot, into, hung=hung)
         measured += len(came)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
         if boot.number == job.ending.boot and job.ending.state:
-            broken += _broken(expected, job.ending, boot, came, into)
+            broken += _write_missing(expected, job.ending, boot, came, into)
     with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in found), job.device)
-    return Fetched(measured=measured, broken=broken, notes=tuple(notes))
+    return FetchResult(measured=measured, broken=broken, notes=tuple(notes))
 
 
-def _decoded(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool) -> tuple[list[Record], Sequence[str]]:
+def _decode(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool) -> tuple[list[Record], Sequence[str]]:
     """Return the records that a boot brought, and what is lacking. One that names another arm is refused."""
-    if not boot.booted:
+    if not boot.has_booted:
         return [], ()
     decoded = records.decode((line.text for line in boot.shell), into, hung=hung)
     found, notes = [], [*decoded.damaged, *decoded.missing]
@@ -89,7 +89,7 @@ def _decoded(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool
     return found, notes
 
 
-def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Record], into: Path) -> int:
+def _write_missing(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Record], into: Path) -> int:
     """Write a record for each case that a boot did not come to; return how many."""
     there = {record.case for record in came}
     lacking = tuple(case for case in expected.cases if case.name not in there)
@@ -97,7 +97,7 @@ def _broken(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Recor
     assert ending.state is not None
     state = State.LAB if ending.blame is Blame.SILENT else ending.state
     told = replace(boot_log.parse_boot_log(boot), faults=ending.faults, console=boot.console)
-    return len(died(replace(expected, cases=lacking), told, state, ending.sentence, into))
+    return len(write_dead_boot(replace(expected, cases=lacking), told, state, ending.sentence, into))
 
 
 def merge(part: Path, into: Path) -> None:

@@ -52,16 +52,16 @@ class Unit:
     count: int
     line: int = 0
     parts: dict[int, str] = field(default_factory=dict)
-    spoilt: bool = False
+    is_damaged: bool = False
 
     def take(self, seq: int, count: int, payload: str) -> None:
         """Take a frame, which may be there already; one that differs from it spoils the unit."""
         if count != self.count or self.parts.setdefault(seq, payload) != payload:
-            self.spoilt = True
+            self.is_damaged = True
 
     def data(self) -> bytes:
         """Return the unit. Raises ValueError: it is not whole, or not what we compress."""
-        if self.spoilt:
+        if self.is_damaged:
             raise ValueError("its frames contradict each other")
         lacking = self.count - len(self.parts)
         if lacking:
@@ -77,7 +77,7 @@ class Unit:
         return data
 
 
-def collected(lines: Iterable[str]) -> dict[str, dict[str, Unit]]:
+def collect_frames(lines: Iterable[str]) -> dict[str, dict[str, Unit]]:
     """Return the frames by set and unit, sets in the order in which they began."""
     sets: dict[str, dict[str, Unit]] = {}
     for at, line in enumerate(lines):

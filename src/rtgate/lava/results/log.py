@@ -88,7 +88,7 @@ def _line(text: str, number: int) -> LogLine:
         return LogLine(number, "", "unreadable", text, "")
     message, level = data.get("msg", ""), str(data.get("lvl", ""))
     if isinstance(message, str) and level in _PRINTED:
-        message = _as_printed(message)
+        message = _unescape(message)
     return LogLine(
         number=number,
         time=str(data.get("dt", "")),
@@ -101,7 +101,7 @@ def _line(text: str, number: int) -> LogLine:
 _PRINTED = frozenset({"target", "feedback"})
 
 
-def _as_printed(text: str) -> str:
+def _unescape(text: str) -> str:
     """Return what a board printed. LAVA 2023.01 (`lava_dispatcher/shell.py`) puts a backslash before each quote."""
     return text if '"' not in text or _BARE_QUOTE.search(text) else text.replace('\\"', '"')
 

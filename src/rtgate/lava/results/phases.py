@@ -83,7 +83,7 @@ class Boot:
         return any(_KERNEL.search(line.text) for line in self.boot if line.level == "target")
 
     @property
-    def booted(self) -> bool:
+    def has_booted(self) -> bool:
         """Whether LAVA found the prompt, so that the test began."""
         return bool(self.test)
 
@@ -111,7 +111,7 @@ class Beginning:
 
     _last: float = 0.0
 
-    def here(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Return whether a line is the first of a start, or one like it: firmware, boot loader and kernel each have."""
         match = _STAMP.match(text)
         stamp = float(match[1]) if match else self._last
@@ -141,10 +141,10 @@ def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
             found[-1].setdefault(Phase.AFTER, []).extend(line for line in part if line.level == "feedback")
         if begun.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
             continue
-        if not found or _again(begun.phase, found[-1]):
+        if not found or _begins_next_boot(begun.phase, found[-1]):
             found.append({})
         found[-1].setdefault(begun.phase, []).extend(part)
-    return _told_apart(
+    return _reassign_lines(
         [
             Boot(
                 number=number,
@@ -159,7 +159,7 @@ def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
     )
 
 
-def _told_apart(found: list[Boot]) -> tuple[Boot, ...]:
+def _reassign_lines(found: list[Boot]) -> tuple[Boot, ...]:
     """Give what LAVA read in a boot's section before the board started anew to the boot before.
 
     LAVA keeps the console open from one boot to the next and reads what has come when it waits for the boot loader,
@@ -190,11 +190,11 @@ def _left_over(before: Boot, after: Boot) -> list[LogLine] | None:
     beginning = Beginning()
     for line in (*before.boot, *before.test):
         if line.level in _SAID:
-            beginning.here(line.text)
+            beginning.matches(line.text)
     left: list[LogLine] = []
     for line in (*after.deploy, *after.boot):
         if line.level in _SAID:
-            if beginning.here(line.text):
+            if beginning.matches(line.text):
                 return left
             left.append(line)
     return None
@@ -214,7 +214,7 @@ def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
         yield current
 
 
-def _again(phase: Phase, boot: dict[Phase, list[LogLine]]) -> bool:
+def _begins_next_boot(phase: Phase, boot: dict[Phase, list[LogLine]]) -> bool:
     """Return whether a phase begins the next boot: a job has deploy, boot, test for each."""
     later = {Phase.DEPLOY: (Phase.BOOT, Phase.TEST), Phase.BOOT: (Phase.BOOT, Phase.TEST), Phase.TEST: ()}[phase]
     return any(one in boot for one in later)

@@ -23,7 +23,7 @@ from typing import Any
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.in_job import on_board
-from rtgate.lava.results.frames import Unit, collected, frames
+from rtgate.lava.results.frames import Unit, collect_frames, frames
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place, Record
@@ -37,7 +37,7 @@ _NAME = re.compile(rf"(?:raw/)?{_WORD}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedRecords:
     """What came out of a log.
 
     Attributes:
@@ -67,7 +67,7 @@ class Sender:
         self._set = secrets.token_hex(6)
         self._sent: dict[str, tuple[str, str]] = {}
 
-    def announced(self) -> Iterator[str]:
+    def announcement(self) -> Iterator[str]:
         """Return the lines that say which records are going to come, by what is planned in the directory."""
         plans = {
             str(path.parent.relative_to(self._root)): json.loads(path.read_text(encoding="utf-8"))
@@ -81,11 +81,11 @@ class Sender:
         unit = str(len(self._sent) + 1)
         named = directory if number is None else directory.parent / f"{number:03d}"
         path = str(named.relative_to(self._root))
-        data = _packed(directory, path)
+        data = _pack(directory, path)
         self._sent[unit] = (path, hashlib.sha256(data).hexdigest())
         yield from frames(self._set, unit, data)
 
-    def closed(self) -> Iterator[str]:
+    def closing_lines(self) -> Iterator[str]:
         """Return the lines that say what was sent."""
         for _ in range(_TWICE):
             yield from frames(self._set, "z", _as_json({"units": self._sent}))
@@ -94,14 +94,14 @@ class Sender:
 def encode(directory: Path) -> Iterator[str]:
     """Return a directory of records as lines for a job's log. Raises InfrastructureError when it cannot be read."""
     sender = Sender(directory)
-    yield from sender.announced()
+    yield from sender.announcement()
     for path in sorted(directory.glob("*/*/*/*/record.json")):
         if not path.parent.name.startswith("."):
             yield from sender.record(path.parent)
-    yield from sender.closed()
+    yield from sender.closing_lines()
 
 
-def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
+def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> DecodedRecords:
     """Write the records in a job's log into a directory, beside those that it has.
 
     They were sent by `rtgate in-job`, or measured on the board itself (`lava.in_job.on_board`). Lines may be damaged,
@@ -118,8 +118,8 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
         InfrastructureError: the directory cannot be written.
     """
     log = list(lines)
-    sets = collected(log)
-    found = _Found()
+    sets = collect_frames(log)
+    found = _LogRecords()
     try:
         into.mkdir(parents=True, exist_ok=True)
         for name, units in sets.items():
@@ -133,7 +133,7 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
         found.missing.append("the log has no records")
-    return Decoded(
+    return DecodedRecords(
         sets=len(sets),
         records=tuple(found.records),
         damaged=tuple(found.damaged),
@@ -142,7 +142,7 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> Decoded:
     )
 
 
-def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _Found, into: Path, *, hung: bool) -> None:
+def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _LogRecords, into: Path, *, hung: bool) -> None:
     """Write the records of what a board measured by itself."""
     try:
         for path, problem in on_board.write(on_board.context(unit.data()), lines, into, hung=hung):
@@ -156,7 +156,7 @@ def _as_json(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True).encode()
 
 
-def _packed(directory: Path, named: str) -> bytes:
+def _pack(directory: Path, named: str) -> bytes:
     """Return a record as a line of JSON (where it is, names and sizes of its files) and the bytes of the files."""
     try:
         paths = sorted(path for path in (*directory.iterdir(), *directory.glob("raw/*")) if path.is_file())
@@ -168,7 +168,7 @@ def _packed(directory: Path, named: str) -> bytes:
 
 
 @dataclass(slots=True)
-class _Found:
+class _LogRecords:
     records: list[Path] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -181,12 +181,12 @@ class _Set:
     name: str
     units: dict[str, Unit]
     into: Path
-    found: _Found
+    found: _LogRecords
 
     def write(self) -> None:
         """Write what is whole, and note what is not."""
         self._plan()
-        listed = self._listed()
+        listed = self._read_closing()
         numbers = {unit for unit in self.units if unit.isdecimal()}
         for number in sorted(numbers | listed.keys(), key=int):
             path, digest = listed.get(number, ("", ""))
@@ -221,7 +221,7 @@ class _Set:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self.found.damaged.append(f"the announcement of set {self.name}: {error}")
 
-    def _listed(self) -> dict[str, tuple[str, str]]:
+    def _read_closing(self) -> dict[str, tuple[str, str]]:
         told = self._json("z", "closing")
         try:
             entries = {} if told is None else dict(told["units"])
@@ -234,14 +234,14 @@ class _Set:
         """Write one record, whole or not at all. Raises ValueError or ConfigError for one that is not good."""
         if digest and hashlib.sha256(data).hexdigest() != digest:
             raise ValueError("its SHA-256 is not that of the closing")
-        path, files = _unpacked(data)
+        path, files = _unpack(data)
         staged = Path(tempfile.mkdtemp(prefix=".decoding-", dir=self.into))
         try:
             (staged / "raw").mkdir()
             for name, content in files.items():
                 (staged / name).write_bytes(content)
             staged.chmod(0o755)
-            read = _checked(staged)
+            read = _read_record(staged)
             place = Place(records=self.into, board=read.board, arm=read.arm, case=read.case)
             inside = str(place.directory.relative_to(self.into))
             _refuse(path, inside)
@@ -265,7 +265,7 @@ def _refuse(path: str, inside: str) -> None:
         raise ValueError(f"it says that it is {path}, and its content that it is {inside!r:.80}")
 
 
-def _checked(directory: Path) -> Record:
+def _read_record(directory: Path) -> Record:
     """Read a record. Raises ValueError for one that cannot be read."""
     try:
         return records_file.read(directory)
@@ -273,7 +273,7 @@ def _checked(directory: Path) -> Record:
         raise ValueError(str(error).replace(f"{directory}/", "")) from error
 
 
-def _unpacked(data: bytes) -> tuple[str, dict[str, bytes]]:
+def _unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
     """Return where a record is, and its files by name. Raises ValueError."""
     head, newline, rest = data.partition(b"\n")
     try:

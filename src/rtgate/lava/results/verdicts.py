@@ -46,20 +46,20 @@ def _verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> Iterato
         arm = arms.get(last.ending.boot, "")
         if last.ending.blame is Blame.PRODUCT:
             kind = _KINDS.get(last.ending.state, kind)
-            status = status if _judged(order, arm) else Status.MISS
+            status = status if _is_judged(order, arm) else Status.MISS
         tried = f" ({len(attempts)} attempts)" if len(attempts) > 1 else ""
         where = f"job {told[1]}" + (f", log line {told[0]}" if told[0] >= 0 else "")
-        yield _verdict(order, status, kind, f"{last.ending.told}{tried}; {where}")
+        yield _verdict(order, status, kind, f"{last.ending.full_sentence}{tried}; {where}")
 
 
 def _death(order: MeasurementRequest, attempt: Attempt, panic: Panic, arm: str) -> Verdict:
     sentence = f"boot {panic.boot} of job {attempt.job.number} died in an attempt: {panic.kind}: {panic.line}"
-    if _judged(order, arm):
+    if _is_judged(order, arm):
         return _verdict(order, Status.FAIL, Kind.FAULT, sentence)
     return _verdict(order, Status.MISS, Kind.FAULT, f"the baseline: {sentence}")
 
 
-def _judged(order: MeasurementRequest, arm: str) -> bool:
+def _is_judged(order: MeasurementRequest, arm: str) -> bool:
     """Return whether an arm is the one that is judged; the only one always is."""
     return arm != ArmName.BASELINE or len(order.kernels) == 1
 

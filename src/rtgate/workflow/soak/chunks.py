@@ -31,7 +31,7 @@ class Chunks:
 
     Attributes:
         order: what the soak was begun with, and how far it is.
-        seen: told of every chunk's record, and of the seconds that are left after it.
+        on_chunk: told of every chunk's record, and of the seconds that are left after it.
         say: told in a sentence what happens to the console.
         patience_s: seconds for which a target that was reached before may be out of reach.
         open_again_s: seconds between two attempts to reach it.
@@ -42,7 +42,7 @@ class Chunks:
     arm: Arm
     target: LiveTarget
     records: Path
-    seen: Callable[[Record, float], None]
+    on_chunk: Callable[[Record, float], None]
     say: Callable[[str], None]
     patience_s: float = 900.0
     open_again_s: float = _OPEN_AGAIN_S
@@ -63,9 +63,9 @@ class Chunks:
             raise ConfigError("the board's files, or rtgate's, are not those that the soak was begun with: take those")
         why, missing = COMPLETE, self.missing()
         for left, number in zip(reversed(range(len(missing))), missing, strict=True):
-            outcome = self._measured()
+            outcome = self._measure_chunk()
             record = self._add(number, outcome)
-            self.seen(record, left * outcome.seconds.get("total", self.order.chunk_s))
+            self.on_chunk(record, left * outcome.seconds.get("total", self.order.chunk_s))
             if outcome.state in _DEATHS:
                 why = f"the target {_DEATHS[outcome.state]} in chunk {number}: {outcome.message}"
                 break
@@ -91,7 +91,7 @@ class Chunks:
             return False
         return records_file.read(directory).chunk == Chunk(soak=self.order.nonce, number=number)
 
-    def _measured(self) -> Outcome:
+    def _measure_chunk(self) -> Outcome:
         """Carry out a chunk; where a target that was reached before is out of reach, again. Raises as `measure`."""
         lost: Deadline | None = None
         first = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from rtgate.measure.observed import LOG_GOES_ON, LOG_LOST
+from rtgate.measure.observations import LOG_GOES_ON, LOG_LOST
 
 # A line that begins with the time at which it was said is said once.
 _STAMPED = re.compile(rb"[<0-9>]*\[ *[0-9]+\.[0-9]+\]")

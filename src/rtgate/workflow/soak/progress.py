@@ -41,14 +41,14 @@ class SoakProgress:
         text = f"soak {order.nonce}: {order.case} on {order.board}, {order.chunks} chunks of {order.chunk_s:g} s"
         self._print(f"{text}, {there} here already" if there else text)
 
-    def seen(self, record: Record, left_s: float) -> None:
+    def show_chunk(self, record: Record, left_s: float) -> None:
         """Show a chunk that has just been written, and all of them so far."""
         self._add(record)
         assert record.chunk is not None
         number = record.chunk.number - self._order.first + 1
         clock = time.strftime("%H:%M:%S")
         head = f"{clock} [{number}/{self._order.chunks}, {_hours(left_s)} left]"
-        self._print("; ".join([f"{head} {record.boot}: {headline(record)}", *self._so_far()]))
+        self._print("; ".join([f"{head} {record.boot}: {headline(record)}", *self._progress_parts()]))
 
     def _add(self, record: Record) -> None:
         for one in record.measurements:
@@ -58,9 +58,9 @@ class SoakProgress:
             if one.histogram is not None:
                 known = self._histograms.get(one.name)
                 parts = [one.histogram] if known is None else [known, one.histogram]
-                self._histograms[one.name] = Histogram.merged(parts)
+                self._histograms[one.name] = Histogram.merge(parts)
 
-    def _so_far(self) -> list[str]:
+    def _progress_parts(self) -> list[str]:
         found = []
         if self._worst is not None:
             found.append(f"so far max {format_quantity(self._worst[0], '')} in {self._worst[1]}")

@@ -15,7 +15,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.records import planned
-from rtgate.records.codec import decoded, encoded, require_keys
+from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.record import KernelIdentity, Place
 
 FORMAT = 1
@@ -72,7 +72,7 @@ def read(records: Path) -> SoakSpec:
         if data.pop("format") != FORMAT:
             raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
         require_keys(data, SoakSpec)
-        return decoded(data, SoakSpec)
+        return decode(data, SoakSpec)
     except FileNotFoundError:
         raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -83,7 +83,7 @@ def write(order: SoakSpec, records: Path) -> None:
     """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
     try:
         records.mkdir(parents=True, exist_ok=True)
-        files.write_text(records / _FILE, json.dumps({"format": FORMAT, **encoded(order)}, indent=1) + "\n")
+        files.write_text(records / _FILE, json.dumps({"format": FORMAT, **encode(order)}, indent=1) + "\n")
     except OSError as error:
         raise InfrastructureError(f"{records} cannot be written: {error}") from error
 
@@ -101,7 +101,7 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Soa
         raise ConfigError(f"{records} has a soak that has not ended: `rtgate soak --continue {records}`, or --stop")
     files.require_free_space(records)
     place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
-    first = max(planned.measured(place), default=0) + 1
+    first = max(planned.measured_numbers(place), default=0) + 1
     order = SoakSpec(
         nonce=f"S{secrets.token_hex(4)}",
         board=arm.board.name,

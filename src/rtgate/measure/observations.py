@@ -68,13 +68,13 @@ def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
 def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
     log = scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))
-    logged = {_said(fault) for fault in log}
+    logged = {_fault_text(fault) for fault in log}
     found: dict[tuple[object, ...], Fault] = {}
-    for fault in (*(one for one in outcome.faults if _said(one) not in logged), *log):
-        known = found.get(_alike(fault))
+    for fault in (*(one for one in outcome.faults if _fault_text(one) not in logged), *log):
+        known = found.get(_fault_identity(fault))
         # The last of those that are alike: the first may be an earlier measurement's of this boot.
         if known is None or _at(fault) >= _at(known):
-            found[_alike(fault)] = fault
+            found[_fault_identity(fault)] = fault
     # Without the second look nothing is gone; that it is missing makes the measurement invalid.
     state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
     return (*found.values(), *links.faults(links.of(state), functions))
@@ -82,20 +82,20 @@ def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, 
 
 def with_boot(faults: Sequence[Fault], boot: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the faults of a record behind those that its boot's console told and that the record has not."""
-    known = {key(fault) for fault in faults for key in (_said, _alike)}
-    new = {_alike(one): one for one in boot if not known & {_said(one), _alike(one)}}
+    known = {key(fault) for fault in faults for key in (_fault_text, _fault_identity)}
+    new = {_fault_identity(one): one for one in boot if not known & {_fault_text(one), _fault_identity(one)}}
     return (*new.values(), *faults)
 
 
-def _alike(fault: Fault) -> tuple[object, ...]:
+def _fault_identity(fault: Fault) -> tuple[object, ...]:
     """Return what two faults have in common that are the same thing happening again."""
     return (fault.kind, fault.line, traces.place(fault))
 
 
-def _said(fault: Fault) -> tuple[object, ...]:
+def _fault_text(fault: Fault) -> tuple[object, ...]:
     """Return what two copies of one fault have in common: a console may show less of its text than the log."""
     at = traces.said_at(fault)
-    return _alike(fault) if at is None else (at, fault.line)
+    return _fault_identity(fault) if at is None else (at, fault.line)
 
 
 def _at(fault: Fault) -> float:
@@ -152,7 +152,7 @@ def uptimes(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
     return {readings.UPTIME: (before, after)} if before or after else {}
 
 
-def listed(facts: Mapping[str, str], start: str, end: str = "") -> str:
+def list_values(facts: Mapping[str, str], start: str, end: str = "") -> str:
     """Return `NAME VALUE, ...` of the files between two parts of a path."""
     names = {
         path.removeprefix(start).removesuffix(end): value
@@ -168,7 +168,7 @@ def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
-def idle_disabled(facts: Mapping[str, str]) -> str:
+def disabled_idle_states(facts: Mapping[str, str]) -> str:
     """Return the idle states that CPUs may not enter as `NAME on CPU N, N; ...`."""
     found: dict[str, list[int]] = {}
     for path, value in facts.items():

@@ -15,11 +15,11 @@ _SIGNAL = re.compile(r"([<@])(?=LAVA_|rtgate1)", re.IGNORECASE)
 
 
 def phrase(text: str) -> str:
-    """Return `plain` text with single spaces, short enough to stand in a sentence of ours."""
-    return " ".join(plain(text).split())[:_LONGEST]
+    """Return the `plain_line` of a text, with single spaces, short enough to stand in a sentence of ours."""
+    return " ".join(plain_line(text).split())[:_LONGEST]
 
 
-def plain(text: str) -> str:
+def plain_line(text: str) -> str:
     """Return one line without control characters, in which LAVA sees no signal and we no frame."""
     line = " ".join(text.replace("\r", "\n").split("\n"))
     return _SIGNAL.sub(r"\1 ", "".join(letter if letter.isprintable() else "." for letter in line))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rtgate.kernel.moved import target
+from rtgate.kernel.relocation import target
 
 from .linked import kernel
 

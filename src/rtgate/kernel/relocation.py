@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from rtgate.kernel import arm64, pages
 from rtgate.kernel.arm64 import ADR, ADR_BITS, ADRP
-from rtgate.kernel.pages import Held
+from rtgate.kernel.pages import PageRegister
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_0000_0000_0000  # addresses from here on are the kernel's
@@ -63,25 +63,25 @@ class Code:
             for number, (pc, word) in enumerate(zip(addresses, self.words, strict=True))
             if (page := arm64.page_of(word, pc)) is not None
         }
-        none: list[Mapping[int, Held]] = [{}] * len(self.words)
+        none: list[Mapping[int, PageRegister]] = [{}] * len(self.words)
         held = pages.pages_before(self.words, symbol.address) if self.made else none
         self.tokens = [self._token(symbol, number, known) for number, known in enumerate(held)]
 
-    def _token(self, symbol: Symbol, number: int, held: Mapping[int, Held]) -> Token:
+    def _token(self, symbol: Symbol, number: int, held: Mapping[int, PageRegister]) -> Token:
         """Return what an instruction does, with the pages that registers hold."""
         pc, word = symbol.address + 4 * number, self.words[number]
         if word >> 26 & 31 == _BRANCH:
-            return self._to(symbol, number, pc + 4 * arm64.signed(word, 26), (word >> 26,))
+            return self._to(symbol, number, pc + 4 * arm64.sign_extend(word, 26), (word >> 26,))
         if word & ADR_BITS == ADRP:
             return (ADRP, word & 31)
-        near = arm64.near(word, pc)
+        near = arm64.adr_address(word, pc)
         if near is not None:
             return self._to(symbol, number, near, (ADR, word & 31))
         known = held.get(word >> 5 & 31)
         scale = None if known is None else arm64.scale_of(word)
         if scale is None or known is None:
             return word
-        self.used.add(known.made)
+        self.used.add(known.origin)
         return self._at(number, known.page + arm64.low_half(word, scale), (word & ~(0xFFF << 10),))
 
     def _to(self, symbol: Symbol, number: int, there: int, kind: tuple[int, ...]) -> Token:
@@ -94,13 +94,13 @@ class Code:
         self.places[number] = (kind, there)
         return (*kind, *_as_tuple(target(self.kernel, there)))
 
-    def meant(self, number: int, page: int) -> Token | None:
+    def meaning(self, number: int, page: int) -> Token | None:
         """Return what the low half of an instruction means with a page; None if that is nothing with a name."""
         scale = arm64.scale_of(self.words[number])
         if scale is None:
             return None
         found = target(self.kernel, page + arm64.low_half(self.words[number], scale))
-        return found if _named(found) else None
+        return found if _has_name(found) else None
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:
@@ -112,27 +112,29 @@ def _fits(both: tuple[Code, Code], number: int) -> bool:
         return kind == kind_there and bool(both[0].kernel.marks_at(there) & both[1].kernel.marks_at(there_too))
     if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
         return False
-    return any(register == a >> 5 & 31 and _same(both, number, made) for made, (register, _) in both[0].made.items())
+    return any(
+        register == a >> 5 & 31 and _same_meaning(both, number, made) for made, (register, _) in both[0].made.items()
+    )
 
 
 def _agrees(both: tuple[Code, Code], made: int) -> bool:
     """Return whether a page has the same meaning in both kernels: itself, or with some low half of the function."""
     register, page = both[0].made[made]
     itself = target(both[0].kernel, page)
-    if _named(itself) and made in both[1].made and itself == target(both[1].kernel, both[1].made[made][1]):
+    if _has_name(itself) and made in both[1].made and itself == target(both[1].kernel, both[1].made[made][1]):
         return True
     return any(
-        word >> 5 & 31 == register and isinstance(both[0].tokens[number], int) and _same(both, number, made)
+        word >> 5 & 31 == register and isinstance(both[0].tokens[number], int) and _same_meaning(both, number, made)
         for number, word in enumerate(both[0].words)
     )
 
 
-def _named(meant: Token) -> bool:
+def _has_name(meant: Token) -> bool:
     return isinstance(meant, tuple) and meant[0] not in {"nowhere", "unnamed"}
 
 
-def _same(both: tuple[Code, Code], number: int, made: int) -> bool:
-    one, other = (code.meant(number, code.made[made][1]) if made in code.made else None for code in both)
+def _same_meaning(both: tuple[Code, Code], number: int, made: int) -> bool:
+    one, other = (code.meaning(number, code.made[made][1]) if made in code.made else None for code in both)
     return one is not None and one == other
 
 

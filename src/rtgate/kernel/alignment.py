@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from rtgate.kernel import instructions_arm64, instructions_x86
 from rtgate.kernel.instruction import Instruction, Reader
-from rtgate.kernel.moved import same_code
+from rtgate.kernel.relocation import same_code
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 READERS: Mapping[str, Callable[[Vmlinux], Reader]] = {
@@ -61,8 +61,8 @@ def changed_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str]) 
         changed = ChangedCode(function=name, places={}, boots=_boots(candidate, new[name]))
         if not everywhere:
             pairs = _pairs(baseline, old.get(name, []), candidate, new[name])
-            aligned = [_aligned(read_old(mine) if mine else None, read_new(theirs)) for mine, theirs in pairs]
-            changed = _located(changed, [theirs for _, theirs in pairs], aligned)
+            aligned = [_align(read_old(mine) if mine else None, read_new(theirs)) for mine, theirs in pairs]
+            changed = _locate(changed, [theirs for _, theirs in pairs], aligned)
         found.append(changed)
     return tuple(found)
 
@@ -94,7 +94,7 @@ def _boots(candidate: Vmlinux, symbols: Sequence[Symbol]) -> bool:
     return all(_ONCE.match(candidate.sections[symbol.section].name) for symbol in symbols)
 
 
-def _located(changed: ChangedCode, symbols: Sequence[Symbol], aligned: Sequence[_New | None]) -> ChangedCode:
+def _locate(changed: ChangedCode, symbols: Sequence[Symbol], aligned: Sequence[_New | None]) -> ChangedCode:
     """Return the change with its places; without any if one of its symbols could not be aligned."""
     places: dict[int, str] = {}
     slow: set[int] = set()
@@ -135,7 +135,7 @@ class _New:
     slow: list[Instruction]
 
 
-def _aligned(old: Sequence[Instruction] | None, new: Sequence[Instruction]) -> _New | None:
+def _align(old: Sequence[Instruction] | None, new: Sequence[Instruction]) -> _New | None:
     """Return what is new in a function; None: too much differs."""
     if old is None:
         return _New(list(new), [one for one in new if _is_slow(one)])
@@ -149,12 +149,12 @@ def _aligned(old: Sequence[Instruction] | None, new: Sequence[Instruction]) -> _
         if inserted or beside:
             # A call that the baseline makes elsewhere in the function was moved by the compiler.
             moved = Counter(before[number] for number in deleted)
-            slow = [number for number in inserted if _is_slow(theirs[number]) and not _taken(moved, after[number])]
+            slow = [number for number in inserted if _is_slow(theirs[number]) and not _take(moved, after[number])]
             return _New([theirs[number] for number in sorted({*inserted, *beside})], [theirs[n] for n in slow])
     return _New([], [])
 
 
-def _taken(moved: Counter[Hashable], token: Hashable) -> bool:
+def _take(moved: Counter[Hashable], token: Hashable) -> bool:
     moved[token] -= 1
     return moved[token] >= 0
 

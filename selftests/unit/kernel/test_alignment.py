@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.kernel import aligned
-from rtgate.kernel.aligned import READERS, changed_code, differences
+from rtgate.kernel import alignment
+from rtgate.kernel.alignment import READERS, changed_code, differences
 
 from .linked import COMPILERS, kernel
 
@@ -64,7 +64,7 @@ def test_all_of_a_new_function_is_new_and_nothing_of_one_that_moved(arch: str, t
 
 
 def test_a_change_that_is_everywhere_is_not_located(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(aligned, "_FUNCTIONS", 0)
+    monkeypatch.setattr(alignment, "_FUNCTIONS", 0)
     one = kernel("arm64", tmp_path, "one", top=TOP, bottom=BOTTOM)
     two = kernel("arm64", tmp_path, "two", top=TOP.replace("x * 3", "x * 5"), bottom=BOTTOM)
     (found,) = changed_code(one, two, {"second"})

@@ -11,7 +11,7 @@ from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import State, TimeBase
-from rtgate.judge.booted import identity_conflicts
+from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.judging import Subject, judge
@@ -102,5 +102,5 @@ def test_no_record_is_taken_at_its_word() -> None:
     bare = [replace(one, sources={}) for one in without_digest("image_sha256", CANDIDATE)]
     assert "does not say what booted" in identity_conflicts((), bare)[0]
     (check,) = (check for check in checks(bare[0], {}) if check.name == "record")
-    assert check.held is CheckResult.FAILED
+    assert check.result is CheckResult.FAILED
     assert "`sources` has no raw/tool.rc" in check.sentence

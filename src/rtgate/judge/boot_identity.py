@@ -31,7 +31,7 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
         if booted and booted != named:
             yield f"{one.arm}, {one.boot}: the kernel that booted ({booted[:12]}) is not the record's ({named[:12]})"
             return
-    images = {one.kernel.image_sha256[:12] for one in records if one.measured and one.kernel.image_sha256}
+    images = {one.kernel.image_sha256[:12] for one in records if one.has_results and one.kernel.image_sha256}
     if len(images) > 1:
         yield f"{records[0].arm}: its boots are of {len(images)} kernels (SHA-256 {', '.join(sorted(images))})"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.kernel import artefacts, pinned
+from rtgate.kernel import artefacts, build_copy
 from rtgate.kernel.build import build
 from rtgate.kernel.source import open_tree
 
@@ -23,7 +23,7 @@ IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
 HOLD = """
 import sys, time
 from pathlib import Path
-from rtgate.kernel.pinned import pin_kernel
+from rtgate.kernel.build_copy import pin_kernel
 print(pin_kernel(Path(sys.argv[1])).directory, flush=True)
 if len(sys.argv) > 2:
     time.sleep(60)
@@ -39,37 +39,37 @@ def kernel(tmp_path: Path) -> Path:
 
 
 def test_who_rewrites_the_original_changes_nothing(kernel: Path) -> None:
-    found = pinned.pin_kernel(kernel)
+    found = build_copy.pin_kernel(kernel)
     (kernel / "Image").write_bytes(IMAGE + b"other")
     assert (found.directory.name, found.image.read_bytes()) == ("mine", IMAGE)
     assert found.image_sha256 == hashlib.sha256(IMAGE).hexdigest()
-    assert pinned.pin_kernel(found.directory) == found  # a copy is not copied again
-    assert pinned.pin_kernel(kernel).image_sha256 != found.image_sha256
+    assert build_copy.pin_kernel(found.directory) == found  # a copy is not copied again
+    assert build_copy.pin_kernel(kernel).image_sha256 != found.image_sha256
 
 
 @pytest.mark.usefixtures("toolchain")
 def test_a_build_of_ours_is_copied_whole_and_once(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")
-    found = pinned.pin_kernel(tmp_path / "out")
+    found = build_copy.pin_kernel(tmp_path / "out")
     assert (found.inputs, found.vmlinux and found.vmlinux.parent) == (made.inputs, found.directory)
-    assert pinned.pin_kernel(tmp_path / "out").directory == found.directory
+    assert build_copy.pin_kernel(tmp_path / "out").directory == found.directory
 
 
 def test_what_changes_while_it_is_copied_is_no_kernel(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = pinned._copy
+    copy = build_copy._copy
 
     def changed(build: artefacts.KernelBuild, place: Path) -> None:
         (kernel / "Image").write_bytes(IMAGE + b"other")
         copy(build, place)
 
-    monkeypatch.setattr(pinned, "_copy", changed)
+    monkeypatch.setattr(build_copy, "_copy", changed)
     with pytest.raises(InfrastructureError, match="changed while it was copied: wait for whoever builds there"):
-        pinned.pin_kernel(kernel)
+        build_copy.pin_kernel(kernel)
 
 
 def test_no_kernel_is_told_of_the_directory_that_was_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"^{tmp_path} holds no kernel build"):
-        pinned.pin_kernel(tmp_path)
+        build_copy.pin_kernel(tmp_path)
 
 
 def test_a_copy_ends_with_its_process_and_what_a_killed_one_left_goes_with_the_next(kernel: Path, cache: Path) -> None:
