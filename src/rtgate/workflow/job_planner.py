@@ -46,7 +46,7 @@ class JobPlanner:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
 
         Raises:
-            ConfigError, InfrastructureError: as `Stored.missing_pairs`.
+            ConfigError, InfrastructureError: as `StoredComparison.missing_pairs`.
         """
         wanted = self.stored.missing_pairs()
         if wanted is None or wanted == self._last:
