@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -20,6 +21,9 @@ Golden = Callable[[str, str], None]
 _WORTH_A_TABLE_S = 20
 _FILES = 15
 
+# A shell that starts `make test &` has Ctrl-C ignored in it, and tests that interrupt something would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests are about boots that are made; those of boots that were made before unset it.
 os.environ["RTGATE_KEEP_BOOTS"] = "no"
 # Output that is compared must not hang on how busy the machine is. Programs that tests start remind all the same.
