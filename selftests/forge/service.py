@@ -41,6 +41,7 @@ class Service:
     directory: Path
     branch: str
     query: str = ""
+    project: str = "rt/kernel"
     series_s: float = 1.0
     _child: subprocess.Popen[bytes] | None = None
     pids: list[int] = field(default_factory=list)
@@ -58,7 +59,7 @@ class Service:
         settings = {
             "ssh": f"127.0.0.1:{self.gerrit.ssh_port}",
             "config": str(self.gerrit.ssh_config),
-            "project": "rt/kernel",
+            "project": self.project,
             "branch": self.branch,
             "query": self.query,
             "series_s": self.series_s,

@@ -247,6 +247,23 @@ def test_a_key_that_gerrit_does_not_know(gerrit: GerritServer, service: Service)
     assert "Permission denied" in service.log
 
 
+@pytest.mark.parametrize(
+    ("project", "branch", "said"),
+    [
+        ("rt/kernal", "main", "has no project rt/kernal, or bot may not read it"),
+        ("rt/kernel", "no-such", "no branch no-such in rt/kernel of http"),
+    ],
+)
+def test_a_name_that_gerrit_does_not_have_is_said_at_once(
+    service: Service, project: str, branch: str, said: str
+) -> None:
+    service.project, service.branch = project, branch
+    service.start()
+    service.until_log("ConfigError: ")
+    assert said in service.log
+    assert "following" not in service.log
+
+
 def _begun(service: Service) -> list[str]:
     return [line for line in service.reviews if line.startswith("begins")]
 

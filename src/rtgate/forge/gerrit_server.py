@@ -109,6 +109,15 @@ class GerritServer:
             )
         return str(self._dictionary(reply, "the branch")["revision"])
 
+    def has(self, project: str, branch: str = "") -> bool:
+        """Return whether a project is there for us to see, and a branch of it. Raises NoAnswer: Gerrit does not say."""
+        name = branch.removeprefix("refs/heads/")
+        url = self._url(f"projects/{_quote(project)}" + (f"/branches/{_quote(name)}" if name else ""))
+        reply = self._http().repeat("GET", url)
+        if reply.status not in {200, 404}:
+            raise NoAnswer(f"{self.access.url} does not say whether it has {project}: {_words(reply)}")
+        return reply.status == 200
+
     def patch_sets(self, query: str) -> Iterator[PatchSet]:
         """Yield the newest patch set of each change that a query finds. Raises ConfigError: Gerrit refuses it."""
         start, more = 0, True

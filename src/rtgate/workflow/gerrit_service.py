@@ -184,6 +184,8 @@ class GerritService:
         kinds = (*KINDS, *QUERY_KINDS) if self.settings.query else KINDS
         with EventStream(self.ssh.argv(kinds)) as stream:
             try:
+                if not self._worked:
+                    self._require_projects()
                 self._ask_all()
                 self._ask_at = time.monotonic() + _SETTLE_S
                 self.say(f"following {self.server.access.url}")
@@ -199,6 +201,16 @@ class GerritService:
             if stream.refused and not self._worked:
                 raise ConfigError(f"ssh to {self.ssh.user}@{self.ssh.host}:{self.ssh.port}: {stream.reason}")
             return stream.reason
+
+    def _require_projects(self) -> None:
+        """Check the names that are followed: of one that is wrong no event would ever come. Raises ConfigError."""
+        user, projects = self.server.access.user, self.settings.projects
+        for project in projects:
+            if not self.server.has(project):
+                raise ConfigError(f"{self.server.access.url} has no project {project}, or {user} may not read it")
+        for branch in self.settings.branches:
+            if not any(self.server.has(project, branch) for project in projects):
+                raise ConfigError(f"no branch {branch} in {', '.join(projects)} of {self.server.access.url}")
 
     def _notice(self, events: Sequence[Event]) -> None:
         """Ask Gerrit about what happened, or about everything when it is time to."""
