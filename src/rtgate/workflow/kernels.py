@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from rtgate.report.notices import say, step
 
 BUILDS = Path("build")
 """Where builds are left, seen from where rtgate is called."""
+_NAME = 40  # digits of a commit's whole name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,10 @@ def build_commit(
     name = find_description(build).name
     trusted = options.trusted
     sources = label if trusted else "untrusted"
-    with step(f"building {name} ({label})"), checkout(repository, commit, sources, say, keep=trusted) as tree:
+    with (
+        _check_out(repository, commit, label, sources, keep=trusted) as tree,
+        step(f"building {name} ({label})"),
+    ):
         return build_kernel(build, tree, place / name, options, by_content=True).directory
 
 
@@ -129,7 +133,7 @@ def _build(sources: Sources, board: Board, arm: ArmName) -> Path:
     # Only the default build has one content in all gates of one release of rtgate.
     own = sources.tree is not None or patches is not None
     title = f"building {description.name}" + (f" ({arm.value})" if sources.base else "")
-    with step(title), _source(sources, arm) as tree:
+    with _source(sources, arm) as tree, step(title):
         return build_kernel(sources.build or board.build, tree, directory, options, by_content=own).directory
 
 
@@ -138,10 +142,20 @@ def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
     """Yield the source of a kernel, which no other gate changes until the block is left; None for Debian's."""
     label, reference = ("base", sources.base) if arm is ArmName.BASELINE else ("candidate", sources.candidate)
     if reference and sources.tree:
-        with checkout(sources.tree, reference, label, say) as tree:
+        with _check_out(sources.tree, reference, label, label) as tree:
             yield tree
     else:
         yield source.open_tree(sources.tree) if sources.tree else None
+
+
+@contextmanager
+def _check_out(repository: Path, reference: str, label: str, place: str, *, keep: bool = True) -> Iterator[Tree]:
+    """Yield a commit's tree as `checkout` does; to write one takes minutes the first time, so it is a step."""
+    short = reference[:12] if len(reference) >= _NAME else reference
+    with ExitStack() as held:
+        with step(f"checking out {short} ({label})"):
+            tree = held.enter_context(checkout(repository, reference, place, say, keep=keep))
+        yield tree
 
 
 def build_kernel(
