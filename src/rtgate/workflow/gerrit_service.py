@@ -62,6 +62,10 @@ class ServiceSettings:
     output: Path
     command: tuple[str, ...]
 
+    def log(self, patch_set: PatchSet) -> Path:
+        """Return the file of what a review says; its report is in the directory of that name without `.log`."""
+        return self.output / f"{patch_set.change}-{patch_set.number}.log"
+
     def search(self) -> str:
         """Return the search for open changes that are ready for review. Raises ConfigError."""
         parts = ["status:open", "-is:wip", _either("project", self.projects), _either("branch", self.branches)]
@@ -100,10 +104,10 @@ class Review:
     def start(cls, chain: tuple[PatchSet, ...], settings: ServiceSettings, url: str) -> Review:
         """Start a review; what it says is in a log beside its directory."""
         patch_set = chain[-1]
-        name = f"{patch_set.change}-{patch_set.number}"
-        with (settings.output / f"{name}.log").open("ab") as log:
+        place = settings.log(patch_set)
+        with place.open("ab") as log:
             child = subprocess.Popen(
-                die_with_parent([*settings.command, "-o", str(settings.output / name)], "TERM"),
+                die_with_parent([*settings.command, "-o", str(place.with_suffix(""))], "TERM"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -203,13 +207,13 @@ class GerritService:
             return stream.reason
 
     def _require_projects(self) -> None:
-        """Check the names that are followed: of one that is wrong no event would ever come. Raises ConfigError."""
+        """Check names, but for patterns (`^`): of a wrong one no event would ever come. Raises ConfigError."""
         user, projects = self.server.access.user, self.settings.projects
         for project in projects:
             if not self.server.has(project):
                 raise ConfigError(f"{self.server.access.url} has no project {project}, or {user} may not read it")
         for branch in self.settings.branches:
-            if not any(self.server.has(project, branch) for project in projects):
+            if not branch.startswith("^") and not any(self.server.has(project, branch) for project in projects):
                 raise ConfigError(f"no branch {branch} in {', '.join(projects)} of {self.server.access.url}")
 
     def _notice(self, events: Sequence[Event]) -> None:
@@ -301,7 +305,7 @@ class GerritService:
         """Every exit code is an end, also that of a lab that failed; what somebody killed is tried again."""
         if code in _ENDS:
             self._queue.journal.end(patch_set)
-            self.say(f"{patch_set.name}: review ended with exit code {code}")
+            self.say(f"{patch_set.name}: review ended with exit code {code} (log: {self.settings.log(patch_set)})")
         elif self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: review was interrupted (exit code {code}), waits for another one")
         else:
