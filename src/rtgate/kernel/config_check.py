@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rtgate.files import scratch
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
 from rtgate.kernel.configure import configure, lost_from
@@ -126,5 +127,5 @@ class _Scratch:
 @contextmanager
 def _scratch(descriptions: Sequence[BuildDescription]) -> Iterator[_Scratch]:
     frequency = Counter((description.arch, description.base) for description in descriptions)
-    with tempfile.TemporaryDirectory(prefix="rtgate-check-") as directory:
-        yield _Scratch(Path(directory), frequency, functools.cache(kconfig.scan))
+    with scratch(Path(tempfile.gettempdir()), "rtgate-check-") as directory:
+        yield _Scratch(directory, frequency, functools.cache(kconfig.scan))
