@@ -30,6 +30,7 @@ COPIED_FILES = (
     "thresholds.yaml",
     "selftests/conftest.py",
     "selftests/examples.py",
+    "selftests/written_records.py",
 )
 
 

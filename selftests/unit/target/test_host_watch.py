@@ -24,7 +24,7 @@ child = subprocess.Popen(["sleep", "60"])
 with host_watch.HostWatch(child.pid) as watch:
     print("watching", flush=True)
     sys.stdin.readline()
-    print(watch.stopped(), flush=True)
+    print(watch.stop_reason(), flush=True)
 child.kill()
 """
 
