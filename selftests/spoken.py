@@ -40,10 +40,9 @@ class _Ear:
 def run(
     argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program as `subprocess.run` does, and assert that it was never silent for long."""
-    child = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=dict(environment)
-    )
+    """Run a program as `subprocess.run` does, outside any CI job, and assert that it was never silent for long."""
+    outside = {name: value for name, value in environment.items() if name != "CI"}
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=outside)
     assert child.stdout
     assert child.stderr
     ear, out, err = _Ear(), list[str](), list[str]()

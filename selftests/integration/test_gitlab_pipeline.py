@@ -143,7 +143,8 @@ def test_what_the_job_gives_to_rtgate(repository: Repository) -> None:
     assert given["RTGATE_CACHE"] == f"{given['CI_PROJECT_DIR']}/.rtgate-cache"
     assert given["GIT_DEPTH"] == "0"
     assert given["CI_MERGE_REQUEST_IID"] == str(MERGE_REQUEST)
-    assert "paths:\n        - .rtgate-cache\n" in repository.run("--preview")  # what is kept is what is used
+    kept = "".join(f"        - .rtgate-cache/{name}\n" for name in ("boots", "ccache", "rootfs", "steps"))
+    assert f"paths:\n{kept}" in repository.run("--preview")  # what is kept is what is used, without checkouts
 
 
 @pytest.mark.parametrize(("code", "lab", "cancels"), [(0, "x", False), (1, "x", True), (1, "", False)])

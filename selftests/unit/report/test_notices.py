@@ -17,6 +17,7 @@ from rtgate.report.notices import reminder, say, silence, step, step_printer
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "SILENCE_S", 0.05)
+    monkeypatch.delenv("CI", raising=False)
 
 
 def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,6 +27,31 @@ def test_a_slow_step_is_named_again_while_it_goes_on(capsys: pytest.CaptureFixtu
     first, *lines = capsys.readouterr().err.splitlines()
     assert first == "fetching packages"
     assert set(lines) == {"fetching packages ... 0 s"}
+
+
+def test_a_ci_job_hears_less_and_less_of_one_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every 2.5 s made nine of ten lines of a job's log; of the next step it hears as soon as of the first."""
+    monkeypatch.setenv("CI", "true")
+    with step_printer() as tell:
+        tell("fetching packages")
+        time.sleep(1.0)  # words after 0.05, 0.15, 0.35, 0.75 s
+        first = capsys.readouterr().err.splitlines()
+        tell("making the image")
+        time.sleep(0.2)
+    assert 2 <= first.count("fetching packages ... 0 s") <= 4
+    assert capsys.readouterr().err.splitlines()[:2] == ["making the image", "making the image ... 0 s"]
+
+
+def test_a_ci_job_hears_of_a_step_at_least_each_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(notices, "CI_SILENCE_S", 0.05)
+    with step_printer("listing"):
+        time.sleep(1.0)
+    assert len(capsys.readouterr().err.splitlines()) > 6
 
 
 def test_a_step_that_says_nothing_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:

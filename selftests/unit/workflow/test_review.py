@@ -165,6 +165,22 @@ def test_a_slow_kernel_fails_by_the_limits_of_the_target_branch(repository: Repo
     assert markdown.startswith("**FAIL: the kernel breaks a limit")
 
 
+def test_which_policy_counts_is_said(
+    repository: Repository, builds: Builds, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    _review()
+    base = repository.git("rev-parse", "main").strip()
+    assert f"rtgate: policy: {base[:12]}:.rtgate/policy.yaml\n" in capsys.readouterr().err
+    repository.git("checkout", "-q", "main")
+    repository.git("rm", "-q", ".rtgate/policy.yaml")
+    repository.git("commit", "-qm", "no policy")
+    base = repository.git("rev-parse", "main").strip()
+    _review()
+    assert f"policy: rtgate's default, as {base[:12]} has no .rtgate/policy.yaml\n" in capsys.readouterr().err
+
+
 def test_a_policy_of_the_directory_it_is_called_in_does_not_count(
     repository: Repository, builds: Builds, tmp_path: Path
 ) -> None:

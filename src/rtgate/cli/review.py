@@ -110,7 +110,7 @@ def _refused(forge: Forge, error: RtgateError, asked: MergeRequest | None, outpu
     say(str(error))
     answer = refusal(error, asked)
     note = leave(answer, output)
-    return _publish(forge, answer, f"the answer is in {note}" if note else "nobody is told")
+    return _publish(forge, answer, f"the answer is in {note}" if note else "no file has the answer")
 
 
 def _publish(forge: Forge, answer: Answer, otherwise: str) -> int:

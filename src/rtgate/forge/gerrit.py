@@ -163,11 +163,11 @@ class Gerrit:
                 raise
             self.server.review(ballot.patch_set, message, {})
             raise self._missing_label_error(
-                f"{self.server.access.user} may not vote {vote:+d} on {self.label}"
+                f"{self.server.access.user} may not vote {_vote(vote)} on {self.label}"
             ) from error
         if self.label not in labels:
             raise self._missing_label_error(
-                f"{self.patch_set.project} has no label {self.label} with a vote of {vote:+d}"
+                f"{self.patch_set.project} has no label {self.label} with a vote of {_vote(vote)}"
             )
 
     def _missing_label_error(self, what: str) -> ConfigError:
@@ -179,6 +179,10 @@ class Gerrit:
 
 def _has(tree: Path, commit: str) -> bool:
     return process.attempt([*git(tree), "cat-file", "-e", f"{commit}^{{commit}}"]).returncode == 0
+
+
+def _vote(vote: int) -> str:
+    return f"{vote:+d}" if vote else "0"
 
 
 def _message(text: str) -> str:

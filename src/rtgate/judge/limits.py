@@ -150,10 +150,10 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
     sentence = f"{threshold.measurement}: {value} ({over / merged.total:.3g}), "
     if low > threshold.share:
         status, kind = Status.FAIL, Kind.SHARE
-        sentence += f"more than the limit of {threshold.share:g} even at the lower bound {low:.3g}"
+        sentence += f"more than the limit of {threshold.share:g} of the samples, even at the lower bound {low:.3g}"
     elif high <= threshold.share:
         status, kind = Status.PASS, Kind.SHARE
-        sentence += f"at most {high:.3g}, within the limit of {threshold.share:g}"
+        sentence += f"at most {high:.3g}, within the limit of {threshold.share:g} of the samples,"
     else:
         status, kind = Status.DONE, Kind.INCONCLUSIVE
         sentence += (

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What rtgate says on standard error while it works: notices, steps, and that a step goes on.
 
-Nobody who waits is left without a word for more than three seconds.
+Nobody who waits is left without a word for more than three seconds. In a CI job (CI is set: GitLab, GitHub, Jenkins)
+nobody waits: there the time between two words about the same thing doubles, up to a minute.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from typing import ClassVar
 from rtgate.report.text import plain_text
 
 SILENCE_S = 2.5
+CI_SILENCE_S = 60.0
 
 
 def _print(text: str) -> None:
@@ -82,6 +85,7 @@ def silence() -> Iterator[None]:
 def note_output() -> None:
     """Note that something was said."""
     _Reminder.last = time.monotonic()
+    _Reminder.wait_s = SILENCE_S
 
 
 @contextmanager
@@ -94,9 +98,10 @@ def _innermost(reminder: _Reminder, silent_s: float = 0.0) -> Iterator[None]:
 
 
 class _Reminder:
-    """One reminder, and what all of them share: when something was last said, and which of them are open."""
+    """One reminder, and what all of them share: when something was said, how long to wait then, and which are open."""
 
     last = 0.0
+    wait_s = SILENCE_S
     open: ClassVar[list[_Reminder]] = []
 
     def __init__(self, now: Callable[[], str], tell: Callable[[str], None], *, speaks: bool = True) -> None:
@@ -110,18 +115,28 @@ class _Reminder:
         # Within another one the time goes on: many short steps that say nothing are one long silence.
         if not self.open or not self.open[-1].speaks:
             _Reminder.last = time.monotonic() - silent_s
+            _Reminder.wait_s = SILENCE_S
         self.open.append(self)
         self._thread.start()
 
     def stop(self) -> None:
         self._ended.set()
         self._thread.join()
-        self.open.remove(self)
         if not self.speaks:
             note_output()  # by something else
+        self.open.remove(self)
 
     def _run(self) -> None:
-        while not self._ended.wait(max(0.01, self.last + SILENCE_S - time.monotonic())):
-            if self.open[-1] is self and time.monotonic() - self.last >= SILENCE_S:
+        while not self._ended.wait(self._next_look_s()):
+            if self.open[-1] is self and time.monotonic() - self.last >= self.wait_s:
+                waited_s = self.wait_s
                 self._tell(self._now())
                 note_output()
+                if os.environ.get("CI"):
+                    _Reminder.wait_s = min(2 * waited_s, CI_SILENCE_S)
+
+    def _next_look_s(self) -> float:
+        # One that is not the innermost has nothing to say before the inner ones end, and who says something meanwhile
+        # ends the long wait.
+        left_s = min(self.last + self.wait_s - time.monotonic(), SILENCE_S)
+        return max(0.01 if self.open[-1] is self else 0.25, left_s)

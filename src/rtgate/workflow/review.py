@@ -41,6 +41,7 @@ from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
 from rtgate.workflow.kernels import BUILDS, CommitBuilds
+from rtgate.workflow.policy import FILE as POLICY
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.refusal import write_answer
 from rtgate.workflow.report_directory import check_owner, lock, replacing
@@ -151,7 +152,9 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
         export(tree, commits.base, POLICY_DIRECTORY, place)
         os.environ["RTGATE_TREE"] = str(place)
         try:
-            yield read_policy()
+            policy = read_policy()
+            say(f"policy: {_policy_file(place, commits)}")
+            yield policy
         except ConfigError as error:  # by the name that people know the file by
             raise ConfigError(str(error).replace(f"{place}/", f"{commits.base[:12]}:")) from error
         finally:
@@ -159,6 +162,13 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
                 del os.environ["RTGATE_TREE"]
             else:
                 os.environ["RTGATE_TREE"] = before
+
+
+def _policy_file(place: Path, commits: Commits) -> str:
+    found = site.files(POLICY)
+    if not found:
+        return f"rtgate's default, as {commits.base[:12]} has no {POLICY_DIRECTORY}/{POLICY}"
+    return str(found[0]).replace(f"{place}/", f"{commits.base[:12]}:")
 
 
 def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
