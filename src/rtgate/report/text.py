@@ -24,6 +24,8 @@ _CONTROLS = re.compile(
 
 def plain_text(text: str) -> str:
     """Return text without terminal escapes; other control characters become U+FFFD, line ends become newlines."""
+    if text.isprintable():  # most is, and this is thirty times as fast
+        return text
     return _CONTROLS.sub("\ufffd", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
 
 
