@@ -224,11 +224,14 @@ def scratch(parent: Path, prefix: str) -> Iterator[Path]:
         prefix: what its name begins with.
 
     Raises:
-        OSError: there is no room, or `parent` cannot be written.
+        InfrastructureError: there is no room, or `parent` cannot be written.
     """
-    parent.mkdir(parents=True, exist_ok=True)
-    tidy(parent, prefix)
-    place, lock = _made(parent, prefix)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        tidy(parent, prefix)
+        place, lock = _made(parent, prefix)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {parent}: {error.strerror}") from error
     try:
         yield place
     finally:

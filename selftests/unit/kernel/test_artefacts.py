@@ -55,7 +55,7 @@ def test_two_kernels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"ELF", b"\x1f\x8b compressed"])
 def test_no_kernel_image(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "Image").write_bytes(content)
-    with pytest.raises(ConfigError, match="no kernel image"):
+    with pytest.raises(ConfigError, match="not a kernel image"):
         artefacts.load(tmp_path)
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import kconfig
 from rtgate.kernel.build import Listener, Options, build
 from rtgate.kernel.config_check import check_config, check_configs
@@ -16,10 +18,11 @@ from rtgate.kernel.source import open_tree
 from rtgate.kernel.work import Work
 from rtgate.report import config_table
 
-from .conftest import Describe, state
+from .conftest import Describe, make_series, state
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 LOSSY = "CONFIG_EXPERT=y\nCONFIG_NOPE=y\n"
+DEVICE_TREE = "--- /dev/null\n+++ b/arch/arm64/boot/dts/rockchip/rk3588-evb1-v10.dts\n@@ -0,0 +1 @@\n+/ {};\n"
 BOARD = "targets: [kernel, dtbs]\ndevice_trees: {rockchip/rk3588-evb1-v10: mainline has it in 6.12}\n"
 
 
@@ -111,12 +114,53 @@ def test_device_trees_are_read_strictly(describe: Describe, more: str, expected:
         describe(more=more)
 
 
-def test_a_kconfig_that_fails_ends_the_check(
+def test_a_kconfig_that_fails_is_a_row_and_its_log_stays(
     describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tree, builds = open_tree(fake_tree), [named(describe, "one"), named(describe, "board", LOSSY, BOARD)]
     monkeypatch.setenv("FAKE_FAIL", "kconfig")
-    with pytest.raises(BuildError, match="init/Kconfig:3: syntax error"):
-        list(check_configs([describe(), named(describe, "other")], open_tree(fake_tree)))
+    checks = list(check_configs([*builds, named(describe, "other")], tree))
+    assert [bool(check.unsupported) for check in checks] == [False, True, False]
+    assert checks[1].failure == ""
+    for check in (checks[0], checks[2]):
+        assert "init/Kconfig:3: syntax error" in check.failure
+        log = Path(check.failure.rpartition("(log: ")[2].removesuffix(")"))
+        assert "syntax error" in log.read_text()
+    *_, last = config_table.lines(checks, tree.version)
+    assert last.endswith(
+        "0 of 3 builds get all their options, 0 do not, 1 are not for this tree, 2 cannot be configured"
+    )
+
+
+def test_a_build_that_a_tree_cannot_start_from_stops_no_other(describe: Describe, fake_tree: Path) -> None:
+    """A site's build may name a defconfig that this kernel lacks."""
+    site_build = replace(named(describe, "site"), base="vendor_defconfig")
+    first, second = check_configs([site_build, named(describe, "one")], open_tree(fake_tree))
+    assert first.failure.startswith(f"{fake_tree} has no configuration 'vendor_defconfig' (log: ")
+    assert (second.requested, second.failure) == (1, "")
+
+
+def test_a_patch_may_bring_a_device_tree(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    board, tree = named(describe, "board", LOSSY, BOARD), open_tree(fake_tree)
+    series = make_series(tmp_path / "series", one=DEVICE_TREE)
+    (checked,) = check_configs([board], tree, Options(patches=series))
+    assert (checked.unsupported, checked.failure, checked.requested) == ("", "", 2)
+
+
+def test_a_patched_tree_is_called_by_its_own_name(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    site_build = replace(named(describe, "site"), base="vendor_defconfig")
+    series = make_series(tmp_path / "series", one=DEVICE_TREE)
+    with pytest.raises(ConfigError, match=f"^{fake_tree} has no configuration 'vendor_defconfig'"):
+        check_config(site_build, open_tree(fake_tree), Options(patches=series))
+
+
+def test_a_temporary_directory_that_is_full_is_the_machine_s(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "Makefile" / "none"))
+    (tmp_path / "Makefile").touch()
+    with pytest.raises(InfrastructureError, match=r"cannot write .*: Not a directory"):
+        check_config(describe(), open_tree(fake_tree))
 
 
 def test_the_table_names_what_is_lost_once(describe: Describe, fake_tree: Path) -> None:
@@ -136,4 +180,4 @@ def test_the_table_names_what_is_lost_once(describe: Describe, fake_tree: Path) 
     assert text[5] == "lossy, twin:"
     assert text[6].startswith("  CONFIG_NOPE: asked y, found n: this tree has no such symbol (asked at ")
     assert text[7:] == ["Linux 6.12.7: 1 of 4 builds get all their options, 2 do not, 1 are not for this tree"]
-    assert notices == [f"configuring {name} for Linux 6.12.7" for name in ("lossy", "one", "twin")]
+    assert notices == [f"configuring {name} for Linux 6.12.7" for name in ("lossy", "one", "board", "twin")]

@@ -84,7 +84,7 @@ def _check_all(arguments: argparse.Namespace) -> int:
         checks = list(check_configs(descriptions, tree, _options(arguments, listener)))
     for line in config_table.lines(checks, tree.version):
         print(line)
-    return 1 if any(checked.lost for checked in checks) else 0
+    return 1 if any(checked.lost or checked.failure for checked in checks) else 0
 
 
 def _print(made: KernelBuild, seconds: float) -> None:

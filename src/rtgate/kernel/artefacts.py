@@ -91,7 +91,7 @@ def _load_unknown(directory: Path) -> KernelBuild:
     image = images[0]
     arch = image_arch(image)
     if arch is None:
-        raise ConfigError(f"{image} is no kernel image: neither arm64's nor x86's magic number is in its header")
+        raise ConfigError(f"{image} is not a kernel image: neither arm64's nor x86's magic number is in its header")
 
     def present(name: str) -> Path | None:
         path = directory / name

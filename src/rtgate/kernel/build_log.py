@@ -53,10 +53,16 @@ def step(line: str) -> str | None:
     return match[1] if match else None
 
 
-def failure(log: Path, tree: Path, *, trusted: bool = True) -> RtgateError:
+def failure(log: Path, tree: Path, *, title: str = "", trusted: bool = True) -> RtgateError:
     """Return why the build failed: the disk, a missing program, or the first error in the source.
 
     Of a build that is not trusted no line says that the machine was at fault: it could choose its verdict.
+
+    Args:
+        log: of the build.
+        tree: what was built; paths below it are cut short.
+        title: what messages call the tree, as a patched copy is not the user's; empty for its path.
+        trusted: whose build it is.
     """
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -69,7 +75,7 @@ def failure(log: Path, tree: Path, *, trusted: bool = True) -> RtgateError:
         return InfrastructureError(f"{machine} (log: {log})")
     for line in lines:
         if match := _UNKNOWN_BASE.search(line):
-            return ConfigError(f"{tree} has no configuration {match[1] or match[2]!r} (log: {log})")
+            return ConfigError(f"{title or tree} has no configuration {match[1] or match[2]!r} (log: {log})")
     return BuildError(f"{_first_error(lines, tree)} (log: {log})")
 
 

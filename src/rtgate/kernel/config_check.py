@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shutil
 import tempfile
 from collections import Counter
 from contextlib import contextmanager
@@ -12,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rtgate.errors import BuildError, ConfigError
 from rtgate.files import scratch
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
-from rtgate.kernel.configure import configure, lost_from
-from rtgate.kernel.work import Options, Work, prepare_work, short_hash
+from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from
+from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,12 +36,14 @@ class ConfigCheck:
         requested: how many options were asked of a kernel of this version.
         lost: those that the tree did not take.
         unsupported: why this build is not for this tree, which then was not asked; empty where it is.
+        failure: why it cannot be configured at all; empty where it can.
     """
 
     description: BuildDescription
     requested: int = 0
     lost: tuple[LostOption, ...] = ()
     unsupported: str = ""
+    failure: str = ""
 
 
 def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> ConfigCheck:
@@ -57,20 +61,22 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
 def check_configs(
     descriptions: Sequence[BuildDescription], tree: Tree, options: Options | None = None
 ) -> Iterator[ConfigCheck]:
-    """Yield what this tree takes of each build, in their order; a build that is not for this tree is said to be so.
+    """Yield what this tree takes of each build, in their order, also of those that are not for it or that fail.
 
     Raises:
-        BuildError, ConfigError, InfrastructureError: as `check_config`.
+        InfrastructureError: as `check_config`.
     """
     options = options or Options()
     with _scratch(descriptions) as place:
         for description in descriptions:
-            if reason := description.unsupported(tree.path):
-                yield ConfigCheck(description, unsupported=reason)
-                continue
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
-            with prepare_work(description, tree, options) as work:
-                yield ConfigCheck(description, len(work.requested_options), place.lost(work))
+            try:
+                with prepare_work(description, tree, options) as work:
+                    yield ConfigCheck(description, len(work.requested_options), place.lost(work))
+            except UnsupportedTreeError as error:
+                yield ConfigCheck(description, unsupported=error.reason)
+            except (BuildError, ConfigError) as error:
+                yield ConfigCheck(description, failure=str(error))
 
 
 _Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]
@@ -98,7 +104,8 @@ class _Scratch:
         key = (work.tree.path, build.arch, build.base, tuple(work.requested_options.values()), build.optional)
         if key not in self.answers:
             aside = self._aside(work)
-            configure(self._from_base(aside))
+            with _log_kept(aside, work):
+                configure(self._from_base(aside))
             self.answers[key] = lost_from(aside, self.scan)
         return self.answers[key]
 
@@ -122,6 +129,18 @@ class _Scratch:
             config = work.job.build_directory / ".config"
             self.bases[key] = config.rename(work.job.log_directory / f"{base}.base")
         return dataclasses.replace(work, job=dataclasses.replace(work.job, base=str(self.bases[key])))
+
+
+@contextmanager
+def _log_kept(aside: Work, work: Work) -> Iterator[None]:
+    """Name a log in an error that is there when the error is read: it moves to where the build's own logs are."""
+    try:
+        yield
+    except (BuildError, ConfigError) as error:
+        log, kept = aside.job.log_directory / CONFIG_LOG, work.job.log_directory / "check.log"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(log, kept)
+        raise type(error)(str(error).replace(str(log), str(kept))) from None
 
 
 @contextmanager

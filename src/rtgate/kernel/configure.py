@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rtgate.kernel.work import Listener, Work
 
 
+CONFIG_LOG = "config.log"
+
+
 def configure_if_needed(work: Work, listener: Listener) -> None:
     """Configure again only when Kconfig would decide anew: it costs more than compiling one file."""
     stamp = work.job.log_directory / "configured"
@@ -50,8 +53,7 @@ def configure(work: Work) -> None:
     job.log_directory.mkdir(parents=True, exist_ok=True)
     job.fragment.write_text("".join(f"{option.line}\n" for option in work.requested_options.values()), encoding="utf-8")
     (job.build_directory / ".config").unlink(missing_ok=True)  # tuxmake keeps one that exists
-    log = job.log_directory / "config.log"
-    make(work, ("config",), log)
+    make(work, ("config",), job.log_directory / CONFIG_LOG)
 
 
 def lost_from(

@@ -33,4 +33,4 @@ def make(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str],
 def _failure(work: Work, log: Path) -> RtgateError:
     if is_full(work.job.fillable):
         return InfrastructureError(f"the disk of {work.job.build_directory} is full: make room (log: {log})")
-    return build_log.failure(log, work.tree.path, trusted=work.job.trusted)
+    return build_log.failure(log, work.tree.path, title=str(work.source.path), trusted=work.job.trusted)

@@ -93,6 +93,14 @@ class Work:
         return site.cache() / "steps" / f"{self.description.name}-{self.description.arch}"
 
 
+class UnsupportedTreeError(ConfigError):
+    """A tree has no source of a device tree that a build is for; `reason` says of which."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 @contextmanager
 def prepare_work(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
     """Yield what `prepare` returns; a patched copy stays as it is until the block is left. Raises as `prepare`."""
@@ -109,7 +117,8 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     """Apply patches where asked, and name everything that goes into the build.
 
     Raises:
-        ConfigError: a patch series is wrong or does not apply, the tree was built in place, or it lacks a device tree.
+        ConfigError: a patch series is wrong or does not apply, or the tree was built in place.
+        UnsupportedTreeError: the tree lacks a device tree that the build is for.
         InfrastructureError: a tool is missing.
     """
     tuxmake.require_tools(description.arch)
@@ -118,9 +127,10 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch)
     if reason := description.unsupported(tree.path):
-        raise ConfigError(
+        raise UnsupportedTreeError(
             f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for: "
-            "give a kernel that has it (--tree)"
+            "give a kernel that has it (--tree)",
+            reason,
         )
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.requested_options(tree.version)

@@ -13,19 +13,22 @@ _COLUMNS = ("build", "arch", "options", "lost")
 
 
 def lines(checks: Sequence[ConfigCheck], version: KernelVersion) -> Iterator[str]:
-    """Yield a row for each build, then the lost options with reasons, then how many builds this tree serves."""
+    """Yield a row for each build, then what was lost or failed with reasons, then how many builds this tree serves."""
     width = max((len(check.description.name) for check in checks), default=0)
     yield _row(_COLUMNS, width)
     for check in checks:
-        numbers = ("-", "-") if check.unsupported else (str(check.requested), str(len(check.lost)))
+        numbers = ("-", "-") if check.unsupported or check.failure else (str(check.requested), str(len(check.lost)))
         row = _row((check.description.name, check.description.arch, *numbers), width)
-        yield f"{row}  {check.unsupported}".rstrip()
+        yield f"{row}  {check.unsupported or ('cannot be configured' if check.failure else '')}".rstrip()
     yield from _losses(checks)
+    yield from _failures(checks)
     lossy = sum(bool(check.lost) for check in checks)
     unsupported = sum(bool(check.unsupported) for check in checks)
-    whole = len(checks) - lossy - unsupported
+    failed = sum(bool(check.failure) for check in checks)
+    whole = len(checks) - lossy - unsupported - failed
     counts = f"{whole} of {len(checks)} builds get all their options, {lossy} do not"
-    yield f"Linux {version}: {counts}, {unsupported} are not for this tree"
+    failing = f", {failed} cannot be configured" if failed else ""
+    yield f"Linux {version}: {counts}, {unsupported} are not for this tree{failing}"
 
 
 def _row(cells: Sequence[str], width: int) -> str:
@@ -39,3 +42,11 @@ def _losses(checks: Sequence[ConfigCheck]) -> Iterator[str]:
     for losses, losers in groupby(lossy, key=lambda check: check.lost):
         yield f"{', '.join(check.description.name for check in losers)}:"
         yield from (f"  {lost}" for lost in losses)
+
+
+def _failures(checks: Sequence[ConfigCheck]) -> Iterator[str]:
+    """Yield each failure once, under the names of the builds that it stops."""
+    failed = sorted((check for check in checks if check.failure), key=lambda check: check.failure)
+    for failure, group in groupby(failed, key=lambda check: check.failure):
+        yield f"{', '.join(check.description.name for check in group)}:"
+        yield from (f"  {line}" for line in failure.splitlines())

@@ -216,7 +216,7 @@ def _mirror_without_lists() -> str:
         )
         options = tuple(word for setting in settings for word in ("-o", setting))
         try:
-            run(("apt-get", *options, "update", "-qq"), "the system's apt sources")
+            run(("apt-get", *options, "-o", "APT::Update::Error-Mode=any", "update", "-qq"), "the system's apt sources")
         except InfrastructureError:
             if not (found := choose_mirror(_index_targets(*options))):
                 raise
