@@ -35,6 +35,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that the servers end, too
     work, names = (site.cache() / "merge-requests").resolve(), sys.argv[1:]
     repository = _repository(work)
+    unknown = set(names) - {"series", *(case.name for case in CASES)}
+    if unknown:
+        sys.exit(
+            f"no such case: {', '.join(sorted(unknown))} (allowed: {', '.join(case.name for case in CASES)}, series)"
+        )
     (work / "notes").mkdir(exist_ok=True)
     cases = [case for case in CASES if not names or case.name in names]
     print("| change | forge | exit code | vote | time | what is wrong |\n|---|---|---|---|---|---|", flush=True)

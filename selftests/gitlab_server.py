@@ -6,6 +6,7 @@ Where each rule comes from, by page of GitLab's documentation (docs.gitlab.com) 
 * Who asks: `PRIVATE-TOKEN`; a wrong or absent one is 401 (page `api/rest/authentication`). An expired token and one
   without the scope are answered in the form of OAuth (`lib/api/api_guard.rb`): 401 `invalid_token`, 403
   `insufficient_scope`. `read_api` reads only (page `user/profile/personal_access_tokens`, "scopes").
+* Any personal token, of a project or group too, may ask for its own scopes (page `api/personal_access_tokens`, "self").
 * `CI_JOB_TOKEN` reads notes and writes none (page `ci/jobs/ci_job_token`, "Job token access").
 * Who may what (page `user/permissions`): a private project is 404 for those outside, Guests do not see its merge
   requests, Reporters and more write notes. A note is edited by its author and by Maintainers (page `user/discussions`,
@@ -144,6 +145,8 @@ class GitLabServer(StandIn):
             return 401, _oauth("invalid_token", text), {}
         if method == "GET" and path == "user":
             return self._user(account)
+        if method == "GET" and path == "personal_access_tokens/self" and account.kind == "personal":
+            return 200, {"id": 1, "name": "rtgate", "active": True, "scopes": list(account.scopes)}, {}
         match = re.fullmatch(r"projects/(\d+|[\w.-]+%2F[\w.-]+)/(.*)", path)
         if match is None:
             return 404, {"error": "404 Not Found"}, {}

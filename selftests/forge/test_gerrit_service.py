@@ -251,7 +251,7 @@ def test_a_key_that_gerrit_does_not_know(gerrit: GerritServer, service: Service)
     ("project", "branch", "said"),
     [
         ("rt/kernal", "main", "has no project rt/kernal, or bot may not read it"),
-        ("rt/kernel", "no-such", "no branch no-such in rt/kernel of http"),
+        ("rt/kernel", "no-such", "rt/kernel has no branch no-such, or bot may not read it"),
     ],
 )
 def test_a_name_that_gerrit_does_not_have_is_said_at_once(

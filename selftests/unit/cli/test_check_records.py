@@ -83,7 +83,7 @@ def test_the_end_of_a_gate_seals_the_verdict_anew(tmp_path: Path) -> None:
     assert not check(tmp_path).lines
 
 
-@pytest.mark.parametrize("content", [None, "{}", "[]", "no JSON"])
+@pytest.mark.parametrize("content", [None, "{}", "[]", "not JSON"])
 def test_what_is_no_sealed_run_is_a_wrong_argument(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "verdict.json").write_text(content)

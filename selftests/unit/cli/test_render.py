@@ -165,7 +165,7 @@ def test_a_server_that_would_refuse_the_job(
     ("options", "told"),
     [
         (("--artefacts-url", ""), "--artefacts-url URL"),
-        (("--artefacts-url", "builds.example.org"), "is no URL"),
+        (("--artefacts-url", "builds.example.org"), "is not a URL"),
         (("--artefacts-url", "https://u:secret@h/x"), "no password in it"),
         (("--artefacts-url", "https://h/x?y=secret"), "no query"),
         (("--device", "board-01"), "name it with --server, or use --tag"),

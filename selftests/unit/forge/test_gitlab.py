@@ -151,6 +151,7 @@ def test_without_a_token_there_is_no_note_and_one_word_about_it(clone: Clone, se
         (None, r"does not accept the token from \$RTGATE_GITLAB_TOKEN \("),
         (Account(expired=True), r"does not accept .*Token is expired\. .*: make a project access token with the role"),
         (Account(scopes=("read_repository",)), "lacks the scope api"),
+        (Account(scopes=("read_api", "read_user")), r"lacks the scope api \(it has read_api, read_user\): make"),
     ],
 )
 def test_a_wrong_token_is_noticed_before_anything_is_built(
@@ -160,7 +161,7 @@ def test_a_wrong_token_is_noticed_before_anything_is_built(
     asked = forge(clone, {**detached(clone), "CI_SERVER_URL": server.url, "RTGATE_GITLAB_TOKEN": TOKEN})
     with pytest.raises(ConfigError, match=message):
         asked.check_access()
-    assert len(server.requests) == 1
+    assert not any("notes" in request for request in server.requests)
 
 
 def test_a_good_token_is_asked_for_once_and_no_token_never(clone: Clone, server: GitLabServer) -> None:
@@ -168,7 +169,8 @@ def test_a_good_token_is_asked_for_once_and_no_token_never(clone: Clone, server:
     forge(clone, variables).check_access()
     assert server.requests == []
     forge(clone, {**variables, "RTGATE_GITLAB_TOKEN": TOKEN}).check_access()
-    assert server.requests == [f"GET projects/{PROJECT}/merge_requests/{MERGE_REQUEST}"]
+    asked = [f"GET projects/{PROJECT}/merge_requests/{MERGE_REQUEST}", "GET personal_access_tokens/self"]
+    assert server.requests == asked
     assert server.notes == []
 
 

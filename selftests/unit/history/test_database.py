@@ -41,7 +41,7 @@ def test_the_url_comes_from_the_option_or_the_environment(monkeypatch: pytest.Mo
         ("sqlite:///:memory:", "names no file"),
         ("sqlite:////", "is a directory"),
         ("sqlite:////nowhere/at/all.db", "/nowhere/at does not exist"),
-        ("x://:y:/", "is no URL of a history"),
+        ("x://:y:/", "is not the URL of a history"),
     ],
 )
 def test_a_wrong_url_says_what_is_allowed(url: str, reason: str) -> None:

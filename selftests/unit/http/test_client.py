@@ -137,7 +137,7 @@ def test_a_redirect_is_no_answer(server: LavaServer) -> None:
 
 def test_a_page_of_a_proxy_is_no_json(server: LavaServer) -> None:
     server.moods = [("GET", "version", "page")]
-    with pytest.raises(NoAnswer, match="no JSON, it begins with '<html>Welcome"):
+    with pytest.raises(NoAnswer, match="not JSON, it begins with '<html>Welcome"):
         Http(patience=HASTY).once("GET", at(server, "system/version/")).json("the version")
 
 

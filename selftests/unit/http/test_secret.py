@@ -59,5 +59,5 @@ def test_a_token_where_a_file_is_to_be_named_is_not_shown() -> None:
         take_token({"X_FILE": SECRET}, "X", "X_FILE")
     assert SECRET not in str(error.value)
     assert str(error.value).startswith("X_FILE does not name a file that can be read (No such file or directory): ")
-    assert "a variable of type File" in str(error.value)
+    assert "a CI variable is then of type File" in str(error.value)
     assert error.value.__cause__ is None

@@ -66,7 +66,7 @@ def test_incomplete_frames_are_an_error() -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), archive(FILES)[:-30]])
 def test_what_is_no_archive_is_an_error(payload: bytes) -> None:
-    with pytest.raises(ParseError, match="the results are no archive"):
+    with pytest.raises(ParseError, match="the results are not an archive"):
         unpack(reader_of(payload))
 
 

@@ -307,7 +307,7 @@ def test_a_boot_gives_its_core_back(lab: Lab, mode: str) -> None:
         ("exit 3", State.LAB, "QEMU ended with exit code 3: no such machine"),
         ("exit 0", State.LAB, "QEMU ended with exit code 0: no such machine"),
         ("full", State.LAB, "the target's RAM file system is full or not writable"),
-        ("garbage", State.UNREADABLE, "the results are no archive: "),
+        ("garbage", State.UNREADABLE, "the results are not an archive: "),
     ],
 )
 def test_whose_turn_it_is(lab: Lab, mode: str, state: State, message: str) -> None:

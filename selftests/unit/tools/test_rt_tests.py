@@ -201,12 +201,12 @@ def test_a_histogram_comes_in_order() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (None, "histogram is damaged: its buckets are no numbers"),
-        ([], "histogram is damaged: its buckets are no numbers"),
-        ({"x": 1}, "histogram is damaged: its buckets are no numbers"),
-        ({"-1": 1}, "histogram is damaged: its buckets are no numbers"),
-        ({"1.5": 1}, "histogram is damaged: its buckets are no numbers"),
-        ({"1" * 5000: 1}, "histogram is damaged: its buckets are no numbers"),
+        (None, "histogram is damaged: its buckets are not numbers"),
+        ([], "histogram is damaged: its buckets are not numbers"),
+        ({"x": 1}, "histogram is damaged: its buckets are not numbers"),
+        ({"-1": 1}, "histogram is damaged: its buckets are not numbers"),
+        ({"1.5": 1}, "histogram is damaged: its buckets are not numbers"),
+        ({"1" * 5000: 1}, "histogram is damaged: its buckets are not numbers"),
         ({"1": -1}, "histogram is damaged: it holds counts below zero"),
         ({"1": 5, "2": -1}, "histogram is damaged: it holds counts below zero"),
         ({"1": 1.5}, "'1' is 1.5, not a whole number"),

@@ -129,18 +129,24 @@ def test_what_one_of_a_merge_train_was_is_the_baseline_of_the_next_and_is_not_me
     assert 2 * len(of_three_kernels) == 3 * len(of_two_kernels)
 
 
-def test_a_root_filesystem_that_cannot_be_had_is_said_before_a_kernel_is_built(
-    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("text", "code"), [("two", 3), ("broken", 1)])
+def test_a_root_filesystem_that_cannot_be_had_is_said_and_what_does_not_build_still_fails(
+    repository: Repository,
+    builds: Builds,
+    text: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def image(*_: Any, **__: Any) -> None:
         raise InfrastructureError("no mirror of Debian")
 
     monkeypatch.setattr(images, "image", image)
     repository.branch("mine")
-    repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
-    assert _review() == 3
-    assert builds.made == []
-    assert "no mirror of Debian" in capsys.readouterr().err
+    repository.commit("timers: be tidy", **{"kernel/time.c": text})
+    assert _review() == code
+    assert "nothing can be measured on virt-arm64, kernels are built all the same: no mirror" in capsys.readouterr().err
+    assert builds.made
 
 
 def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goes(
@@ -557,6 +563,17 @@ def test_a_token_that_is_refused_ends_a_review_before_anything_is_built(
     assert forge.answers == []
     assert capsys.readouterr().err.count("Token is expired") == 1
     assert "Token is expired" in Path("report/note.md").read_text()
+
+
+def test_a_forge_that_is_away_at_the_start_may_be_back_at_the_end(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "broken"})
+    forge = Recording(access=InfrastructureError("away for ten minutes"))
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review", "--tree", "linux"]) == 1
+    assert [answer.exit_code for answer in forge.answers] == [1]
 
 
 class Tokenless(Recording):

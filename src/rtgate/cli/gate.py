@@ -134,7 +134,8 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
         patches=arguments.patches,
     )
     sources.description(board)  # before minutes go into a build that the board cannot run
-    make_root_filesystem(board)
+    if not arguments.console or arguments.console in _OURS:
+        make_root_filesystem(board)
     if sources.base:
         kernels["baseline"] = baseline_of(sources, board)
     kernels["candidate"] = candidate_of(sources, board)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rtgate.board import boards
 from rtgate.cli import command_options, shared_options
-from rtgate.errors import InfrastructureError, RtgateError
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.in_job import signals, upload
 from rtgate.lava.in_job.judging import NOT_COMPARED, CaseJudge
 from rtgate.lava.job import environment
@@ -191,7 +191,7 @@ class _Job:
         """Send the records to the given URL too. That it failed is said, and no more: they are in the log."""
         try:
             url = upload.put(self._records, self.arguments.upload, f"boot-{self.arguments.boot}")
-        except InfrastructureError as error:
+        except (ConfigError, InfrastructureError) as error:
             _say(plain_line(str(error)))
             return
         _print([signals.reference("rtgate.records", url)])

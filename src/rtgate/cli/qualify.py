@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     url = require_url(arguments.history)
     runs = arguments.runs.split(",") if arguments.runs else None
     if arguments.records is not None:
-        runs = [_store(url, arguments.records)]
+        runs = [*(runs or ()), _store(url, arguments.records)]
     with History.open(url) as history:
         return _examine(history, arguments, runs)
 

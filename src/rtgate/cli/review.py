@@ -94,8 +94,11 @@ def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
     try:
         forge.check_access()
     except ConfigError as error:
-        leave(refusal(error, asked), output)
+        if note := leave(refusal(error, asked), output):
+            say(f"the answer is in {note}")
         raise
+    except InfrastructureError as error:
+        say(f"{error}; the review begins all the same")
     try:
         answer = review(_request(arguments, asked))
     except Interrupted:

@@ -181,7 +181,7 @@ class GerritServer:
         nothing is written.
 
         Raises:
-            Refused: we may not vote like this, or the label has no such value.
+            AccessRefused: we may not vote like this, or the label has no such value.
             ClosedError: the change was submitted or abandoned, and there were votes.
             ConfigError: Gerrit refuses the message.
             InfrastructureError: Gerrit does not answer.

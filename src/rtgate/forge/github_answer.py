@@ -64,7 +64,7 @@ class Conversation:
         """Create a check run, and return whose comments this token writes. To do it twice does no harm.
 
         Raises:
-            NotAllowed: the token may not.
+            Forbidden: the token may not.
             ConfigError: GitHub refuses the token or the check run.
             NotNow: GitHub does not answer, or asks to come later.
         """
@@ -79,7 +79,7 @@ class Conversation:
             The run that wrote the comment that is there, if it is later than `run`. Nothing is written then.
 
         Raises:
-            NotAllowed: the token may not.
+            Forbidden: the token may not.
             ConfigError: GitHub refuses the token or the comment.
             NotNow: GitHub does not answer, or asks to come later.
         """

@@ -64,7 +64,7 @@ class GitHubApi:
         """Return the answer to a request, which is made once; 404 only if what it is about may be missing.
 
         Raises:
-            NotAllowed: the token may not.
+            Forbidden: the token may not.
             ConfigError: GitHub refuses the token or the request.
             NotNow: GitHub does not answer, or asks to come later.
         """

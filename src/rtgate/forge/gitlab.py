@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Merge requests on GitLab, as a job of a merge request pipeline sees them, or one that is asked (`gitlab_asked`).
+"""Merge requests on GitLab, as a job of a merge request pipeline sees them, or a requested one (`gitlab_request`).
 
 What is reviewed comes from the predefined variables (GitLab's page `ci/variables/predefined_variables`):
 

@@ -62,7 +62,7 @@ class GitLabApi:
         """Yield what sends requests. Within the block errors of the libraries become ours.
 
         Raises:
-            Refused: GitLab refuses a request.
+            GitLabRefusal: GitLab refuses a request.
             ConfigError: GitLab refuses the token, or the URL is wrong.
             NotNow: GitLab does not answer, or asks to come later.
         """

@@ -27,12 +27,26 @@ class Note:
     merge_request: int
 
     def check_access(self) -> None:
-        """Ask for the merge request. Raises as `write`."""
+        """Ask for the merge request, and whether the token may write. Raises as `write`."""
         try:
             with self.api.session() as session:
                 session.get(f"merge_requests/{self.merge_request}")
         except GitLabRefusal as error:
-            raise self._refusal(error) from None
+            raise (self._refusal(error) if error.status == 404 else error) from None
+        scopes = self._scopes()
+        if scopes and "api" not in scopes:
+            raise ConfigError(
+                f"the token from {self.api.token.source} lacks the scope api (it has {', '.join(scopes)}): "
+                f"make {TOKEN_ADVICE}"
+            )
+
+    def _scopes(self) -> list[str]:
+        """Return what the token is for; empty where GitLab does not say it, as before 15.5."""
+        try:
+            with self.api.session() as session:
+                return [str(scope) for scope in session.get("/personal_access_tokens/self").get("scopes", ())]
+        except ConfigError:
+            return []
 
     def write(self, body: str, pipeline: int | None) -> int | None:
         """Write the note: ours that is there, or a new one. To do it twice does no harm.

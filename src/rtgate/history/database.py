@@ -126,11 +126,13 @@ class History:
 
 def _parse_url(url: str) -> URL:
     if "://" not in url:
-        raise ConfigError(f"{url!r} is no URL of a history: for a file write sqlite:///{url} (allowed: {EXAMPLES})")
+        raise ConfigError(
+            f"{url!r} is not the URL of a history: for a file write sqlite:///{url} (allowed: {EXAMPLES})"
+        )
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError(f"this is no URL of a history: {error} (allowed: {EXAMPLES})") from error
+        raise ConfigError(f"this is not the URL of a history: {error} (allowed: {EXAMPLES})") from error
     if parsed.drivername in {"postgresql", "postgres"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:

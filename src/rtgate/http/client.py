@@ -55,11 +55,11 @@ class Reply:
         try:
             return json.loads(self.text)
         except (ValueError, RecursionError):
-            raise NoAnswer(f"{what}: the answer is no JSON, it begins with {self.text.strip()[:60]!r}") from None
+            raise NoAnswer(f"{what}: the answer is not JSON, it begins with {self.text.strip()[:60]!r}") from None
 
 
 class AccessRefused(ConfigError):  # noqa: N818 - what happened
-    """We may not (401, 403); `reply` is what the server said."""
+    """We may not (401, 403, or what a server answers instead); `reply` is what it said."""
 
     def __init__(self, message: str, reply: Reply) -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ class Http:
 
         Raises:
             InfrastructureError: nobody answered in time.
-            Refused: we may not.
+            AccessRefused: we may not.
             ConfigError: the answer is that the URL is another.
         """
 
@@ -126,7 +126,7 @@ class Http:
         Raises:
             NotSent: it cannot have arrived.
             NoAnswer: nobody knows.
-            Refused: we may not.
+            AccessRefused: we may not.
             ConfigError: a redirect.
         """
         timeout = (self.patience.connect, self.patience.answer)
@@ -146,7 +146,7 @@ class Http:
         except requests.exceptions.Timeout:
             raise NoAnswer(f"{_host(url)} gave no answer in {self.patience.answer:.0f} s") from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
-            raise ConfigError(f"{url} is no URL that rtgate can ask") from None
+            raise ConfigError(f"{url} is not a URL that rtgate can ask") from None
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {innermost(error)}") from None
         return self._check(url, reply)

@@ -14,7 +14,6 @@ from pathlib import Path
 from rtgate import files
 from rtgate.errors import ConfigError
 
-PATH_ADVICE = "it takes the path of a file, not a token (in GitLab make it a variable of type File)"
 _ALLOWED = re.compile(r"[\x21-\x7e]{8,512}")
 
 
@@ -61,7 +60,10 @@ def read_token(path: Path, name: str = "", *, private: bool = True) -> Token:
     except OSError as error:
         if not name:
             raise ConfigError(f"the token's file {path} cannot be read: {error.strerror}") from error
-        raise ConfigError(f"{name} does not name a file that can be read ({error.strerror}): {PATH_ADVICE}") from None
+        raise ConfigError(
+            f"{name} does not name a file that can be read ({error.strerror}): it takes a path, not the secret itself "
+            "(a CI variable is then of type File)"
+        ) from None
 
 
 def take_token(variables: MutableMapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:

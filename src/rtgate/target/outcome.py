@@ -73,7 +73,7 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
                 if member.isfile()
             }
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise ParseError(f"the results are no archive: {error}") from error
+        raise ParseError(f"the results are not an archive: {error}") from error
 
 
 def read_outcome(reader: FrameReader, seconds: Mapping[str, float]) -> Outcome:

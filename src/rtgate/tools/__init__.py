@@ -59,7 +59,7 @@ class Expected:
         work_s: how long a fixed amount of work may take, in target seconds, before nobody waits for it any more; 0 for
             a tool that measures for a time.
         seen: where its threads are found.
-        name: the start of the threads' names, for `Seen.SYSTEM`.
+        name: the start of the threads' names, for `ThreadScope.SYSTEM`.
         interval_us: the period of a measuring thread whose histogram must account for every period; 0 without one.
         counts: what it must have counted.
         clock: whether it measures with the wall clock, so that time synchronisation must stand still.

@@ -108,7 +108,7 @@ class Document:
         """Return the histogram of this name: samples by value, in order; empty if there is none. Raises ParseError."""
         found = self.data.get(name, {})
         if not isinstance(found, dict) or not _decimal(found):
-            raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are no numbers")
+            raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are not numbers")
         whole = not set(map(type, found.values())) - {int}
         least, most = (min(found.values(), default=0), max(found.values(), default=0)) if whole else (0, 0)
         if not whole or not -_LARGEST < least <= most < _LARGEST:

@@ -214,7 +214,9 @@ class GerritService:
                 raise ConfigError(f"{self.server.access.url} has no project {project}, or {user} may not read it")
         for branch in self.settings.branches:
             if not branch.startswith("^") and not any(self.server.has(project, branch) for project in projects):
-                raise ConfigError(f"no branch {branch} in {', '.join(projects)} of {self.server.access.url}")
+                raise ConfigError(
+                    f"{self.server.access.url}: {', '.join(projects)} has no branch {branch}, or {user} may not read it"
+                )
 
     def _notice(self, events: Sequence[Event]) -> None:
         """Ask Gerrit about what happened, or about everything when it is time to."""

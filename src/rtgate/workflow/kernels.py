@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from rtgate.report.notices import say, step
 
 BUILDS = Path("build")
 """Where builds are left, seen from where rtgate is called."""
-_NAME = 40  # digits of a commit's whole name
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the whole name of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +152,7 @@ def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
 @contextmanager
 def _check_out(repository: Path, reference: str, label: str, place: str, *, keep: bool = True) -> Iterator[Tree]:
     """Yield a commit's tree as `checkout` does; to write one takes minutes the first time, so it is a step."""
-    short = reference[:12] if len(reference) >= _NAME else reference
+    short = reference[:12] if _COMMIT.fullmatch(reference) else reference
     with ExitStack() as held:
         with step(f"checking out {short} ({label})"):
             tree = held.enter_context(checkout(repository, reference, place, say, keep=keep))

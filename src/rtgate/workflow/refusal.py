@@ -52,7 +52,7 @@ def leave(answer: Answer, output: Path) -> Path | None:
             if (output / "verdict.json").exists():
                 return None
             write_answer(answer, output)
-    except (ConfigError, InfrastructureError):
+    except (ConfigError, InfrastructureError, OSError):
         return None
     return output / "note.md"
 

@@ -112,8 +112,7 @@ def review(request: ReviewRequest) -> Answer:
         with _policy(request.tree, commits) as policy, replacing(output):
             request = replace(request, limits=policy.limits)
             check_lab(policy.boards)
-            for screen in policy.screens:
-                make_root_filesystem(boards.board(screen.board))
+            _make_root_filesystems(policy)
             others = [*_screen(request, commits, policy), *build_unbooted(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
             return _conclude(request, commits, policy, on_boards)
@@ -169,6 +168,15 @@ def _policy_file(place: Path, commits: Commits) -> str:
     if not found:
         return f"rtgate's default, as {commits.base[:12]} has no {POLICY_DIRECTORY}/{POLICY}"
     return str(found[0]).replace(f"{place}/", f"{commits.base[:12]}:")
+
+
+def _make_root_filesystems(policy: Policy) -> None:
+    """Say before the builds that nothing can be measured, as without a network: what does not build still fails."""
+    for name in {screen.board: None for screen in policy.screens}:
+        try:
+            make_root_filesystem(boards.board(name))
+        except InfrastructureError as error:
+            say(f"nothing can be measured on {name}, kernels are built all the same: {error}")
 
 
 def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:

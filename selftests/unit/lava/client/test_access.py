@@ -67,7 +67,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
         ("[", "lavacli.yaml cannot be read: ConfigError: mend it"),
         ("- list", "is not a file of lavacli's identities: mend it"),
         ("default: 5", "is not a file of lavacli's identities: mend it"),
-        ("default: {uri: 'x', token: t}", "URL is none"),
+        ("default: {uri: 'x', token: t}", "LAVA server is not one"),
         ("", "which LAVA server"),
     ],
 )

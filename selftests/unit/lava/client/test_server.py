@@ -32,7 +32,7 @@ def test_what_a_server_says_of_itself(lava: Lava) -> None:
 
 def test_a_version_that_is_none(lava: Lava, server: LavaServer) -> None:
     server.version = "Jenkins"
-    with pytest.raises(InfrastructureError, match="no LAVA's"):
+    with pytest.raises(InfrastructureError, match="not LAVA's"):
         lava.version()
 
 

@@ -223,7 +223,7 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"metadata": {"a\nb": "x"}}, "allowed are letters"),
         ({"upload": "http://192.0.2.1/r.tar?token=abc"}, "may be a secret"),
         ({"arms": (replace(arm("candidate"), identity="{"),)}, "the kernel's identity is not JSON"),
-        ({"arms": (replace(arm("candidate"), identity="[]"),)}, "no JSON object"),
+        ({"arms": (replace(arm("candidate"), identity="[]"),)}, "not a JSON object"),
     ],
 )
 def test_what_cannot_work_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -247,7 +247,7 @@ def test_what_cannot_work_is_refused(changes: dict[str, Any], message: str) -> N
     ],
 )
 def test_a_url_that_a_boot_loader_would_take_for_more_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"is no URL|ends in no plain file name"):
+    with pytest.raises(ConfigError, match=r"is not a URL|ends in no plain file name"):
         render(request_for(arms=(arm("candidate", kernel=url),)))
 
 

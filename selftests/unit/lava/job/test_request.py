@@ -60,7 +60,7 @@ def test_damaged_metadata(part: str) -> None:
 
 
 def test_a_newer_format() -> None:
-    with pytest.raises(ConfigError, match="order format 99"):
+    with pytest.raises(ConfigError, match="request format 99"):
         orders.read(definition({"rtgate.order.1": '{"format": 99}'}), "job 1")
 
 

@@ -30,7 +30,7 @@ from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import CaseExplanation
 
 UNKNOWN = "nobody knows what it was built from"
-"""`Compared.outside` of an image that no build directory came with."""
+"""`PhaseComparison.outside` of an image that no build directory came with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

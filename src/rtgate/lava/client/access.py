@@ -83,11 +83,13 @@ def base(url: str) -> str:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError as error:
-        raise ConfigError(f"the LAVA server's URL is none: {error}") from None
+        raise ConfigError(f"the URL of the LAVA server cannot be read: {error}") from None
     if parts.username or parts.password:
-        raise ConfigError(f"a URL is no place for a token, it shows in lists of processes: use {TOKEN} or {TOKEN_FILE}")
+        raise ConfigError(
+            f"a URL is not the place of a token, it shows in lists of processes: use {TOKEN} or {TOKEN_FILE}"
+        )
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError("the LAVA server's URL is none (expected https://lava.example.org)")
+        raise ConfigError("the URL of the LAVA server is not one (expected https://lava.example.org)")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = re.sub(r"/(RPC2|api(/v0\.\d)?)?/*$", "", parts.path)
     return f"{parts.scheme}://{host}{port}{path}"

@@ -121,7 +121,7 @@ class Lava:
         found = self._get("system/version/").get("version", "")
         match = re.match(r"(\d{4})\.(\d{1,2})", str(found))
         if match is None:
-            raise InfrastructureError(f"{self.access.url} says its version is {str(found)[:40]!r}: that is no LAVA's")
+            raise InfrastructureError(f"{self.access.url} says its version is {str(found)[:40]!r}: that is not LAVA's")
         return int(match[1]), int(match[2])
 
     def whoami(self) -> str:

@@ -22,23 +22,27 @@ _WAIT_S = 2.0  # doubled after each attempt
 _TIMEOUT_S = 60.0
 
 
-def check(url: str) -> None:
-    """Check that a URL is one to upload to. Raises ConfigError; the message has no part that may be a secret."""
+def check(url: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Check that a URL is one to upload to, and that the token can be read, before anything is measured.
+
+    Raises ConfigError; the message has no part that may be a secret.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ConfigError("--upload needs a URL of http or https")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError(f"--upload: no user, password or query may stand in a URL; a token comes from {TOKEN}")
+    _token(environ)
 
 
 def put(records: Path, url: str, name: str, environ: Mapping[str, str] = os.environ) -> str:
     """Upload a directory of records as `URL/job-JOB/NAME.tar.gz` and return the whole URL.
 
     Raises:
-        ConfigError: the URL is wrong.
+        ConfigError: as `check`.
         InfrastructureError: the storage did not take it, after three attempts.
     """
-    check(url)
+    check(url, environ)
     job = environ.get("LAVA_JOB_ID", "")
     whole = f"{url.rstrip('/')}/job-{job if job.isdecimal() else 'none'}/{name}.tar.gz"
     data = _archive(records)

@@ -303,7 +303,7 @@ def _content_name(path: Path, file: BufferedReader) -> str:
 def check_url(text: str) -> str:
     """Return a URL that a person gave, or raise ConfigError: it stands in the job, for all who may read it."""
     if not _URL.fullmatch(text):
-        raise ConfigError(f"{text[:80]!r} is no URL (expected http, https, ftp, scp or file://, without spaces)")
+        raise ConfigError(f"{text[:80]!r} is not a URL (expected http, https, ftp, scp or file://, without spaces)")
     parts = urlsplit(text)
     if parts.password or (parts.username and parts.scheme != "scp"):
         raise ConfigError(f"a URL in a job is public: no password in it ({parts.scheme}://...@{parts.hostname})")

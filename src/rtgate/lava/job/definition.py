@@ -302,7 +302,7 @@ def _identity(arm: JobArm) -> str:
     except ValueError as error:
         raise ConfigError(f"{arm.name}: the kernel's identity is not JSON: {error}") from error
     if not isinstance(known, dict):
-        raise ConfigError(f"{arm.name}: the kernel's identity is no JSON object")
+        raise ConfigError(f"{arm.name}: the kernel's identity is not a JSON object")
     # Outside of texts JSON has only the letters that are left alone here, so each other one may become an escape.
     return re.sub(r'[^A-Za-z0-9_ .,:;@%+=/{}\[\]"\\-]', lambda match: f"\\u{ord(match[0]):04x}", json.dumps(known))
 
@@ -364,7 +364,7 @@ def _url(what: str, url: str) -> str:
     if "@" in parts.netloc:
         raise ConfigError(f"the URL of {what} holds a user's name or password: a definition is no place for one")
     if not _URL.fullmatch(url):
-        raise ConfigError(f"{printable(url, 200)!r} is no URL for {what} (allowed: http, https, file, scp)")
+        raise ConfigError(f"{printable(url, 200)!r} is not a URL for {what} (allowed: http, https, file, scp)")
     if not _FILE_NAME.fullmatch(parts.path.rpartition("/")[2]):
         raise ConfigError(
             f"{url!r} ends in no plain file name, and a boot loader is told it (allowed: letters, digits, '._+-')"

@@ -117,7 +117,7 @@ def kernel(text: str) -> KernelIdentity | None:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{KERNEL} is no JSON: {error}") from error
+        raise ConfigError(f"{KERNEL} is not JSON: {error}") from error
     names = [field.name for field in fields(KernelIdentity)]
     if not isinstance(told, dict) or set(told) != set(names) or not all(isinstance(told[name], str) for name in names):
         raise ConfigError(f"{KERNEL} names no kernel: expected an object with the texts {', '.join(names)}")

@@ -158,7 +158,7 @@ def read(definition: str, what: str) -> MeasurementRequest:
 
 def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
     if data["format"] != _FORMAT:
-        raise ConfigError(f"{what}: order format {data['format']}, this rtgate reads {_FORMAT}")
+        raise ConfigError(f"{what}: request format {data['format']}, this rtgate reads {_FORMAT}")
     check_fields(data, _FIELDS)
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
