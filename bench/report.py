@@ -63,12 +63,12 @@ def main() -> None:
     with _directory(arguments.keep) as work:
         records = work / "records"
         made = _fill(records, arguments.boots)
-        _show(f"{made} stored records judged again", _time_report("judge", records), 5)
+        _show(f"{made} stored records judged again", _time_command("judge", records), 5)
         for number in range(1, BOARDS):
             _copy(records, f"board-{number}")
         made *= BOARDS
-        _show(f"{made} stored records judged again", _time_report("judge", records), 50)
-        _show(f"a report of {made} results written", _time_report("report", records, "-o", work / "report"), 20)
+        _show(f"{made} stored records judged again", _time_command("judge", records), 50)
+        _show(f"a report of {made} results written", _time_command("report", records, "-o", work / "report"), 20)
         page = work / "report" / "index.html"
         print(f"  index.html {page.stat().st_size / 2**20:.1f} MiB, summary.html {_kib(work)} KiB")
         browser = shutil.which("chromium")
@@ -107,7 +107,7 @@ def _copy(records: Path, board: str) -> None:
         path.write_text(path.read_text(encoding="utf-8").replace(f'"{BOARD}"', f'"{board}"'), encoding="utf-8")
 
 
-def _time_report(*words: object) -> Seconds:
+def _time_command(*words: object) -> Seconds:
     program = shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate")
     began = Seconds.now()
     done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)

@@ -11,6 +11,7 @@ Exit codes: 0 done, whatever survived; 2 wrong usage; 3 the tests fail without a
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -34,11 +35,12 @@ def of_package(tests: Path, chosen: Sequence[Mutant], jobs: int) -> Results:
         if known is None:
             print(f"mutants: the tests of {tests.name} fail without any change: mend them first", file=sys.stderr)
             raise SystemExit(3)
+        stems = (Path(directory) / str(number) for number in itertools.count())
         with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(lambda one: _tried(one[1], known, Path(directory) / f"{one[0]}"), enumerate(chosen)))
+            return list(pool.map(_try_mutant, chosen, itertools.repeat(known), stems))
 
 
-def _tried(mutant: Mutant, known: Baseline, stem: Path) -> tuple[Mutant, Outcome]:
+def _try_mutant(mutant: Mutant, known: Baseline, stem: Path) -> tuple[Mutant, Outcome]:
     outcome = run(mutant, known, stem)
     print(f"{outcome:<9} {mutant.module}:{mutant.line}", file=sys.stderr, flush=True)
     return mutant, outcome

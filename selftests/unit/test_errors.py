@@ -56,8 +56,8 @@ def test_a_mistake_on_the_command_line_has_no_place() -> None:
 
 
 def test_output_that_cannot_be_read_names_the_raw_bytes() -> None:
-    assert str(ParseError("not JSON", Path("raw/tool.out"))) == "no JSON (raw output: raw/tool.out)"
-    assert str(ParseError("not JSON")) == "no JSON"
+    assert str(ParseError("no JSON", Path("raw/tool.out"))) == "no JSON (raw output: raw/tool.out)"
+    assert str(ParseError("no JSON")) == "no JSON"
 
 
 def test_a_fault_of_the_target_keeps_the_last_lines_of_the_console() -> None:

@@ -116,3 +116,8 @@ class Quantity:
     def __str__(self) -> str:
         number = f"{self.value:.3f}".rstrip("0").rstrip(".") if abs(self.value) < 1e6 else f"{self.value:.0f}"
         return f"{number} {self.unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return how many of something, in words: `1 boot`, `2 boots`."""
+    return f"{count} {noun}{'s' * (count != 1)}"

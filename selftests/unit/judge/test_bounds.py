@@ -42,7 +42,7 @@ def boot(found: dict[str, float], *bounds: Bound, seed: int = 1) -> Record:
 @pytest.mark.parametrize(
     ("found", "changes", "status", "sentence"),
     [
-        ({"link.width port": 4}, {}, Status.PASS, "link.width was 4 in 1 boots, as it should (its file)"),
+        ({"link.width port": 4}, {}, Status.PASS, "link.width was 4 in 1 boot, as it should (its file)"),
         (
             {"link.width port": 4, "link.width device": 2},
             {},
@@ -61,7 +61,7 @@ def boot(found: dict[str, float], *bounds: Bound, seed: int = 1) -> Record:
             Status.FAIL,
             "link.width was 8 on end port function nvme in seed 1, not 4 (its file)",
         ),
-        ({"link.width port": 0}, {"exact": True, "value": 0}, Status.PASS, "link.width was 0 in 1 boots, as it should"),
+        ({"link.width port": 0}, {"exact": True, "value": 0}, Status.PASS, "link.width was 0 in 1 boot, as it should"),
         ({}, {}, Status.MISS, "link.width should be 4 (its file) and was not measured in seed 1"),
         ({"link.width port": 1}, {"labels": {"function": "net"}}, Status.MISS, "link.width should be 4"),
     ],

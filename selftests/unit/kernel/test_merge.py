@@ -11,9 +11,9 @@ from rtgate.kernel.merge import (
     ConflictError,
     changed_files,
     commit_of,
-    commits_to_compare,
     export,
     merged_by_forge,
+    prepare_merge,
     series,
 )
 
@@ -55,7 +55,7 @@ def test_what_forks_from_the_tip_is_the_merge_itself(repository: Repository) -> 
     base = repository.git("rev-parse", "main")
     repository.branch("mine")
     head = repository.commit("timers: be late", **{"kernel/time.c": "two\n"})
-    found = commits_to_compare(repository.place, "main", "mine")
+    found = prepare_merge(repository.place, "main", "mine")
     assert (found.base, found.head, found.candidate, found.subject) == (base, head, head, "timers: be late")
 
 
@@ -65,7 +65,7 @@ def test_an_older_fork_is_merged_without_touching_anything(repository: Repositor
     repository.git("checkout", "--quiet", "main")
     repository.commit("theirs", Makefile="VERSION = 7\n")
     before = (repository.git("status", "--porcelain"), repository.git("for-each-ref"))
-    found = commits_to_compare(repository.place, "main", "mine")
+    found = prepare_merge(repository.place, "main", "mine")
     assert repository.git("show", f"{found.candidate}:kernel/time.c") == "two"
     assert repository.git("show", f"{found.candidate}:Makefile") == "VERSION = 7"
     assert (repository.git("status", "--porcelain"), repository.git("for-each-ref")) == before
@@ -82,9 +82,7 @@ def test_the_same_commits_make_the_same_merge_anywhere(
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", repository.place, clone], check=True)
     monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody else")
-    assert commits_to_compare(clone, "origin/main", "origin/mine") == commits_to_compare(
-        repository.place, "main", "mine"
-    )
+    assert prepare_merge(clone, "origin/main", "origin/mine") == prepare_merge(repository.place, "main", "mine")
 
 
 def test_a_conflict_is_the_author_s_and_names_the_files(repository: Repository) -> None:
@@ -94,7 +92,7 @@ def test_a_conflict_is_the_author_s_and_names_the_files(repository: Repository) 
     repository.git("checkout", "--quiet", "main")
     repository.commit("theirs", **{"kernel/time.c": "three\n", odd: "2\n"})
     with pytest.raises(ConflictError, match=r"conflicts in kernel/a\nb\.c, kernel/time\.c: rebase it") as raised:
-        commits_to_compare(repository.place, "main", "mine")
+        prepare_merge(repository.place, "main", "mine")
     assert isinstance(raised.value, BuildError)
     assert raised.value.exit_code == 1
 
@@ -103,7 +101,7 @@ def test_a_conflict_is_the_author_s_and_names_the_files(repository: Repository) 
 def test_there_must_be_something_to_review(repository: Repository, head: str) -> None:
     repository.commit("second", Makefile="VERSION = 7\n")
     with pytest.raises(ConfigError, match="there is nothing to review"):
-        commits_to_compare(repository.place, "main", head)
+        prepare_merge(repository.place, "main", head)
 
 
 @pytest.mark.parametrize("name", ["nothing", "--help", "main:Makefile", ""])
@@ -142,7 +140,7 @@ def test_a_directory_of_a_commit_is_written_elsewhere(repository: Repository, tm
 def test_files_that_a_merge_request_changes_are_found_by_their_directory(repository: Repository) -> None:
     repository.branch("mine")
     repository.commit("mine", **{".rtgate/a\nb": "x", ".rtgate/policy.yaml": "x", "kernel/time.c": "two\n"})
-    commits = commits_to_compare(repository.place, "main", "mine")
+    commits = prepare_merge(repository.place, "main", "mine")
     assert changed_files(repository.place, commits, ".rtgate") == [".rtgate/a\nb", ".rtgate/policy.yaml"]
 
 
@@ -181,7 +179,7 @@ def test_attributes_that_are_checked_out_do_not_merge(repository: Repository, tm
     else:
         repository.git("checkout", "--quiet", "mine")
     with pytest.raises(ConflictError, match=r"conflicts in kernel/time\.c"):
-        commits_to_compare(tree, "main", "mine")
+        prepare_merge(tree, "main", "mine")
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])
@@ -203,6 +201,6 @@ def test_a_shallow_clone_is_said_with_what_deepens_it(repository: Repository, tm
     with pytest.raises(ConfigError, match=r"it is a shallow clone: give the job GIT_DEPTH: 0$"):
         commit_of(clone, "1" * 40, "give the job GIT_DEPTH: 0")
     with pytest.raises(ConfigError, match=r"is a shallow clone, .* run 'git -C .*clone fetch --unshallow'"):
-        commits_to_compare(clone, "origin/main", "origin/mine")
+        prepare_merge(clone, "origin/main", "origin/mine")
     subprocess.run(["git", "-C", clone, "fetch", "--quiet", "--unshallow"], check=True)
-    assert commits_to_compare(clone, "origin/main", "origin/mine").subject == "mine"
+    assert prepare_merge(clone, "origin/main", "origin/mine").subject == "mine"

@@ -238,7 +238,7 @@ def test_a_profile_may_measure_something_else_on_a_board_beside_another(path: Pa
     assert not there.has("signal", "signaltest", "hackbench")
     assert not there.has("latency", "cyclictest", "idle")
     assert there.lengths == found.lengths
-    assert (found.companion_boards("virt-arm64"), found.companion_boards("virt-arm64-smp2")) == (
+    assert (found.further_boards("virt-arm64"), found.further_boards("virt-arm64-smp2")) == (
         ("virt-arm64-smp2",),
         (),
     )
@@ -260,7 +260,7 @@ def test_a_board_of_a_profile_must_be_there(path: Path, boards: str, said: str) 
 
 def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
     compare = profiles.read(site.shipped_directory() / "profiles.yaml", TOOLS)["compare"]
-    assert compare.companion_boards("virt-arm64") == ("virt-arm64-smp2",)
+    assert compare.further_boards("virt-arm64") == ("virt-arm64-smp2",)
     assert compare.on("virt-arm64-smp2").has("signal", "signaltest", "idle")
 
 

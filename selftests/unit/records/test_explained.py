@@ -39,8 +39,8 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("executed", "resting", "told"),
     [
-        ({"f": 1, "e": 9}, ("g",), "of 3 functions that differ 2 ran: e, f"),
-        ({}, ("g",), "of 1 functions that differ 0 ran"),
+        ({"f": 1, "e": 9}, ("g",), "of 3 differing functions 2 ran: e, f"),
+        ({}, ("g",), "of 1 differing function 0 ran"),
         ({}, (), "no function differs, but HZ"),
     ],
 )
@@ -77,8 +77,8 @@ def test_why_nothing_can_be_said() -> None:
         )
         return seen.why_not_exercised
 
-    assert why_not_exercised(("f", "g", "h", "i")) == "of 4 functions that differ (f, g, h and others) none ran"
+    assert why_not_exercised(("f", "g", "h", "i")) == "of 4 differing functions (f, g, h and others) none ran"
     assert why_not_exercised((), "limit") == "no function differs, and whether limit took effect is not known"
     assert why_not_exercised(("f",), "limit", "CONFIG_LOCALVERSION") == (
-        "of 1 functions that differ (f) none ran, and whether limit took effect is not known"
+        "of 1 differing function (f) none ran, and whether limit took effect is not known"
     )

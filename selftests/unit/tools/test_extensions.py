@@ -323,7 +323,7 @@ def test_what_is_outside_can_be_listed(site_tool: Path) -> None:
 
 
 def test_whoever_reads_a_file_looks_once_and_the_next_one_again(site_tool: Path) -> None:
-    with extensions.one_look(), extensions.one_look():
+    with extensions.cached_lookup(), extensions.cached_lookup():
         assert "naps" in TOOLS
         (site_tool / TOOL).rename(site_tool / "tools" / "nods.py")
         assert "naps" in TOOLS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.workflow.report_directory import check_owner, replacing
+from rtgate.workflow.report_directory import replacing, require_report_directory
 
 RECORD = "records/board/candidate/case/001/record.json"
 
@@ -84,5 +84,5 @@ def test_the_rest_of_a_report_that_was_replaced_is_removed_after_a_kill(output: 
 
 def test_nothing_is_left_where_nothing_was(tmp_path: Path) -> None:
     with replacing(tmp_path / "report"):
-        check_owner(tmp_path / "report")
+        require_report_directory(tmp_path / "report")
     assert list((tmp_path / "report").iterdir()) == []

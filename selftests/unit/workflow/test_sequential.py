@@ -273,7 +273,7 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
     ]
     monkeypatch.setattr(Suites, "judge", lambda _self: judged(said))
     two = suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual")
-    assert run_comparison(replace(two, beside=("another",)), within(1)).whole
+    assert run_comparison(replace(two, further_boards=("another",)), within(1)).whole
     assert done == [("", (), ""), ("another", (signal,), "13-24")]
 
 
@@ -282,7 +282,7 @@ def test_the_first_suites_of_a_gate_tell_the_placebos_of_all_boards(
 ) -> None:
     asked: list[list[str]] = []
     two = replace(
-        suites(tmp_path, monkeypatch, Bench(tmp_path, slower=1)), beside=("second", "third"), remedy="--tree x"
+        suites(tmp_path, monkeypatch, Bench(tmp_path, slower=1)), further_boards=("second", "third"), remedy="--tree x"
     )
 
     def pytest_run(_select: str, options: list[str], _log: Path) -> int:

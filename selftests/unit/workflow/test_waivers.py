@@ -10,7 +10,7 @@ import pytest
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
 from rtgate.units import Quantity
-from rtgate.workflow.waivers import Waiver, read, unneeded_waivers, waive
+from rtgate.workflow.waivers import Waiver, read, waive, waiver_notes
 
 ENTRY = """\
 - board: virt-arm64
@@ -114,14 +114,14 @@ def test_a_release_is_in_the_range_by_its_version(waivers: tuple[Waiver, ...], r
 
 
 def test_a_waiver_that_nothing_needs_any_more_is_said(waivers: tuple[Waiver, ...]) -> None:
-    (sentence,) = unneeded_waivers([PASSED], waivers)
+    (sentence,) = waiver_notes([PASSED], waivers)
     assert sentence == (
         "a waiver is no longer needed: virt-arm64 latency/cyclictest:idle is good without it (A. Person "
         "<a@example.org>, until 2027-03-31, https://example.org/1; waivers.yaml:1)"
     )
-    assert [*unneeded_waivers([PASSED, _waive(_failed(), waivers)], waivers)] == []
-    assert [*unneeded_waivers([PASSED, _failed()], waivers)] == []
-    assert [*unneeded_waivers([], waivers)] == []
+    assert [*waiver_notes([PASSED, _waive(_failed(), waivers)], waivers)] == []
+    assert [*waiver_notes([PASSED, _failed()], waivers)] == []
+    assert [*waiver_notes([], waivers)] == []
 
 
 @pytest.mark.parametrize(

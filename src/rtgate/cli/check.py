@@ -11,6 +11,7 @@ from pathlib import Path
 from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.lava.job import template
+from rtgate.units import plural
 from rtgate.workflow import lab_references, policy, references, waivers
 
 DESCRIPTION = """\
@@ -58,7 +59,7 @@ def run(_: argparse.Namespace) -> int:
     if not mistakes:
         return 0
     wrong = len(set(mistakes.values()))
-    print(f"{_plural(len(mistakes), 'error')} in {_plural(wrong, 'file')}")
+    print(f"{plural(len(mistakes), 'error')} in {plural(wrong, 'file')}")
     return ConfigError.exit_code
 
 
@@ -73,10 +74,6 @@ def _checks() -> Iterator[tuple[str, Callable[[], object]]]:
     else:
         for extension in extensions:
             yield extension.place, partial(references.extension, extension)
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def files() -> list[tuple[Path, Callable[[Path], object]]]:

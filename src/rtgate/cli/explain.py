@@ -194,7 +194,7 @@ def show(made: ExplainedComparison, console: Console) -> None:
                 console.print(Text(f"  {name}: {_account(passage)}"), soft_wrap=True)
         console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
         console.print()
-    _checked(explanation, console)
+    _show_check(explanation, console)
     if made.differences is not None:
         console.print(Text(_changes(made)), soft_wrap=True)
     console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
@@ -220,7 +220,7 @@ def _table(old: Mapping[str, float], new: Mapping[str, float], within: Mapping[s
     return table
 
 
-def _checked(explanation: Explanation, console: Console) -> None:
+def _show_check(explanation: Explanation, console: Console) -> None:
     for name, arm in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
         if arm is not None:
             text = f"{name}, seed {arm.seed}: {arm.agreeing} of {arm.intervals} {arm.what}s {arm.proof}"

@@ -21,7 +21,7 @@ from rtgate.lava.results.classify import classify
 from rtgate.report.notices import silence
 from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 
 DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
-    check_owner(output)
+    require_report_directory(output)
     watch = JobWatch(verbose=arguments.verbose)
     lava = Lava(access(arguments.server), notify=watch.say)
     order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")

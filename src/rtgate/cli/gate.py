@@ -19,7 +19,7 @@ from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
-from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepare_suites
 from rtgate.workflow.verdicts import grounds, limits
@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
-    check_owner(output)
+    require_report_directory(output)
     options = requests.suite_options(arguments, two=bool(arguments.base or arguments.baseline))
     _check_words(arguments, options)
     with lock(output):

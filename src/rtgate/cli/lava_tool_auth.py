@@ -40,7 +40,7 @@ def address(server: str) -> tuple[str, str]:
 def _add(arguments: argparse.Namespace) -> int:
     url, user = address(arguments.server)
     url = base(url)
-    token = read_token(arguments.token_file, "--token-file") if arguments.token_file else _read_token(url)
+    token = read_token(arguments.token_file, "--token-file") if arguments.token_file else _ask_for_token(url)
     found = Access(url, token)
     owner = Lava(found, notify=JobWatch().say).whoami()
     if not owner:
@@ -52,7 +52,7 @@ def _add(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_token(url: str) -> Token:
+def _ask_for_token(url: str) -> Token:
     """Return the token that somebody types or pastes, or that comes on standard input. Raises ConfigError."""
     if sys.stdin.isatty():
         return Token(getpass.getpass(f"token for {url}: ").strip(), "the keyboard")

@@ -9,7 +9,7 @@ from rtgate.board import boards
 from rtgate.cli import command_options, requests
 from rtgate.errors import InfrastructureError
 from rtgate.report.notices import say, step
-from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 from rtgate.workflow.suite_process import Batch, prepare_suites
 
 DESCRIPTION = """\
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises ConfigError, InfrastructureError."""
     output = arguments.output.absolute()
-    check_owner(output)
+    require_report_directory(output)
     options = requests.suite_options(arguments, two=arguments.baseline is not None)
     options.check(boards.board(options.board))
     kernels = {"baseline": arguments.baseline, "candidate": arguments.kernel}

@@ -91,7 +91,7 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     silent: list[str] = []
     now = datetime.now(UTC)
     for (case, _), boots in sorted(by_case.items()):
-        same = _comparable_records(boots, named=runs is not None)
+        same = _comparable_boots(boots, named=runs is not None)
         examined = examine(history, same)
         if examined is None or not examined[1].noise:
             silent.append(_silence(case, boots))
@@ -117,7 +117,7 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     return 0 if not silent and all(one.qualified for one in found) else _UNQUALIFIED
 
 
-def _comparable_records(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
+def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     """Return what measured like the last good boot, and what did not measure: of such a boot nobody knows the rest.
 
     Of a history whose runs nobody named, only what died since such boots began counts: an older board is another one.

@@ -13,7 +13,7 @@ from rtgate.measure.raw_output import read_verified
 from rtgate.report import html
 from rtgate.report.notices import say, silence
 from rtgate.report.server import server
-from rtgate.workflow.conclusion import Ending, unjudged_cases, write_report
+from rtgate.workflow.conclusion import Ending, missing_verdicts, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
 from rtgate.workflow.verdict_file import read_verdicts
 
@@ -96,7 +96,7 @@ def _make(args: argparse.Namespace, output: Path) -> None:
         raise ConfigError(f"{args.records}: no such directory of records")
     verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
     records = read_verified(args.records)
-    verdicts += unjudged_cases(records, verdicts)
+    verdicts += missing_verdicts(records, verdicts)
     for export in args.export:
         export.write(JudgedRun(records=records, verdicts=verdicts, code=code, origin=args.origin))
         say(f"{export.format}: {export.path}")

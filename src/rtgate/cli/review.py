@@ -18,7 +18,7 @@ from rtgate.history.url import history_url
 from rtgate.report.notices import say, step
 from rtgate.workflow.kernels import BUILDS
 from rtgate.workflow.refusal import leave, refusal
-from rtgate.workflow.report_directory import check_owner
+from rtgate.workflow.report_directory import require_report_directory
 from rtgate.workflow.review import ReviewRequest, review
 
 _FORGES: dict[str, Callable[[Path], Forge]] = {
@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         answer = review(_request(arguments, MergeRequest(base=arguments.base, head=arguments.head)))
         print(f"answer: {arguments.output.absolute() / 'note.md'}")
         return answer.exit_code
-    return _answered(forge, arguments)
+    return _review_and_publish(forge, arguments)
 
 
-def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
+def _review_and_publish(forge: Forge, arguments: argparse.Namespace) -> int:
     """Review what a forge has, and publish. Why that was not possible is an answer, too, unless the forge is away."""
     asked = None
     try:
@@ -89,7 +89,7 @@ def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
     except InfrastructureError:
         raise
     except RtgateError as error:
-        return _refused(forge, error, asked, arguments.output.absolute())
+        return _refuse(forge, error, asked, arguments.output.absolute())
     output = arguments.output.absolute()
     try:
         forge.check_access()
@@ -104,11 +104,11 @@ def _answered(forge: Forge, arguments: argparse.Namespace) -> int:
     except Interrupted:
         raise
     except RtgateError as error:
-        return _refused(forge, error, asked, output)
+        return _refuse(forge, error, asked, output)
     return _publish(forge, answer, f"the answer is in {output / 'note.md'}")
 
 
-def _refused(forge: Forge, error: RtgateError, asked: MergeRequest | None, output: Path) -> int:
+def _refuse(forge: Forge, error: RtgateError, asked: MergeRequest | None, output: Path) -> int:
     """Say why there was no review, leave that as a note, and publish it."""
     say(str(error))
     answer = refusal(error, asked)
@@ -149,7 +149,7 @@ def _forge(arguments: argparse.Namespace) -> Forge | None:
     if series and head:
         raise ConfigError("--series and --head both say what is proposed: name one of them")
     if series:
-        check_owner(arguments.output)  # the reply goes there, also of what cannot be reviewed
+        require_report_directory(arguments.output)  # the reply goes there, also of what cannot be reviewed
         reply = arguments.output.absolute() / "reply.eml"
         return Mail(path=series, tree=arguments.tree, base=base or "", reply=reply)
     if not (base and head):

@@ -12,7 +12,7 @@ from rtgate.cli import command_options, job_options, requests
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 from rtgate.workflow.submission import Submission, prepare_series
 
 DESCRIPTION = """\
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         if arguments.wait:
             output = arguments.output.absolute()
-            check_owner(output)
+            require_report_directory(output)
             files.require_free_space(output)
             stack.enter_context(lock(output))
         series = prepare_series(submission, watch, stack)

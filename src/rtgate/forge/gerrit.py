@@ -162,15 +162,11 @@ class Gerrit:
             if error.reply.status == 401:
                 raise
             self.server.review(ballot.patch_set, message, {})
-            raise self._missing_label_error(
-                f"{self.server.access.user} may not vote {_vote(vote)} on {self.label}"
-            ) from error
+            raise self._vote_error(f"{self.server.access.user} may not vote {_vote(vote)} on {self.label}") from error
         if self.label not in labels:
-            raise self._missing_label_error(
-                f"{self.patch_set.project} has no label {self.label} with a vote of {_vote(vote)}"
-            )
+            raise self._vote_error(f"{self.patch_set.project} has no label {self.label} with a vote of {_vote(vote)}")
 
-    def _missing_label_error(self, what: str) -> ConfigError:
+    def _vote_error(self, what: str) -> ConfigError:
         return ConfigError(
             f"{what}: the answer was written without a vote. In Gerrit give {self.patch_set.project} the label and "
             f"{self.server.access.user} the permission to vote -1 to +1 on it, or name another label in {LABEL}"

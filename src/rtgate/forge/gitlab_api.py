@@ -118,7 +118,8 @@ class Session:
         try:
             _object(self._client.http_put(self._full_path(path), post_data={**body}, obey_rate_limit=False))
         except GitlabHttpError as error:
-            return _exists(error)
+            _require_not_found(error)
+            return False
         return True
 
     def delete(self, path: str) -> bool:
@@ -126,7 +127,8 @@ class Session:
         try:
             self._client.http_delete(self._full_path(path), obey_rate_limit=False)
         except GitlabHttpError as error:
-            return _exists(error)
+            _require_not_found(error)
+            return False
         return True
 
     def close(self) -> None:
@@ -174,7 +176,7 @@ def _object(answer: object) -> Mapping[str, Any]:
     return answer
 
 
-def _exists(error: GitlabHttpError) -> bool:
-    if error.response_code == 404:  # deleted since it was listed
-        return False
-    raise error
+def _require_not_found(error: GitlabHttpError) -> None:
+    """Raise an error, unless it says that what was listed has been deleted since."""
+    if error.response_code != 404:
+        raise error

@@ -11,7 +11,7 @@ from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools import Bound
 from rtgate.tools.measurement import Measurement
-from rtgate.units import Quantity
+from rtgate.units import Quantity, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _finding(bound: Bound, held: Sequence[_WorstValue]) -> Finding:
             f"{name} was {value.value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
         )
         return _make_finding(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
-    sentence = f"{name} was {value.value:g} in {len(seen)} boots, as it should ({source})"
+    sentence = f"{name} was {value.value:g} in {plural(len(seen), 'boot')}, as it should ({source})"
     return _make_finding(bound, Status.PASS, Kind.LIMIT, sentence, value)
 
 

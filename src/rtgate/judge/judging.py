@@ -22,6 +22,7 @@ from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
+from rtgate.units import plural
 from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.cpus import lost_cpus
 from rtgate.validity.registry import checks
@@ -291,7 +292,7 @@ def _lost_share(lost: int, due: int) -> str:
 
 def _boots_measured(records: Sequence[Record]) -> str:
     """Return `measured in N boots`, with what they lost on host time, where that is no kernel's doing."""
-    boots = f"measured in {len(records)} boot{'' if len(records) == 1 else 's'}"
+    boots = f"measured in {plural(len(records), 'boot')}"
     lost, due = _lost_wakeups(records)
     return f"{boots} ({_lost_share(lost, due)})" if lost and _on_host_time(records) else boots
 

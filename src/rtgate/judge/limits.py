@@ -14,7 +14,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram, Measurement
-from rtgate.units import Quantity, Unit
+from rtgate.units import Quantity, Unit, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,7 @@ def _number(threshold: Threshold, found: Found) -> Finding | None:
     if broken:
         sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
     else:
-        boots = len({id(owner) for owner, _, _ in values})
-        number = f"{boots} boot{'' if boots == 1 else 's'}"
+        number = plural(len({id(owner) for owner, _, _ in values}), "boot")
         reached = f"{threshold.measurement} {_KEPT.get(threshold.kind, 'reached')} {text}{where} in {number}"
         sentence = f"{reached}, within {allowed} ({threshold.origin})"
     return Finding(

@@ -17,7 +17,7 @@ from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
 from rtgate.tools.case_name import CaseName
-from rtgate.tools.extensions import one_look
+from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.units import Quantity, Unit
 
@@ -143,7 +143,7 @@ def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles:
         ConfigError: a file is wrong: unknown or duplicate names, wrong units, names that no tool produces.
     """
     found: dict[str, tuple[Threshold, ...]] = {}
-    with one_look():
+    with cached_lookup():
         for path in paths:
             for board, entries in _file(path, boards, profiles).items():
                 found.setdefault(board, entries)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from rtgate.records.codec import check_fields, decode, encode, require_keys
+from rtgate.records.codec import decode, encode, reject_unknown_fields, require_keys
 from rtgate.units import Quantity, Unit
 
 _FIGURES = ("value", "limit", "baseline", "change")
@@ -139,7 +139,7 @@ class Verdict:
         figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
         require_keys(data, cls)
         for name in _FIGURES:
-            check_fields(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
+            reject_unknown_fields(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
         found = decode({**data, **dict.fromkeys(_FIGURES)}, cls)
         return replace(
             found,

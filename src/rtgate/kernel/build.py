@@ -48,7 +48,7 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
     output = output.absolute()
     publish.check_output(output)
     with prepare_work(description, tree, options) as work:
-        return _publish(work, output, options.listener)
+        return _build_and_publish(work, output, options.listener)
 
 
 def build_by_content(
@@ -59,10 +59,10 @@ def build_by_content(
     with prepare_work(description, tree, options) as work:
         output = stem.absolute().with_name(f"{stem.name}-{work.inputs[:12]}")
         publish.check_output(output)
-        return _publish(work, output, options.listener)
+        return _build_and_publish(work, output, options.listener)
 
 
-def _publish(work: Work, output: Path, listener: Listener) -> KernelBuild:
+def _build_and_publish(work: Work, output: Path, listener: Listener) -> KernelBuild:
     tuxmake.remove_stale_files(work.job)
     with _lock_directory(output, listener):
         existing = _existing(output, work.inputs)

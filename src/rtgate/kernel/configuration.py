@@ -11,6 +11,7 @@ from rtgate import files, site, strict_yaml
 from rtgate.board.boards import ARCHES, FLAVOURS
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
+from rtgate.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -175,7 +176,7 @@ class LostOptionsError(BuildError):
 
     def __init__(self, lost: Sequence[LostOption], tree: Path) -> None:
         lines = "\n".join(f"  {option}" for option in lost)
-        super().__init__(f"{tree} did not take {len(lost)} requested option{'s' * (len(lost) > 1)}:\n{lines}")
+        super().__init__(f"{tree} did not take {plural(len(lost), 'requested option')}:\n{lines}")
         self.lost = tuple(lost)
 
 

@@ -69,7 +69,7 @@ def commit_of(tree: Path, reference: str, deepen: str = "") -> str:
     return found.stdout.strip()
 
 
-def commits_to_compare(tree: Path, base: str, head: str) -> Commits:
+def prepare_merge(tree: Path, base: str, head: str) -> Commits:
     """Return the commits to compare where `head` is to be merged into `base`.
 
     The merge is a commit that no branch names. The same two commits make the same merge, on any machine.

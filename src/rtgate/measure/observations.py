@@ -68,13 +68,13 @@ def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
 def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
     log = scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))
-    logged = {_fault_text(fault) for fault in log}
+    logged = {_copy_key(fault) for fault in log}
     found: dict[tuple[object, ...], Fault] = {}
-    for fault in (*(one for one in outcome.faults if _fault_text(one) not in logged), *log):
-        known = found.get(_fault_identity(fault))
+    for fault in (*(one for one in outcome.faults if _copy_key(one) not in logged), *log):
+        known = found.get(_repeat_key(fault))
         # The last of those that are alike: the first may be an earlier measurement's of this boot.
         if known is None or _at(fault) >= _at(known):
-            found[_fault_identity(fault)] = fault
+            found[_repeat_key(fault)] = fault
     # Without the second look nothing is gone; that it is missing makes the measurement invalid.
     state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
     return (*found.values(), *links.faults(links.of(state), functions))
@@ -82,20 +82,20 @@ def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, 
 
 def with_boot(faults: Sequence[Fault], boot: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the faults of a record behind those that its boot's console told and that the record has not."""
-    known = {key(fault) for fault in faults for key in (_fault_text, _fault_identity)}
-    new = {_fault_identity(one): one for one in boot if not known & {_fault_text(one), _fault_identity(one)}}
+    known = {key(fault) for fault in faults for key in (_copy_key, _repeat_key)}
+    new = {_repeat_key(one): one for one in boot if not known & {_copy_key(one), _repeat_key(one)}}
     return (*new.values(), *faults)
 
 
-def _fault_identity(fault: Fault) -> tuple[object, ...]:
+def _repeat_key(fault: Fault) -> tuple[object, ...]:
     """Return what two faults have in common that are the same thing happening again."""
     return (fault.kind, fault.line, traces.place(fault))
 
 
-def _fault_text(fault: Fault) -> tuple[object, ...]:
+def _copy_key(fault: Fault) -> tuple[object, ...]:
     """Return what two copies of one fault have in common: a console may show less of its text than the log."""
     at = traces.said_at(fault)
-    return _fault_identity(fault) if at is None else (at, fault.line)
+    return _repeat_key(fault) if at is None else (at, fault.line)
 
 
 def _at(fault: Fault) -> float:

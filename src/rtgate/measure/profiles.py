@@ -14,7 +14,7 @@ from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
 from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
-from rtgate.tools.extensions import one_look
+from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
 
 DEFAULT = "quick"  # of all commands
@@ -96,7 +96,7 @@ class Profile:
         own = self.boards.get(board or "")
         return replace(self, only=own.only, suites=own.suites, loads=own.loads) if own else self
 
-    def companion_boards(self, board: str) -> tuple[str, ...]:
+    def further_boards(self, board: str) -> tuple[str, ...]:
         """Return the boards that a gate of two kernels measures with this one."""
         return tuple(name for name, own in self.boards.items() if own.beside == board)
 
@@ -147,7 +147,7 @@ def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
 
 def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
     """Read one profiles.yaml. Raises ConfigError."""
-    with one_look():
+    with cached_lookup():
         return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
 
 

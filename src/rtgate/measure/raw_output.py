@@ -16,11 +16,11 @@ from typing import Any
 
 from rtgate import files as regular_file
 from rtgate.errors import ChangedError, ConfigError, ParseError
-from rtgate.records.codec import check_fields, decode, encode
+from rtgate.records.codec import decode, encode, reject_unknown_fields
 from rtgate.records.record import Record, read_all
 from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
-from rtgate.validity.registry import edit_checks
+from rtgate.validity.registry import failed_edit_checks
 
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 _MOST = 3  # differences that are told; one changed histogram has many
@@ -72,7 +72,7 @@ class Reading:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
-        check_fields(data, ("tool", "options", "load", "setting", "cpu_classes"))
+        reject_unknown_fields(data, ("tool", "options", "load", "setting", "cpu_classes"))
         return cls(
             tool=registry.with_options(data["tool"], data["options"]),
             load=data["load"],
@@ -95,7 +95,7 @@ def read_verified(records: Path) -> list[Record]:
     """
     found = [verify(record) for record in read_all(records)]
     for record in found:
-        failures = [check.failure_in(record.boot) for check in edit_checks(record)] if record.has_results else []
+        failures = [check.failure_in(record.boot) for check in failed_edit_checks(record)] if record.has_results else []
         if failures:
             raise ChangedError(f"{record.directory}: {'; '.join(failures)}: measure again, or remove its directory")
     return found

@@ -42,7 +42,7 @@ def _check_fields(data: Any, known: Any, place: str) -> None:
     if data == known:
         return  # as almost all that rtgate wrote: to look at each field takes longer than all else of reading it
     if isinstance(known, dict):
-        check_fields(data, known, place)
+        reject_unknown_fields(data, known, place)
         for name in data:
             _check_fields(data[name], known[name], f"{place}.{name}")
     elif isinstance(known, list | tuple):
@@ -50,7 +50,7 @@ def _check_fields(data: Any, known: Any, place: str) -> None:
             _check_fields(one, other, f"{place}[{number}]")
 
 
-def check_fields(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
+def reject_unknown_fields(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
     """Check that a mapping has no other field than these. Raises ValueError, which names the place."""
     unknown = data.keys() - set(known)
     if unknown:

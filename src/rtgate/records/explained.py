@@ -16,6 +16,7 @@ from typing import Any
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records.codec import decode, encode
+from rtgate.units import plural
 
 _NAME = "explained.json"
 FORMAT = 1
@@ -81,7 +82,7 @@ class CaseExplanation:
     @property
     def why_not_exercised(self) -> str:
         """Why nothing can be said of what differs, in words."""
-        names, of = self.resting, f"of {len(self.resting)} functions that differ"
+        names, of = self.resting, f"of {plural(len(self.resting), 'differing function')}"
         ran = f"{of} ({_first_names(names)}) none ran" if names else "no function differs"
         return ran + (f", and whether {_first_names(self.unknown)} took effect is not known" if self.unknown else "")
 
@@ -92,7 +93,7 @@ class CaseExplanation:
             return "no function differs" + (f", but {_first_names(self.others)}" if self.others else "")
         most = sorted(self.executed, key=lambda name: -self.executed[name])
         both = len(self.executed) + len(self.resting)
-        return f"of {both} functions that differ {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
+        return f"of {plural(both, 'differing function')} {len(most)} ran" + (f": {', '.join(most[:3])}" if most else "")
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import check_fields
+from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
 
@@ -153,8 +153,8 @@ def read_in(directory: Path) -> CasePlan:
     path = directory / _PLANNED
     try:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        check_fields(data, ("seeds", "boots", "looks"))
-        check_fields(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
+        reject_unknown_fields(data, ("seeds", "boots", "looks"))
+        reject_unknown_fields(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
         found = CasePlan(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
         # Without a word of looks all boots were planned at once.
         return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.extend()

@@ -21,7 +21,7 @@ from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.console.faults import Fault
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import check_fields, decode, encode, require_keys
+from rtgate.records.codec import decode, encode, reject_unknown_fields, require_keys
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
@@ -173,10 +173,10 @@ def _place(staged: Path, case: Path, record: Record) -> Path:
         if target.exists():
             shutil.rmtree(target)
         return staged.rename(target)
-    return renamed(staged, case, 1)
+    return move_to_number(staged, case, 1)
 
 
-def renamed(directory: Path, case: Path, number: int) -> Path:
+def move_to_number(directory: Path, case: Path, number: int) -> Path:
     """Rename a record's directory to a number below its case, or the next one that is free. Raises OSError."""
     while True:
         try:
@@ -247,7 +247,7 @@ def as_json(record: Record) -> dict[str, Any]:
 
 def _decode(data: dict[str, Any], directory: Path | None) -> Record:
     stored = {name: value for name, value in data.items() if name != "format"}
-    check_fields(stored, stored.keys() - _NOT_STORED)
+    reject_unknown_fields(stored, stored.keys() - _NOT_STORED)
     require_keys(stored, Record, without=_NOT_STORED)
     require_keys(stored["evidence"], Evidence)
     measurements = tuple(_measurement(entry, number) for number, entry in enumerate(stored.pop("measurements")))
@@ -256,6 +256,6 @@ def _decode(data: dict[str, Any], directory: Path | None) -> Record:
 
 def _measurement(entry: dict[str, Any], number: int) -> Measurement:
     place = f"$.measurements[{number}]"
-    check_fields(entry, ("name", "better", "labels", "unit", "value", "histogram"), place)
-    check_fields(entry.get("histogram") or {}, ("counts", "overflow", "limit"), f"{place}.histogram")
+    reject_unknown_fields(entry, ("name", "better", "labels", "unit", "value", "histogram"), place)
+    reject_unknown_fields(entry.get("histogram") or {}, ("counts", "overflow", "limit"), f"{place}.histogram")
     return Measurement.from_json(entry)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
-from rtgate.units import Quantity, Unit
+from rtgate.units import Quantity, Unit, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class CaseReport:
         return Verdict(
             status=Status.MISS,
             kind=Kind.MISSING,
-            sentence=f"the case has {len(self.records)} records and no verdict: nobody judged it",
+            sentence=f"the case has {plural(len(self.records), 'record')} and no verdict: nobody judged it",
             board=self.board,
             arm=self.arm,
             flavour=self.flavour,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.plots import BootPoint, LimitLine, Series, boots_plot, histogram_plot
-from rtgate.report.text import boots
 from rtgate.tools.measurement import Histogram, Measurement
+from rtgate.units import plural
 
 HISTOGRAM = "latency histogram"
 """The name of a case's first plot."""
@@ -74,7 +74,7 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
     over_all = figures(records)
     return [
         Series(
-            label="" if number else f"{record.arm}, {boots(len(records))}",
+            label="" if number else f"{record.arm}, {plural(len(records), 'boot')}",
             histogram=histogram,
             low=over_all.low,
             mean=over_all.mean,
@@ -104,7 +104,7 @@ def _merge_lines(records: Sequence[Record], *, told: bool, baseline: bool = Fals
         if baseline:
             here, name = figures(records), f"{count} CPUs, " if count > 1 else name
         series = Series(
-            label="" if baseline and made else f"{arm}{name}{boots(len(members))}",
+            label="" if baseline and made else f"{arm}{name}{plural(len(members), 'boot')}",
             histogram=Histogram.merge(histogram for _, histogram in members),
             low=here.low,
             mean=here.mean,

@@ -17,8 +17,8 @@ from rtgate.records.record import Record
 from rtgate.report import latency
 from rtgate.report.cases import CaseReport, figures
 from rtgate.report.categories import message
-from rtgate.report.text import boots as in_words
 from rtgate.report.text import plain_text, visible
+from rtgate.units import plural
 from rtgate.validity.check import Check, CheckResult
 from rtgate.validity.registry import checks
 
@@ -83,7 +83,7 @@ def steps(case: CaseReport, not_applicable: Mapping[str, str], *, detailed: bool
     if case.baseline:
         worst = figures(case.baseline).worst
         before = tuple(_boot(record, (), files=record is worst) for record in case.baseline)
-        name = f"{case.other_arm}: {len(before)} boots to compare with"
+        name = f"{case.other_arm}: {plural(len(before), 'boot')} to compare with"
         found.append(Step(name=name, status=Status.PASS, steps=before))
     return tuple(found)
 
@@ -149,7 +149,7 @@ def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]
         name for name, results in found.items() if any(check.result is CheckResult.FAILED for _, check in results)
     ]
     count = len(next(iter(found.values())))
-    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {in_words(count)}"
+    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {plural(count, 'boot')}"
     return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
 
 
@@ -162,13 +162,13 @@ def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
         by_sentence.setdefault((check.result, plain_text(check.sentence)), []).append(record.boot)
     if len(by_sentence) == 1:
         (held, sentence), boots = next(iter(by_sentence.items()))
-        return Step(name=f"{name}: {held.value} in {in_words(len(boots))}: {sentence}", status=_HELD[held])
+        return Step(name=f"{name}: {held.value} in {plural(len(boots), 'boot')}: {sentence}", status=_HELD[held])
     inner = tuple(
         Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
         for (held, sentence), boots in by_sentence.items()
     )
     failed = [record.boot for record, check in results if check.result is CheckResult.FAILED]
-    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {in_words(len(results))}"
+    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {plural(len(results), 'boot')}"
     return Step(name=name, status=_worst(inner), steps=inner)
 
 

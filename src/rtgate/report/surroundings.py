@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rtgate import __version__
 from rtgate.board.boot import ArmName
 from rtgate.records.record import Record
-from rtgate.report.text import boots, plain_text
+from rtgate.report.text import plain_text
+from rtgate.units import plural
 
 
 def _field(name: str) -> Callable[[Record], str]:
@@ -82,7 +83,7 @@ def _boots(records: Sequence[Record]) -> str:
     seeds = sorted({record.seed for record in records if record.seed is not None})
     if seeds:
         return f"seeds {_ranges(seeds)}"
-    return boots(len({record.boot_id for record in records}))
+    return plural(len({record.boot_id for record in records}), "boot")
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -50,11 +50,6 @@ def _picture(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else "\ufffd"
 
 
-def boots(count: int) -> str:
-    """Return how many boots, in words."""
-    return "1 boot" if count == 1 else f"{count} boots"
-
-
 def last_lines(data: bytes, count: int = 30) -> str:
     """Return the last lines of a target's output that hold anything."""
     lines = [line for line in plain_text(data.decode("utf-8", errors="replace")).split("\n") if line.strip()]

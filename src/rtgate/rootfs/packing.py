@@ -112,9 +112,8 @@ def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) 
     archive = Archive.open(work, suites.values(), ARCHES[arch])
     wanted: dict[str, str] = {}
     for part in chain:
-        wanted = (
-            locked_versions(part, arch) | wanted
-        )  # the innermost recipe decides, so that its content is in the outer one
+        # The innermost recipe decides, so that its content is in the outer one.
+        wanted = locked_versions(part, arch) | wanted
     versions, warnings = choose(archive.versions(suites), wanted)
     progress(f"fetching {len(suites)} packages")
     paths = archive.download(versions)

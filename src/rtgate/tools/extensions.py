@@ -82,7 +82,7 @@ _KNOWN: ContextVar[dict[Kind, Mapping[str, Extension]] | None] = ContextVar("_KN
 
 
 @contextmanager
-def one_look() -> Iterator[None]:
+def cached_lookup() -> Iterator[None]:
     """Look into the directories once for all names within: a file names hundreds of tools and loads."""
     outer = _KNOWN.get()
     token = _KNOWN.set({} if outer is None else outer)

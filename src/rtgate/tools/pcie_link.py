@@ -40,14 +40,14 @@ _BYTES = re.compile(r"(?: +[0-9a-f]{2}){1,16} *")
 
 
 @dataclass(frozen=True, slots=True)
-class _PortState:
+class _FunctionState:
     """One function at one look: what is above it, and its configuration space, None if it did not answer."""
 
     above: str
     space: ConfigSpace | None
 
 
-_Look = dict[str, _PortState]  # by address
+_Look = dict[str, _FunctionState]  # by address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +140,9 @@ def _looks(text: str) -> tuple[_Look, _Look]:
     return found["first"], found["last"]
 
 
-def _read_state(head: re.Match[str], data: bytes) -> _PortState:
+def _read_state(head: re.Match[str], data: bytes) -> _FunctionState:
     try:
-        return _PortState(head["above"], config_space.read(data) if data else None)
+        return _FunctionState(head["above"], config_space.read(data) if data else None)
     except ParseError as error:
         raise ParseError(f"{head['address']}: {error}") from error
 

@@ -70,7 +70,7 @@ class PlanInputs:
     functions: Mapping[str, Function] = field(default_factory=dict)
 
 
-def _no_evidence(_: PlanInputs) -> tuple[str, ...]:
+def _reads_nothing(_: PlanInputs) -> tuple[str, ...]:
     return ()
 
 
@@ -94,7 +94,7 @@ class ValidityCheck:
     invalidates: Invalidates
     exceptions: str = ""
     judge: Callable[[Record], Answer]
-    reads: Callable[[PlanInputs], tuple[str, ...]] = _no_evidence
+    reads: Callable[[PlanInputs], tuple[str, ...]] = _reads_nothing
     readings: tuple[str, ...] = ()
 
 

@@ -77,10 +77,10 @@ def checks(record: Record, declared: Mapping[str, str]) -> tuple[Check, ...]:
         record: the record.
         declared: reasons, by check, why the board declares a check not applicable.
     """
-    return (*edit_checks(record), *_of_measurement(record, declared))
+    return (*failed_edit_checks(record), *_of_measurement(record, declared))
 
 
-def edit_checks(record: Record) -> tuple[Check, ...]:
+def failed_edit_checks(record: Record) -> tuple[Check, ...]:
     """Return the checks that say that a record, which was measured, was changed since; empty if it was not."""
     answers = (_judge_check(check, record, frozenset()) for check in OF_THE_RECORD)
     return tuple(check for check in answers if check.result is CheckResult.FAILED)

@@ -42,7 +42,7 @@ def keep(url: str | None, directory: Path) -> str:
     return ""
 
 
-def revoked_kernels(url: str | None, records: Iterable[Record]) -> tuple[str, ...]:
+def revocation_notes(url: str | None, records: Iterable[Record]) -> tuple[str, ...]:
     """Return sentences about measured kernels that were revoked; none without a history.
 
     A history that does not answer says nothing here: storing the records in it reports that.

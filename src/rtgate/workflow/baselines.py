@@ -73,7 +73,7 @@ def promote(history: History, name: str, unjudged: str = "") -> PromotionResult:
         raise ConfigError(
             f"the history {history.name} has no boots of {directory}: rtgate history add {_records(directory)}"
         )
-    revoked = _revoked_baseline(history, records)
+    revoked = _revocation_reason(history, records)
     if revoked and not unjudged:
         return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {revoked}", exit_code=1)
     return _promote(history, stored, status, unjudged)
@@ -116,7 +116,7 @@ def _code(verdicts: Sequence[Verdict]) -> int:
     return exit_code(verdicts) or (5 if waived else 0)
 
 
-def _revoked_baseline(history: History, records: Iterable[Record]) -> str:
+def _revocation_reason(history: History, records: Iterable[Record]) -> str:
     """Return why what a run was compared with is bad: to be no worse than that says little. Empty if it is not."""
     compared = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
     return next((one.sentence for one in baselines.revocations_of(history, compared)), "")

@@ -10,8 +10,9 @@ from pathlib import Path
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Blame
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.merge import Commits, ConflictError, commits_to_compare, series, subject_of
+from rtgate.kernel.merge import Commits, ConflictError, prepare_merge, series, subject_of
 from rtgate.report.notices import say, step
+from rtgate.units import plural
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
 from rtgate.workflow.suite_process import Batch, SuiteOptions, prepare_suites
@@ -44,7 +45,7 @@ class FirstBadCommit:
     def sentence(self) -> str:
         """What was found, in one line; the subject may hold anything."""
         last, count = self.suspects[-1], len(self.series)
-        gates = f"found by {self.gates} further gate{'s' * (self.gates != 1)}"
+        gates = f"found by {plural(self.gates, 'further gate')}"
         told = f"{self.series[last][:12]} {self.subject} (commit {last + 1} of {count}, {gates})"
         reasons = ", ".join(f"commit {place + 1} {why}" for place, why in sorted(self.skipped.items()))
         if len(self.suspects) > 1:
@@ -154,7 +155,7 @@ class _Attempt:
         """
         with step(f"is {commit[:12]} good"):
             try:
-                candidate = commits_to_compare(self.builds.tree, self.base, commit).candidate
+                candidate = prepare_merge(self.builds.tree, self.base, commit).candidate
                 kernel = self.builds.candidate(self.screen.build, candidate)
             except ConflictError as error:
                 raise _Untestable("conflicts with the target branch") from error

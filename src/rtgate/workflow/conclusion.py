@@ -18,11 +18,11 @@ from rtgate.report import allure, html, junit, terminal
 from rtgate.report import page as page_of
 from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
-from rtgate.workflow.archive import keep, revoked_kernels
+from rtgate.workflow.archive import keep, revocation_notes
 from rtgate.workflow.judging import JudgingRequest, judge_run
 from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import lab_verdict, write_ending
-from rtgate.workflow.waivers import Waiver, unneeded_waivers
+from rtgate.workflow.waivers import Waiver, waiver_notes
 
 
 def conclude(output: Path, request: JudgingRequest, others: Sequence[Verdict] = (), *, page: bool = True) -> int:
@@ -103,10 +103,10 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     """
     directory = ending.records or output / "records"
     records = list(records_file.read_all(directory))
-    verdicts = [*judged, *unjudged_cases(records, judged)]
+    verdicts = [*judged, *missing_verdicts(records, judged)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    for sentence in (*unneeded_waivers(verdicts, ending.waivers), *revoked_kernels(ending.history, records)):
+    for sentence in (*waiver_notes(verdicts, ending.waivers), *revocation_notes(ending.history, records)):
         say(sentence)
     unstored = keep(ending.history, directory)
     verdicts += [_lab(unstored)] if unstored else []
@@ -162,7 +162,7 @@ def _write(path: Path, text: str) -> None:
 _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 
 
-def unjudged_cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
+def missing_verdicts(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return a MISS for each case that has records and no verdict."""
     return [one.headline for one in cases(records, verdicts) if not one.verdicts]
 

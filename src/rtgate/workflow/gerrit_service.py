@@ -189,7 +189,7 @@ class GerritService:
         with EventStream(self.ssh.argv(kinds)) as stream:
             try:
                 if not self._worked:
-                    self._require_projects()
+                    self._require_names()
                 self._ask_all()
                 self._ask_at = time.monotonic() + _SETTLE_S
                 self.say(f"following {self.server.access.url}")
@@ -206,7 +206,7 @@ class GerritService:
                 raise ConfigError(f"ssh to {self.ssh.user}@{self.ssh.host}:{self.ssh.port}: {stream.reason}")
             return stream.reason
 
-    def _require_projects(self) -> None:
+    def _require_names(self) -> None:
         """Check names, but for patterns (`^`): of a wrong one no event would ever come. Raises ConfigError."""
         user, projects = self.server.access.user, self.settings.projects
         for project in projects:

@@ -89,7 +89,7 @@ def source(board: Board, named: NamedFiles, flavour: str | None, stack: ExitStac
     if named.overlays:
         if "dtb" not in wanted:
             raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
-        files["dtb"] = _overlaid(files.get("dtb", ""), named.overlays, stack)
+        files["dtb"] = _apply_overlays(files.get("dtb", ""), named.overlays, stack)
     if "dtb" in wanted and "dtb" not in files:
         _check_promise(board, named, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
@@ -132,7 +132,7 @@ def _check_promise(board: Board, named: NamedFiles, family: str) -> None:
         )
 
 
-def _overlaid(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
+def _apply_overlays(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
     """Return a device tree with overlays applied, which `stack` keeps. Raises ConfigError: they are no files here."""
     if not dtb:
         raise ConfigError("--overlay: there is no device tree to apply it to: name one with --dtb FILE")

@@ -137,7 +137,7 @@ def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
     chosen = profile(request.profile, TOOLS)
     every = tuple(
         (board, case)
-        for board in (request.board.name, *chosen.companion_boards(request.board.name))
+        for board in (request.board.name, *chosen.further_boards(request.board.name))
         for case in suites.cases((), request.profile, "default", board=board)
     )
     unknown = set(request.cases) - {case.name for _, case in every}

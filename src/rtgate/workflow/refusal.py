@@ -14,7 +14,7 @@ from rtgate.kernel.merge import ConflictError
 from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
-from rtgate.workflow.report_directory import check_owner, lock
+from rtgate.workflow.report_directory import lock, require_report_directory
 from rtgate.workflow.review_builds import build_verdict
 
 _DUTIES: tuple[tuple[type[RtgateError], str], ...] = (
@@ -47,7 +47,7 @@ def leave(answer: Answer, output: Path) -> Path | None:
     None where the directory has an older report, which a mistake must not take away, or cannot be written.
     """
     try:
-        check_owner(output)
+        require_report_directory(output)
         with lock(output):
             if (output / "verdict.json").exists():
                 return None

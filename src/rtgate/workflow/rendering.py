@@ -20,8 +20,8 @@ from rtgate.workflow.job_files import publish
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.submission import (
     Submission,
+    device_tags,
     look_at_lab,
-    pinned_tags,
     plan_job,
     say_unconfirmed,
     writer,
@@ -70,7 +70,7 @@ def render_job(submission: Submission, url: str, output: Path, watch: JobWatch) 
 
 def _tags(submission: Submission, lab: Lab | None) -> tuple[str, ...]:
     if lab is not None:
-        return pinned_tags(submission, lab)
+        return device_tags(submission, lab)
     if submission.device:
         raise ConfigError(
             "--device: only a server knows which tag is this device's alone: name it with --server, or use --tag"

@@ -25,7 +25,7 @@ _OURS = frozenset(
 )
 
 
-def check_owner(output: Path) -> None:
+def require_report_directory(output: Path) -> None:
     """Refuse a report directory that is somebody else's."""
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is not a directory: name another one with -o")

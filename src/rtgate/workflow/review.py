@@ -22,9 +22,9 @@ from rtgate.kernel.merge import (
     ConflictError,
     changed_files,
     commit_of,
-    commits_to_compare,
     export,
     merged_by_forge,
+    prepare_merge,
     subject_of,
     tracked_file,
 )
@@ -33,7 +33,7 @@ from rtgate.report.note import About, note
 from rtgate.report.note_markdown import as_markdown
 from rtgate.report.note_text import as_text
 from rtgate.report.notices import say
-from rtgate.workflow.archive import revoked_kernels
+from rtgate.workflow.archive import revocation_notes
 from rtgate.workflow.arms import make_root_filesystem
 from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
@@ -44,14 +44,14 @@ from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import FILE as POLICY
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.refusal import write_answer
-from rtgate.workflow.report_directory import check_owner, lock, replacing
+from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.review_builds import build_both, build_unbooted, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepare_suites
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import lab_verdict
-from rtgate.workflow.waivers import unneeded_waivers
+from rtgate.workflow.waivers import waiver_notes
 
 POLICY_DIRECTORY = ".rtgate"
 
@@ -101,7 +101,7 @@ def review(request: ReviewRequest) -> Answer:
     """
     output = request.output
     _check_places(request.tree, (output, site.cache(), request.kernels))
-    check_owner(output)
+    require_report_directory(output)
     with lock(output):
         files.require_free_space(output)
         try:
@@ -134,7 +134,7 @@ def _check_places(tree: Path, places: Sequence[Path]) -> None:
 
 def _commits(request: ReviewRequest) -> Commits:
     asked = request.merge_request
-    merge = merged_by_forge if asked.merged else commits_to_compare
+    merge = merged_by_forge if asked.merged else prepare_merge
     commits = merge(request.tree, asked.base, asked.head)
     say(f"baseline {commits.base[:12]}, candidate {commits.candidate[:12]}: {commits.subject}")
     return commits
@@ -244,8 +244,8 @@ def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_board
     about = replace(
         _about(request, commits),
         remarks=(
-            *unneeded_waivers(verdicts, judging.waivers),
-            *revoked_kernels(request.history, records_file.read_all(records)),
+            *waiver_notes(verdicts, judging.waivers),
+            *revocation_notes(request.history, records_file.read_all(records)),
         ),
     )
     answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt

@@ -117,7 +117,7 @@ def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutc
     batches = _open_seeds(suites, judging.verdicts) if options.extend else ()
     for more in batches:
         with step(f"measuring again what is open: {', '.join(more.cases)}"):
-            whole &= _measured_more(suites, more)
+            whole &= _measure_more(suites, more)
     return ComparisonOutcome(whole, _judge(suites) if batches else judging)
 
 
@@ -161,7 +161,7 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
         began = time.monotonic()
         with step(wanted.sentence):
             for batch in _batches(wanted, stored, looks):
-                whole &= _measured_more(suites, batch)
+                whole &= _measure_more(suites, batch)
         budget.spent += (time.monotonic() - began) / 60
         before = wanted
 
@@ -216,7 +216,7 @@ def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...
     return tuple(Batch(board=board, cases=tuple(cases), seeds=numbers) for (board, numbers), cases in by_seeds.items())
 
 
-def _measured_more(suites: Suites, more: Batch) -> bool:
+def _measure_more(suites: Suites, more: Batch) -> bool:
     """Measure more boots, if it can be done: those that are there are judged all the same."""
     try:
         return suites.measure(more, "measure-more.log")

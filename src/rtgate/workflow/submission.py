@@ -94,7 +94,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
         order=order,
         lava=lava,
         lab=lab,
-        tags=pinned_tags(submission, lab),
+        tags=device_tags(submission, lab),
         writer=writer(submission, order, files, sources, lab),
         watch=watch,
         procedure=choice.procedure if choice else None,
@@ -103,7 +103,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
 
 def _procedure(submission: Submission, order: MeasurementRequest, lab: Lab) -> Choice:
     """Return how two kernels are compared on any device that may get the job. Raises as `choose`."""
-    tags = set(pinned_tags(submission, lab))
+    tags = set(device_tags(submission, lab))
     comparison = Comparison(
         board=order.board,
         devices=[one.name for one in lab.devices if tags <= set(one.tags)],
@@ -158,7 +158,7 @@ def say_unconfirmed(board: Board, watch: JobWatch) -> None:
         watch.say(f"{board.name}: unconfirmed: {entry.what}: {entry.reason}")
 
 
-def pinned_tags(submission: Submission, lab: Lab) -> tuple[str, ...]:
+def device_tags(submission: Submission, lab: Lab) -> tuple[str, ...]:
     """Return the tags that a device must have. Raises ConfigError: no tag is the named device's alone."""
     return devices.pin_tags(lab.devices, submission.device, submission.tags) if submission.device else submission.tags
 

@@ -87,7 +87,7 @@ class Suites:
         kernels: build directory by arm.
         output: gets records, logs and verdicts.
         criteria: what the records are judged by.
-        beside: boards that are measured with that of the options, in one comparison.
+        further_boards: boards that are measured with that of the options, in one comparison.
         arms: every arm on every board, as it was looked at before anything is measured.
         remedy: options of `rtgate placebos learn` for this kernel line; empty where nobody is told of placebos.
     """
@@ -96,14 +96,14 @@ class Suites:
     kernels: Mapping[str, Path]
     output: Path
     criteria: Criteria = field(default_factory=Criteria)
-    beside: tuple[str, ...] = ()
+    further_boards: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ()
     remedy: str = ""
 
     @property
     def boards(self) -> tuple[str, ...]:
         """Every board that is measured."""
-        return (self.options.board, *self.beside)
+        return (self.options.board, *self.further_boards)
 
     @property
     def records(self) -> Path:
@@ -151,7 +151,11 @@ class Suites:
         """Return what makes the first suites say what is known of placebos, of all boards before any is measured."""
         if not self.remedy or ArmName.BASELINE not in self.kernels or batch.cases:
             return []
-        return ["--tell-placebos", self.remedy, *(word for board in self.beside for word in ("--also-tell", board))]
+        return [
+            "--tell-placebos",
+            self.remedy,
+            *(word for board in self.further_boards for word in ("--also-tell", board)),
+        ]
 
     def _boots(self, batch: Batch) -> list[str]:
         for option in ("seeds", "boots"):
@@ -164,7 +168,7 @@ class Suites:
         """Judge what is stored, and write verdict.json. Raises as `judge_run`."""
         self.records.mkdir(exist_ok=True)
         request = JudgingRequest(records=self.records, criteria=self.criteria)
-        judging = judge_run(request if self.beside else replace(request, board=self.options.board))
+        judging = judge_run(request if self.further_boards else replace(request, board=self.options.board))
         judging.write(self.output / "verdict.json", self.records)
         return judging
 
@@ -190,18 +194,23 @@ def prepare_suites(
         flavour=options.flavour or None,
         power_cycle=options.power_cycle or None,
     )
-    beside = _companion_boards(options, board, kernels)
-    arms = tuple(arm for name in (board.name, *beside) for arm in make_arms(replace(request, board=name))[0])
+    further = _further_boards(options, board, kernels)
+    arms = tuple(arm for name in (board.name, *further) for arm in make_arms(replace(request, board=name))[0])
     copies = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
     return Suites(
-        options=options, kernels=copies, output=output, beside=beside, arms=arms, criteria=criteria or Criteria()
+        options=options,
+        kernels=copies,
+        output=output,
+        further_boards=further,
+        arms=arms,
+        criteria=criteria or Criteria(),
     )
 
 
-def _companion_boards(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
+def _further_boards(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
     """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
     plain = options.console in {"", "virtual"} and board.virtual and options.tuning == "default"
-    return profile(options.profile, TOOLS).companion_boards(board.name) if plain and len(kernels) > 1 else ()
+    return profile(options.profile, TOOLS).further_boards(board.name) if plain and len(kernels) > 1 else ()
 
 
 _NO_CASES = 5  # pytest's exit code where no test was left to run

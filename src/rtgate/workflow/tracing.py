@@ -61,7 +61,7 @@ def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regres
         return tracing.explain(boots[0]) if regressed else tracing.trace_exercise(boots)
     except (ConfigError, ParseError) as error:
         for one in boots:
-            _untold(one.name, error)
+            _say_untraced(one.name, error)
         return False
 
 
@@ -106,7 +106,7 @@ def _boots(records: Path, board: str, case: str, view: str) -> _Boots | None:
         found = {arm: which(place.directory) for arm, place in places.items()}
         measured = case_of(found["candidate"])
     except (ConfigError, ParseError) as error:
-        _untold(case, error)
+        _say_untraced(case, error)
         return None
     return _Boots(name=case, case=measured, place=places["candidate"], view=view, **found)
 
@@ -119,7 +119,7 @@ def _group(boots: Sequence[_Boots]) -> list[list[_Boots]]:
     return list(found.values())
 
 
-def _untold(case: str, error: Exception) -> None:
+def _say_untraced(case: str, error: Exception) -> None:
     say(f"{case} is not traced: {plain_text(str(error))}")
 
 
@@ -157,7 +157,7 @@ class _Tracing:
             if isinstance(ran, Exercise):
                 _write(one, differences, ran)
             else:
-                _untold(one.name, ran)
+                _say_untraced(one.name, ran)
         return any(isinstance(ran, Exercise) for ran in found)
 
     def _pair(self, boots: _Boots) -> Pair:

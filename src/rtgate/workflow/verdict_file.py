@@ -9,7 +9,7 @@ from pathlib import Path
 from rtgate import files
 from rtgate.errors import ChangedError, ConfigError
 from rtgate.judge.verdict import Verdict
-from rtgate.records.codec import check_fields
+from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.seal import is_changed
 
 FORMAT = 1
@@ -27,7 +27,7 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         if data["format"] != FORMAT:
             raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
-        check_fields(data, _FIELDS)
+        reject_unknown_fields(data, _FIELDS)
         if is_changed(path):
             raise ChangedError(
                 f"{path} was changed after it was written: judge the records again: rtgate judge {records}"

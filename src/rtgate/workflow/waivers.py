@@ -157,7 +157,7 @@ def _refusal(waiver: Waiver, verdict: Verdict, today: datetime.date) -> str:
     return f"its waiver allows no more than {waiver.largest} ({waiver.origin})"
 
 
-def unneeded_waivers(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
+def waiver_notes(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
     """Yield what is to be said of waivers of cases that were judged good: somebody can remove them."""
     for waiver in waivers:
         own = [one for one in verdicts if (one.board, one.case) == (waiver.board, waiver.case)]

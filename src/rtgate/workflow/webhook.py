@@ -168,7 +168,7 @@ class WebhookService:
         while (command := self._queue.get()) is not None:
             where = f"{command.project}, {command.merge_request}, comment {command.comment}"
             try:
-                self.say(f"{where}: {self._carried_out(command)}")
+                self.say(f"{where}: {self._carry_out(command)}")
             except (ConfigError, InfrastructureError) as error:
                 self.say(f"{where}: {error}; nothing was started: say it again")
             self._end(command)
@@ -179,7 +179,7 @@ class WebhookService:
         except OSError as error:
             self.say(f"{self.journal.path} cannot be written: {error.strerror}; the next start does this again")
 
-    def _carried_out(self, command: Command) -> str:
+    def _carry_out(self, command: Command) -> str:
         """Carry out a command, and return what came of it. Raises ConfigError, InfrastructureError."""
         forge = self.forges[command.project]
         comment = forge.comment(command)

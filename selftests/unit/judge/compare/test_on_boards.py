@@ -114,7 +114,7 @@ def test_a_lost_boot_takes_its_own_pair_alone() -> None:
     assert verdict.sentence.startswith(
         "no worse than the baseline in 3 pairs, which would have shown 1 h return level x1.04"
     )
-    assert "1 pairs could not be used" in verdict.sentence
+    assert "1 pair could not be used" in verdict.sentence
     assert verdict.status is Status.DONE
 
 

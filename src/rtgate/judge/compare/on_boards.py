@@ -32,6 +32,7 @@ from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
+from rtgate.units import plural
 
 _BOOT_MINUTES = 1.5  # of a board, around its measurements, where nobody measured it
 _FEWEST_PAIRS = 3  # with a history; without one the paired test says how many it takes
@@ -114,10 +115,8 @@ def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
     boots = [record for record in subject.records if record.screening]
     if not boots:
         return None
-    known, good = (
-        board.case_history,
-        [record if is_usable(record, subject.not_applicable) else None for record in boots],
-    )
+    known = board.case_history
+    good = [record if is_usable(record, subject.not_applicable) else None for record in boots]
     return Screening(
         case=subject.case,
         boots=len(boots),
@@ -169,7 +168,7 @@ def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, p
         sentence = f"{found.sentence}; not judged: {why}"
         return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     if case.lost and found.status is Status.PASS:
-        sentence = f"{found.sentence}; but {case.lost} pairs could not be used: that does not count as good"
+        sentence = f"{found.sentence}; but {plural(case.lost, 'pair')} could not be used: that does not count as good"
         return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     return found
 
@@ -205,7 +204,8 @@ def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     """Return what the screen said, in words; empty if there was none."""
     if screening is None:
         return ""
-    suspicious, before = _suspicious_metrics(screening, state), f"in {screening.boots} boots against the history"
+    suspicious = _suspicious_metrics(screening, state)
+    before = f"in {plural(screening.boots, 'boot')} against the history"
     if suspicious:
         return f"{before} suspicious: {', '.join(suspicious)}"
     least = min(screening.suspicion, key=lambda metric: screening.suspicion[metric])

@@ -28,6 +28,7 @@ from rtgate.judge.compare.phases import Boots, Placebo, Shift
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.explained import CaseExplanation
+from rtgate.units import plural
 
 UNKNOWN = "nobody knows what it was built from"
 """`PhaseComparison.outside` of an image that no build directory came with."""
@@ -253,7 +254,7 @@ def _unknown(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
 
 def _no_worse(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
     if case.lost:
-        sentence = f"no regression seen, but {case.lost} boots are not valid in every respect: that is not good enough"
+        sentence = f"no regression seen, but not every check held in {plural(case.lost, 'boot')}: not good enough"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     slower = [one for one in found if one.slower and one.shift > one.harmless]
     moved = slower_sentence(slower) if slower else equal_sentence(found)

@@ -17,6 +17,7 @@ from rtgate.judge import distributions
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, compare
 from rtgate.judge.compare.paired import Evidence
 from rtgate.judge.compare.summaries import SPIKES, Spikes
+from rtgate.units import plural
 
 FEWEST_SESSIONS = 5  # with fewer the spread between sessions is a guess
 SCREEN_BOOTS = 3
@@ -48,7 +49,7 @@ class Measure:
     @property
     def sentence(self) -> str:
         """What is measured, in words."""
-        return f"{self.pairs} more pair{'s' * (self.pairs != 1)} of {', '.join(self.cases)}"
+        return f"{plural(self.pairs, 'more pair')} of {', '.join(self.cases)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from rtgate.judge.compare.phases import Placebo, placebos_from
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos, version
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
+from rtgate.units import plural
 
 FEWEST_PLACEBOS = 6
 """Fewer in a case teach nothing."""
@@ -122,7 +123,7 @@ def model_of(lessons: Sequence[Lesson], note: str, compiler: str = "") -> Placeb
     one = taught[0].unpatched.records[0]
     names = {name for lesson in taught for name in lesson.placebos}
     count = min(placebo.kernels for placebo in figures.values())
-    campaigns = f"{len(taught)} campaign{'s' * (len(taught) > 1)}"
+    campaigns = plural(len(taught), "campaign")
     return PlaceboModel(
         command=" ".join(one.argv),
         source=f"{len(names)} harmless kernels in {campaigns}, {count} sets of data of their own in each; {note}",

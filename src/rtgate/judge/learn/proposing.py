@@ -16,7 +16,7 @@ from rtgate.records.record import Record
 from rtgate.tools import Reports
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.registry import reports
-from rtgate.units import Quantity, Unit
+from rtgate.units import Quantity, Unit, plural
 
 _FAR = 3.0  # times the spread of the middle half: a boot that far out is looked at before it makes a limit
 
@@ -153,7 +153,7 @@ def _threshold(
 
 
 def _evidence(proof: Proof) -> str:
-    return f"{proof.boots} boots in {proof.sessions} session{'s' if proof.sessions != 1 else ''}"
+    return f"{plural(proof.boots, 'boot')} in {plural(proof.sessions, 'session')}"
 
 
 def _image(record: Record) -> str:

@@ -130,7 +130,7 @@ def read_identities(file: Path) -> dict[str, dict[str, Any]]:
 def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
     path = identities_file(variables)
     return {
-        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _read_entry(entry, path)))
+        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _token_of(entry, path)))
         for name, entry in read_identities(path).items()
         if "uri" in entry and "@" not in str(entry["uri"])
     }
@@ -142,5 +142,5 @@ def _find_token(identities: Mapping[str, _Identity], url: str, user: str) -> Tok
     return next((one.access.token for one in fitting), None)
 
 
-def _read_entry(entry: Mapping[str, object], path: Path) -> Token | None:
+def _token_of(entry: Mapping[str, object], path: Path) -> Token | None:
     return Token(str(entry["token"]), str(path)) if entry.get("token") else None

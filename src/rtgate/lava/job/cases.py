@@ -11,7 +11,7 @@ from typing import Any
 from rtgate import files
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
-from rtgate.records.codec import check_fields
+from rtgate.records.codec import reject_unknown_fields
 from rtgate.tools import registry
 
 
@@ -24,7 +24,7 @@ def as_json(case: Case) -> dict[str, Any]:
 def from_json(data: Mapping[str, Any]) -> Case:
     """Return the case of plain data. Raises ConfigError: it is none, or of a tool that this rtgate does not know."""
     try:
-        check_fields(data, ("suite", "tool", "options", "load", "tuning"))
+        reject_unknown_fields(data, ("suite", "tool", "options", "load", "tuning"))
         suite, tool, load, tuning = (str(data[name]) for name in ("suite", "tool", "load", "tuning"))
         return Case(suite=suite, tool=registry.with_options(tool, data["options"]), load=load, tuning=tuning)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

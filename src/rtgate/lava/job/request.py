@@ -21,7 +21,7 @@ from rtgate.lava.job.definition import ARMS
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
-from rtgate.records.codec import check_fields
+from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import KernelIdentity
 from rtgate.records.schedule import Steps, format_steps, parse_steps
 from rtgate.tools.registry import TOOLS
@@ -159,7 +159,7 @@ def read(definition: str, what: str) -> MeasurementRequest:
 def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
     if data["format"] != _FORMAT:
         raise ConfigError(f"{what}: request format {data['format']}, this rtgate reads {_FORMAT}")
-    check_fields(data, _FIELDS)
+    reject_unknown_fields(data, _FIELDS)
     cases = tuple(cases_file.from_json(entry) for entry in data["cases"])
     # These become names of directories, and whoever submitted the job has chosen them.
     for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):

@@ -116,7 +116,7 @@ def merge(part: Path, into: Path) -> None:
         for path in sorted(part.glob("*/*/*/*/record.json")):
             directory = into / path.parent.parent.relative_to(part)
             directory.mkdir(parents=True, exist_ok=True)
-            records_file.renamed(path.parent, directory, int(path.parent.name))
+            records_file.move_to_number(path.parent, directory, int(path.parent.name))
         shutil.rmtree(part)
     except OSError as error:
         raise InfrastructureError(f"records could not be moved to {into}: {error}") from error

@@ -186,7 +186,7 @@ class _Set:
     def write(self) -> None:
         """Write what is whole, and note what is not."""
         self._plan()
-        listed = self._read_closing()
+        listed = self._closing()
         numbers = {unit for unit in self.units if unit.isdecimal()}
         for number in sorted(numbers | listed.keys(), key=int):
             path, digest = listed.get(number, ("", ""))
@@ -221,7 +221,7 @@ class _Set:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self.found.damaged.append(f"the announcement of set {self.name}: {error}")
 
-    def _read_closing(self) -> dict[str, tuple[str, str]]:
+    def _closing(self) -> dict[str, tuple[str, str]]:
         told = self._json("z", "closing")
         try:
             entries = {} if told is None else dict(told["units"])
@@ -246,7 +246,9 @@ class _Set:
             inside = str(place.directory.relative_to(self.into))
             _refuse(path, inside)
             place.directory.mkdir(parents=True, exist_ok=True)
-            self.found.records.append(records_file.renamed(staged, place.directory, int(path.rpartition("/")[2])))
+            self.found.records.append(
+                records_file.move_to_number(staged, place.directory, int(path.rpartition("/")[2]))
+            )
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
