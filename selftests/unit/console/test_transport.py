@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import socket
+import threading
 import time
 import tty
 from collections.abc import Callable, Iterator
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.board import boards
 from rtgate.console.transport import EndedError, ProgramTransport, SerialTransport, Transport, open_transport
 from rtgate.errors import ConfigError, TransportError
+from rtgate.target.live import LiveTarget
 
 EVERY_BYTE = bytes(range(256))
 
@@ -151,8 +154,8 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize(
     "console",
-    [lambda: "serial:/dev/nowhere", lambda: f"tcp:127.0.0.1:{closed_port()}", lambda: "tcp:127.0.0.1:ssh"],
-    ids=["no device", "nobody listens", "no number"],
+    [lambda: "serial:/dev/nowhere", lambda: f"tcp:127.0.0.1:{closed_port()}"],
+    ids=["no device", "nobody listens"],
 )
 def test_a_console_that_cannot_be_opened_is_the_labs_fault(console: Callable[[], str]) -> None:
     with pytest.raises(TransportError, match="cannot be opened"):
@@ -183,7 +186,9 @@ def test_a_program_is_not_read_after_its_end() -> None:
     transport.close()
 
 
-@pytest.mark.parametrize("console", ["", "serial", "serial:", "tcp:", "tcp:host", "tcp:a:b:c", "command:", "ssh:host"])
+@pytest.mark.parametrize(
+    "console", ["", "serial", "serial:", "tcp:", "tcp:host", "tcp:h:ssh", "tcp:a:b:c", "command:", "ssh:h"]
+)
 def test_an_unknown_console_lists_the_known_ones(console: str) -> None:
     with pytest.raises(
         ConfigError, match=r"unknown console .* \(allowed: .*serial:DEVICE.*tcp:HOST:PORT, command:CMD, lava\)"
@@ -195,3 +200,8 @@ def test_an_unknown_console_lists_the_known_ones(console: str) -> None:
 def test_a_command_that_is_none_is_a_mistake(console: str) -> None:
     with pytest.raises(ConfigError):
         open_transport(console, 115200)
+
+
+def test_an_attached_board_is_refused_before_the_first_boot() -> None:
+    with pytest.raises(ConfigError, match="unknown console 'tcp:host'"):
+        LiveTarget.of_console(boards.board("virt-arm64"), "tcp:host", threading.Event())

@@ -74,7 +74,7 @@ def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, console: str | None
 ) -> None:
     images, found = Images(monkeypatch), []
-    started = LiveTarget.start
+    started = LiveTarget.of_qemu
 
     def noted(
         board: Board,
@@ -85,7 +85,7 @@ def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
         found.append(made)
         return started(board, image, made, stop)
 
-    monkeypatch.setattr(LiveTarget, "start", noted)
+    monkeypatch.setattr(LiveTarget, "of_qemu", noted)
     (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console=console))
     if isinstance(arm.target, VirtualBoard):
         found.append(arm.target.rootfs)

@@ -65,7 +65,7 @@ def _check_health(arguments: argparse.Namespace) -> int:
 def _shell(arguments: argparse.Namespace, board: Board) -> Iterator[Shell]:
     """Open the board's plain shell."""
     console = arguments.console or environment.read().console
-    target = LiveTarget.attach(board, console, threading.Event())
+    target = LiveTarget.of_console(board, console, threading.Event())
     transport = open_transport(console, board.console.baud)
     shell = Shell(transport, target.stop, waits=target.waits, prompt=board.console.prompt.encode())
     try:

@@ -35,8 +35,16 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--project", action="append", required=True, metavar="NAME", help="review its changes")
-    parser.add_argument("--branch", action="append", default=[], metavar="NAME", help="of this target branch alone")
+    parser.add_argument(
+        "--project", action="append", required=True, metavar="NAME", help="review its changes; may be repeated"
+    )
+    parser.add_argument(
+        "--branch",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of this target branch alone, or of those that `^REGEX` matches; may be repeated",
+    )
     parser.add_argument("--query", default="", metavar="SEARCH", help="and what Gerrit's search finds by these words")
     parser.add_argument(
         "--since", default="3 d", metavar="TIME", help="leave alone what nobody touched since (default: %(default)s)"

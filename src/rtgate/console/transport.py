@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import pexpect
@@ -134,22 +136,26 @@ class SerialTransport:
 
 
 def open_transport(console: str, baud: int) -> Transport:
-    """Open `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `command:CMD`.
+    """Open a console. Raises as `transport_opener`, and TransportError: it cannot be opened."""
+    return transport_opener(console, baud)()
+
+
+def transport_opener(console: str, baud: int) -> Callable[[], Transport]:
+    """Return what opens `serial:DEVICE[:BAUD]`, `tcp:HOST:PORT` or `command:CMD`.
 
     Raises:
         ConfigError: it is none of these.
-        TransportError: it cannot be opened.
     """
     kind, _, rest = console.partition(":")
     if kind == "serial" and rest:
         device, colon, rate = rest.rpartition(":")
         if colon and rate.isdecimal():
-            return SerialTransport(device, int(rate))
-        return SerialTransport(rest, baud)
-    if kind == "tcp" and rest.count(":") == 1:
-        return SerialTransport(f"socket://{rest}", baud)
+            return partial(SerialTransport, device, int(rate))
+        return partial(SerialTransport, rest, baud)
+    if kind == "tcp" and re.fullmatch(r"[^:]+:\d{1,5}", rest):
+        return partial(SerialTransport, f"socket://{rest}", baud)
     if kind == "command" and rest.strip():
-        return ProgramTransport(_words(rest))
+        return partial(ProgramTransport, _words(rest))
     raise ConfigError(
         f"unknown console {console!r} (allowed: virtual, host, serial:DEVICE[:BAUD], tcp:HOST:PORT, command:CMD, lava)"
     )

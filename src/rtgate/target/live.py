@@ -16,7 +16,7 @@ from rtgate.board.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
 from rtgate.console.shell import Shell, Waits
-from rtgate.console.transport import EndedError, ProgramTransport, Transport, open_transport
+from rtgate.console.transport import EndedError, ProgramTransport, Transport, transport_opener
 from rtgate.deadline import Deadline
 from rtgate.errors import (
     DeadlineError,
@@ -80,7 +80,7 @@ class LiveTarget:
     waits: Waits = field(default_factory=Waits)
 
     @classmethod
-    def start(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
+    def of_qemu(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
         """Return a QEMU board in host time, a fresh boot for each plan."""
         assert board.qemu is not None
 
@@ -102,14 +102,12 @@ class LiveTarget:
         return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
 
     @classmethod
-    def attach(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
+    def of_console(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
         """Return the target behind a console that already has a shell. Raises ConfigError for an unknown console."""
-        _, _, rest = console.partition(":")
-        if not rest:
-            open_transport(console, board.console.baud)
+        open_console = transport_opener(console, board.console.baud)
 
         def opener(stack: ExitStack, _: Plan) -> Transport:
-            transport = open_transport(console, board.console.baud)
+            transport = open_console()
             stack.callback(transport.close)
             return transport
 

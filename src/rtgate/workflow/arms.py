@@ -122,7 +122,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
                 image_sha256=kernel.image_sha256,
                 qemu_sha256=program,
             )
-        return LiveTarget.start(board, kernel.image, images, stop)
+        return LiveTarget.of_qemu(board, kernel.image, images, stop)
 
     return tuple(
         Arm(
@@ -179,7 +179,7 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
         time=time_of(board),
         attached=True,
         target=PowerCycledTarget(
-            live=LiveTarget.attach(board, console, stop),
+            live=LiveTarget.of_console(board, console, stop),
             cycle=PowerCycle(request.power_cycle) if request.power_cycle else None,
         ),
     )

@@ -84,7 +84,7 @@ class JobTarget:
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        live = LiveTarget.attach(board, job.console, stop)
+        live = LiveTarget.of_console(board, job.console, stop)
         if time_of(board) != TimeBase.REAL:
             live = replace(live, waits=waits_of(board, _PATIENT))
         return cls(live, job, profile)
