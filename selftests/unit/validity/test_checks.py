@@ -921,8 +921,8 @@ def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str
     [
         (_at("99000", "99000", None), "the board's file gives no temperature_limit"),
         (record(), "the board's file gives no temperature_limit"),
-        (asking(record(), temperature_limit=85), "the board has no sensor that told a temperature"),
-        (_at("", ""), "the board has no sensor that told a temperature"),
+        (asking(record(), temperature_limit=85), "no sensor of the board gave a temperature"),
+        (_at("", ""), "no sensor of the board gave a temperature"),
     ],
 )
 def test_without_a_limit_or_a_sensor_the_temperature_does_not_apply(made: Record, why: str) -> None:

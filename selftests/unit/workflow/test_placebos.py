@@ -227,7 +227,7 @@ def test_a_case_whose_tool_fails_teaches_nothing(
     monkeypatch.setattr(machine, "_boot", lambda *_: measured_outcome(cyclictest_json=b""))
     request = request_of()
     (told,) = placebos.learn(request)
-    assert "nothing learnt: no boot of the kernel without a change has a valid measurement" in told
+    assert "nothing to learn from: no boot of the kernel without a change has a valid measurement" in told
     assert not request.output.exists()
 
 

@@ -179,7 +179,7 @@ def _check_runs_needed(runs: Sequence[str], made: Sequence[tuple[LimitProposal, 
     idle = [name for name in runs if name not in needing]
     if idle:
         raise ConfigError(
-            f"--looser-because: {', '.join(idle)} keeps every limit of thresholds.yaml, so it is no reason for a "
+            f"--looser-because: {', '.join(idle)} keeps every limit of thresholds.yaml, so it does not call for a "
             f"looser one (those that break one: {', '.join(sorted(needing)) or 'none'})"
         )
 

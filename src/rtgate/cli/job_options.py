@@ -23,7 +23,7 @@ from rtgate.workflow.submission import Submission
 def add_kernels(group: argparse._ArgumentGroup) -> None:
     """Add what is booted."""
     group.add_argument("--kernel", required=True, metavar="DIR|URL", help="the kernel: a build directory, or a URL")
-    group.add_argument("--baseline", metavar="DIR|URL", help="the kernel to compare with; booted in turns")
+    group.add_argument("--baseline", metavar="DIR|URL", help="the kernel to compare with; booted alternately")
     for name, what in (
         ("dtb", "device tree"),
         ("ramdisk", "ramdisk (default: the board's image)"),

@@ -37,13 +37,13 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("action", choices=("learn",), help="build, boot, and write what was learnt")
+    parser.add_argument("action", choices=("learn",), help="build, boot, and write placebos.yaml")
     command_options.board(parser)
     kernel = parser.add_argument_group("which kernel line")
     kernel.add_argument("--tree", type=Path, metavar="DIR", help="kernel source (default: the one that rtgate pins)")
     kernel.add_argument("--commit", metavar="REF", help="a commit of TREE (default: the tree as it is)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
-    what = parser.add_argument_group("what is learnt")
+    what = parser.add_argument_group("what is measured")
     command_options.profile(what, "compare")  # placebos are for comparing two kernels
     shared_options.CASE.add(what.add_argument)
     what.add_argument("--seeds", metavar="A-B", help="boots of each kernel and case, instead of the profile's")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate qualify`: how good a judge a board is, by boots of one good kernel."""
+"""`rtgate qualify`: the noise of a board and the smallest change that it shows, by boots of one good kernel."""
 
 from __future__ import annotations
 

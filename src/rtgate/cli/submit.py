@@ -17,8 +17,8 @@ from rtgate.workflow.submission import Submission, prepare_series
 
 DESCRIPTION = """\
 Measure a kernel on a board of a LAVA lab: submit one job, follow it, fetch its records, judge them. Without --wait the
-job is left to itself, and `rtgate fetch JOB` does the rest later, on any machine. Ctrl-C cancels the job. What boards a
-lab has, and what it lacks for them, says `rtgate lab-check`; exit codes are those of `rtgate --help`.
+job is left to itself, and `rtgate fetch JOB` does the rest later, on any machine. Ctrl-C cancels the job. For the
+boards of a lab, and what it lacks for them, see `rtgate lab-check`; exit codes are those of `rtgate --help`.
 
 The server and its token: RTGATE_LAVA_URL and RTGATE_LAVA_TOKEN_FILE (or RTGATE_LAVA_TOKEN), or lavacli's identities.
 

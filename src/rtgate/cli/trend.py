@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rtgate trend`: how a board's figures went from run to run, and where they changed for good."""
+"""`rtgate trend`: how a board's figures went from run to run, and where they changed permanently."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ examples:
 With --drift-budget the shifts of the last gates on virtual time are added up instead, from the newest back to the one
 in which its baseline was the candidate, and so on: exit code 1 where they come to more than the budget for certain.
 
-exit codes: 0 nothing got worse for good, 1 a change for the worse that is still there, 5 too few runs to tell.
+exit codes: 0 nothing got worse permanently, 1 a change for the worse that is still there, 5 too few runs to tell.
 """
 _FEWEST_RUNS = 6
 

@@ -20,7 +20,7 @@ _OUTCOMES = {
     130: (Status.MISS, "interrupted"),
 }
 _OPEN = {
-    Kind.INCONCLUSIVE: "inconclusive: the samples do not decide",
+    Kind.INCONCLUSIVE: "inconclusive: not enough samples to decide",
     Kind.NOT_APPLIED: "a limit was not applied: it is for other options, kernels, or another clock",
     Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
 }

@@ -13,7 +13,7 @@ def _judge(record: Record) -> Answer:
     if limit is None:
         return not_applicable("the board's file gives no temperature_limit")
     if not zones:
-        return not_applicable("the board has no sensor that told a temperature")
+        return not_applicable("no sensor of the board gave a temperature")
     hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
     if hot:
         return answer_for(f"{', '.join(hot)}; the board's limit is {limit} C", "")

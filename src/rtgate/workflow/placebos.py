@@ -213,7 +213,7 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
         model = model_of([lesson], _note(lesson), compiler) if lesson.unpatched.records else None
         name = " ".join(place)
         if model is None:
-            told.append(f"{name}: nothing learnt: {_exclusion_reason(lesson)}")
+            told.append(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}")
             continue
         known = with_model(known, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
         told.append(

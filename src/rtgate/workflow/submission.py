@@ -146,8 +146,8 @@ def look_at_lab(submission: Submission, watch: JobWatch) -> tuple[Lava, Lab]:
     say_unconfirmed(board, watch)
     if "baseline" not in submission.kernels and not lava.health_check(lab_type := lava_of(board).device_type):
         watch.say(
-            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots cannot be told "
-            f"from a broken board here, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
+            f"no health check for {lab_type} is installed: a kernel that hangs silently while it boots looks like a "
+            f"broken board, and is MISS. Compare with a --baseline, or install one: {_installs(board)}"
         )
     return lava, lab
 

@@ -3,7 +3,7 @@
 
 The limits of `thresholds.yaml` say whether a kernel is good; this says whether it became worse. Neither replaces the
 other. On virtual time boots are phases (`on_virtual_time`). On boards, and on virtual boards in host time, they are
-pairs (`on_boards`), which are judged only where somebody has shown how good a judge the board is.
+pairs (`on_boards`), which are judged only where the noise of the board was measured.
 """
 
 from __future__ import annotations

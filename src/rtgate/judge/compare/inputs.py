@@ -28,7 +28,7 @@ class HistoryProvider(Protocol):
         """
 
     def disqualification(self, like: Record) -> str:
-        """Return why the record's board may not judge; empty if somebody has shown how good a judge it is."""
+        """Return why the record's board may not judge; empty if its noise was measured."""
 
 
 class NoHistory:
@@ -42,7 +42,7 @@ class NoHistory:
 
     def disqualification(self, like: Record) -> str:
         """Return that no board is qualified."""
-        return f"nobody has shown how good a judge {like.board} is (`rtgate qualify`, then --history)"
+        return f"nobody has measured the noise of {like.board} (`rtgate qualify`, then --history)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def events_to_pass(factor: float, confidence: float) -> float:
         expected = distributions.poisson_upper(count, confidence)
         if distributions.poisson_at_most(count, expected / factor) >= _CHANCE:
             return expected
-    raise ValueError(f"a kernel {factor:g} times better than its limit cannot be told from it")
+    raise ValueError(f"a kernel {factor:g} times better than its limit cannot be distinguished from it")
 
 
 def events_to_fail(factor: float, confidence: float) -> float:
@@ -79,7 +79,7 @@ def events_to_fail(factor: float, confidence: float) -> float:
         needed = distributions.poisson_upper(count - 1, _CHANCE) / factor
         if needed <= allowed:
             return needed
-    raise ValueError(f"a kernel {factor:g} times worse than its limit cannot be told from it")
+    raise ValueError(f"a kernel {factor:g} times worse than its limit cannot be distinguished from it")
 
 
 def verdict_possible(limit: ShareLimit, samples: int) -> str:

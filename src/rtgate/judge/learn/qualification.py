@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How good a judge a board is: its noise between boots of one kernel, and the smallest change that it would show."""
+"""A board's noise between boots of one kernel, and the smallest change that it would show."""
 
 from __future__ import annotations
 

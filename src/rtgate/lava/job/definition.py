@@ -189,7 +189,7 @@ def _check(request: JobRequest) -> None:
             f"transport board needs a script for each boot: {len(request.boots)} boots, {len(request.steps)} scripts"
         )
     if request.upload is not None and "?" in _url("upload", request.upload):
-        raise ConfigError("the upload's URL has a query, which may be a secret: a definition is no place for one")
+        raise ConfigError("the upload's URL has a query, which may be a secret: a definition must not hold one")
 
 
 def _check_arms(request: JobRequest) -> None:
@@ -362,11 +362,11 @@ def _url(what: str, url: str) -> str:
     """Return a URL that may stand in a definition. Raises ConfigError; it never repeats a password."""
     parts = urlsplit(url)
     if "@" in parts.netloc:
-        raise ConfigError(f"the URL of {what} holds a user's name or password: a definition is no place for one")
+        raise ConfigError(f"the URL of {what} holds a user's name or password: a definition must not hold one")
     if not _URL.fullmatch(url):
         raise ConfigError(f"{printable(url, 200)!r} is not a URL for {what} (allowed: http, https, file, scp)")
     if not _FILE_NAME.fullmatch(parts.path.rpartition("/")[2]):
         raise ConfigError(
-            f"{url!r} ends in no plain file name, and a boot loader is told it (allowed: letters, digits, '._+-')"
+            f"{url!r} does not end in a plain file name, and a boot loader gets it (allowed: letters, digits, '._+-')"
         )
     return url

@@ -256,7 +256,7 @@ class _Set:
 def _place(records: Path, path: str) -> Place:
     """Return the place that a path names. Raises ValueError."""
     if not _PLACE.fullmatch(path):
-        raise ValueError(f"{path!r:.80} is no place for records")
+        raise ValueError(f"{path!r:.80} cannot hold records")
     board, arm, case = path.split("/")
     return Place(records=records, board=board, arm=arm, case=case)
 
@@ -285,7 +285,7 @@ def _unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"its list of files cannot be read: {error}") from error
     if not _PATH.fullmatch(path):
-        raise ValueError(f"{path!r:.80} is no place for a record")
+        raise ValueError(f"{path!r:.80} cannot hold a record")
     if not newline or sum(size for _, size in names) != len(rest) or any(size < 0 for _, size in names):
         raise ValueError("its list of files does not match its bytes")
     files, start = {}, 0
