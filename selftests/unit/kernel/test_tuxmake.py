@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,4 +110,24 @@ def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_toolchain() -> None:
     assert tuxmake.toolchain("arm64") == "fake-gcc 1.0, fake-ld 1.0"
-    assert tuxmake.recipe()["KBUILD_BUILD_USER"] == "rtgate"
+    assert tuxmake.recipe({})["KBUILD_BUILD_USER"] == "rtgate"
+
+
+@pytest.mark.parametrize(
+    ("base", "options", "hidden"),
+    [
+        ("tinyconfig", ("EXPERT",), {"RUSTC", "PAHOLE"}),
+        ("tinyconfig", ("RUST",), {"PAHOLE"}),
+        ("tinyconfig", ("DEBUG_INFO_BTF", "RUST"), set()),
+        ("vendor_defconfig", ("EXPERT",), set()),
+    ],
+)
+def test_tools_that_no_option_needs_are_hidden(base: str, options: tuple[str, ...], hidden: set[str]) -> None:
+    assert set(tuxmake.hidden_tools(base, options)) == hidden
+
+
+def test_make_gets_the_variables(job: tuxmake.Job, tmp_path: Path) -> None:
+    makefile = job.tree / "Makefile"
+    makefile.write_text("$(shell echo $(MAKECMDGOALS) $(RUSTC) >>$(O)/said)\n" + makefile.read_text())
+    assert tuxmake.run(replace(job, variables={"RUSTC": "/nonexistent"}), ("config",), tmp_path / "log.txt")
+    assert "tinyconfig /nonexistent" in (job.build_directory / "said").read_text().splitlines()

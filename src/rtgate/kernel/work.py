@@ -134,6 +134,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         )
     toolchain = tuxmake.toolchain(description.arch)
     asked = description.requested_options(tree.version)
+    variables = tuxmake.hidden_tools(description.base, asked)
     place = _build_directory(description, tree, trusted=options.trusted)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
@@ -151,11 +152,12 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
+            variables=variables,
             trusted=options.trusted,
             limits=options.limits,
         ),
         toolchain=toolchain,
-        inputs=_inputs(description, tree, asked, toolchain, trusted=options.trusted),
+        inputs=_inputs(description, tree, asked, toolchain, variables, trusted=options.trusted),
     )
 
 
@@ -185,7 +187,13 @@ def short_hash(text: str) -> str:
 
 
 def _inputs(
-    description: BuildDescription, tree: Tree, asked: dict[str, Option], toolchain: str, *, trusted: bool
+    description: BuildDescription,
+    tree: Tree,
+    asked: dict[str, Option],
+    toolchain: str,
+    variables: dict[str, str],
+    *,
+    trusted: bool,
 ) -> str:
     inputs = {
         "recipe": RECIPE,
@@ -198,10 +206,9 @@ def _inputs(
         "optional": sorted(description.optional),
         "source": tree.identity.fingerprint,
         "toolchain": toolchain,
-        "tuxmake": tuxmake.recipe(),
+        "tuxmake": tuxmake.recipe(variables),
     }
     if not trusted:
-        # A kernel notes what it finds on the machine (a Rust compiler below a home, for one), and in confinement there
-        # is less of it.
+        # A kernel notes what it finds on the machine, and in confinement there is less of it.
         inputs["confined"] = True
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

@@ -64,9 +64,7 @@ def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change
     if len(measured) < FEWEST:
         raise ValueError(too_few(len(measured)))
     if change.power > SUREST:
-        raise ValueError(
-            f"{DRAWS} draws, by which virtual time is planned, do not show a power above {SUREST:g}"
-        )
+        raise ValueError(f"{DRAWS} draws, by which virtual time is planned, do not show a power above {SUREST:g}")
     trial = _Trial(measured, placebo, change, draw)
     passes = trial.passes
     able = () if change.ratio < passes else (count for count in _COUNTS if ranks.least_p(count, count) <= trial.level)
