@@ -32,6 +32,7 @@ from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
 from rtgate.tools.threads import ThreadScope
+from rtgate.validity.load import load_seen
 
 # They change settings of this machine, one after the other; see `printk`.
 pytestmark = pytest.mark.xdist_group("plans")
@@ -561,6 +562,17 @@ def test_a_load_of_fixed_work_is_started_again(tmp_path: Path, tools: Callable[[
     files = Run(plan_of("sleep", "0.5", load=load, directory=tmp_path / "work"), ["sh"], tmp_path).files()
     assert files["load.out"].count(b"once") >= 3
     assert gone(word)
+
+
+def test_a_load_that_begins_late_has_begun_when_the_tool_does(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    """As on a board with too much to do; seen on an emulated one: no process left at the start of the measurement."""
+    tools("load", "while :; do sleep 0.1; done")
+    tools("setsid", f'case $* in *load*) sleep 0.4 ;; esac; exec {shutil.which("setsid")} "$@"')
+    plan = plan_of("sleep", "0.3", load=Load(name="late", argv=("load",)), directory=tmp_path / "work")
+    files = Run(replace(plan, waits_for_load=True), shell, tmp_path).files()
+    assert [look.processes > 0 for look in load_seen(files)] == [True] * 4
 
 
 def test_a_load_that_fails_is_not_started_again(tmp_path: Path, tools: Callable[[str, str], None]) -> None:

@@ -55,9 +55,9 @@ class Plan:
         kernel_log: the command that prints the kernel's log.
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
-        waits_for_load: whether the exit code of a load that ends by itself is written down, whether a tool that is
-            late with its work still does some, the highest frequencies, and the kernel's notes. Not on virtual time,
-            where another byte in the script moves what is measured.
+        waits_for_load: whether the tool waits until the load has begun, the exit code of a load that ends by itself is
+            written down, whether a tool that is late with its work still does some, the highest frequencies, and the
+            kernel's notes. Not on virtual time, where another byte in the script moves what is measured.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -176,7 +176,8 @@ def _load(plan: Plan) -> str:
         body = f"while :; do {command}; code=$?; {again}; done; echo $code >load.ended"
     else:
         body = f"while :; do {command} || exit; done" if load.repeat else f"exec {command}"
-    return f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
+    start = f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
+    return f"{start}{_BEGUN}" if plan.waits_for_load else start
 
 
 # Read before and after measuring, and compared: what a measurement must not see change.
@@ -196,6 +197,15 @@ _FACTS = (
     *("/sys/class/devfreq/*/governor", "/proc/irq/*/smp_affinity_list", "/sys/class/thermal/thermal_zone*/temp"),
     *("/sys/firmware/devicetree/base/model", "/etc/rtgate-rootfs.json"),
 )
+# On a board that has too much to do, setsid may not have made its session, by which a load's processes are known, when
+# the tool begins.
+_BEGUN = """
+    for try in 1 2 3 4 5 6 7 8 9 10; do
+        read -r stat </proc/$load/stat || break
+        set -- ${stat##*) }
+        [ "$4" != "$load" ] || break
+        sleep 0.1
+    done 2>/dev/null"""
 # Off virtual time, where each word of the script moves what is measured.
 _MORE_FACTS = ("/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq",)
 # The load ends when nothing is measured any more: a tool that still prints does so in a fraction of the time.
