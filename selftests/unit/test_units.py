@@ -113,3 +113,8 @@ def test_reading_gives_a_finite_number_or_a_value_error(text: str) -> None:
     except ValueError:
         return
     assert math.isfinite(found.value)
+
+
+def test_the_same_unit_changes_nothing() -> None:
+    """524.7566321330402 * 1000 / 1000 is one bit more: a maximum of 524.7566321330402 broke the limit of the same."""
+    assert Quantity(524.7566321330402, Unit.VIRTUAL_US).to(Unit.VIRTUAL_US).value == 524.7566321330402

@@ -111,6 +111,8 @@ class Quantity:
         """
         if unit.dimension != self.unit.dimension:
             raise ValueError(f"{self.unit} cannot be converted to {unit}")
+        if unit is self.unit:  # x * 1000 / 1000 is not always x, and a value that is its limit keeps it
+            return self
         return Quantity(self.value * self.unit.scale / unit.scale, unit)
 
     def __str__(self) -> str:
