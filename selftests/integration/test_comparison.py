@@ -102,8 +102,11 @@ def test_a_body_that_is_three_percent_longer_is_found_and_explained(
 ) -> None:
     code, verdicts, told = gate(kernel, changed("wake-up-3-percent-longer"), tmp_path / "out")
     assert code == 1
-    body = next(one for one in verdicts if one["measurement"] == "latency p50")
-    assert (body["status"], body["kind"]) == ("FAIL", "regression")
+    # Which figures of the body are certain after twelve boots, and which are open, hangs on the image.
+    worse = {one["measurement"] for one in verdicts if (one["status"], one["kind"]) == ("FAIL", "regression")}
+    assert worse
+    assert worse <= {"latency mean", "latency p50", "latency p90"}
+    assert ("PASS", "no worse") not in kinds(verdicts)
     (explained,) = (one["cause"] for one in verdicts if "instructions in try_to_wake_up" in one["cause"])
     # Of boots of median mean, so that it does not contradict the figure.
     assert re.search(r"each wake-up on average took .*, .* before \(\+\d", explained)
