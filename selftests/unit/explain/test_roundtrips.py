@@ -100,6 +100,23 @@ def test_the_round_trips_of_a_captured_boot_are_those_that_signaltest_reported()
     assert (found.cpu, found.differing) == (0, 0)
 
 
+@pytest.mark.parametrize("cpus", [(0, 1), (0, 0)])
+@pytest.mark.parametrize("reads", [1, 2])
+def test_the_last_round_trip_may_have_come_to_a_thread_that_sends_it_no_more(cpus: tuple[int, int], reads: int) -> None:
+    """The ring is ended where it is: seen with a kernel of remote wake-ups that are late."""
+    ring = Ring(cpus)
+    ring.run(TRIPS)
+    last_ns = 48_000
+    ring.n += last_ns // 8 - ring.n + ring.sent
+    for _ in range(reads):
+        ring.read(cpus[0])
+        ring.n += 50
+    found = find(ring.events, reported([*TRIPS, last_ns]), 8)
+    assert [trip.latency_ns for trip in found.intervals] == [*TRIPS, last_ns]
+    with pytest.raises(ParseError, match="not those of its report"):
+        find(ring.events, reported([*TRIPS, 2 * last_ns]), 8)
+
+
 def test_programs_that_read_the_clock_or_send_signals_beside_it_do_not_count() -> None:
     ring = Ring()
     ring.read(0, OTHER)

@@ -111,7 +111,10 @@ def find(events: Sequence[Event], reported: ThreadReport, instruction_ns: int) -
         ParseError: there are not as many as were reported, or they are not those of the report.
     """
     axis = Axis(events, instruction_ns)
-    stations = _of_first_thread(_stations(events), reported.threads, axis)
+    everywhere, unsent = _stations(events)
+    stations = _of_first_thread(everywhere, reported.threads, axis)
+    if len(stations) == reported.rounds:
+        stations = [*stations, *(one for one in unsent if one.now.cpu == stations[0].now.cpu)]
     if len(stations) != reported.rounds + 1:
         raise ParseError(
             f"the trace shows {max(0, len(stations) - 1)} round trips of signaltest's first thread, it counted "
@@ -130,11 +133,12 @@ def find(events: Sequence[Event], reported: ThreadReport, instruction_ns: int) -
     return CpuIntervals(cpu=stations[0].now.cpu, intervals=intervals, differing=unclear)
 
 
-def _stations(events: Sequence[Event]) -> list[_Station]:
-    """Return where the signal was, in order.
+def _stations(events: Sequence[Event]) -> tuple[list[_Station], list[_Station]]:
+    """Return where the signal was, in order, and where it came to last, on each CPU with readings after its last way.
 
     Every program has the code that reads the clock at another address, and no other sends as many signals right after
     it. A signal without two readings of the clock before it, on the same CPU, is somebody else's: the main thread's.
+    A ring that is ended may be so with the signal at a thread that has counted it and sends it to nobody.
     """
     readings: dict[tuple[int, int], list[Event]] = defaultdict(list)
     by_address: dict[int, list[_Station]] = defaultdict(list)
@@ -147,7 +151,13 @@ def _stations(events: Sequence[Event]) -> list[_Station]:
                     by_address[address].append(_Station(after=reads[0], latest=reads[-2], now=reads[-1]))
             # One signal is on its way: what was read before it, on any CPU, does not belong to the next station.
             readings.clear()
-    return max(by_address.values(), key=len, default=[])
+    ring = max(by_address, key=lambda address: len(by_address[address]), default=0)
+    unsent = [
+        _Station(after=reads[0], latest=reads[-2 if len(reads) > 1 else 0], now=reads[-1])
+        for (_, address), reads in readings.items()
+        if address == ring
+    ]
+    return by_address[ring], unsent
 
 
 def _of_first_thread(stations: Sequence[_Station], threads: int, axis: Axis) -> Sequence[_Station]:
