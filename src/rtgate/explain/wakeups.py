@@ -10,8 +10,9 @@ the record is the proof that nothing is missing.
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.errors import ParseError
@@ -96,11 +97,11 @@ def find(events: Sequence[Event], reported: CpuReport, interval_ns: int, instruc
     reads = _reads(events, reported)
     ends = [axis.at(event) + instruction_ns for event in reads]
     wakes = _interrupts(events, reads, axis)
-    nominal = _latencies(ends, wakes, float(interval_ns), reported)
-    best = min(
-        (nominal, *([] if _missing(nominal, reported) == 0 else [_fit_clock(ends, wakes, interval_ns, reported)])),
-        key=lambda latencies: _missing(latencies, reported),
-    )
+    best = _latencies(ends, wakes, float(interval_ns), reported)
+    if _missing(best, reported):
+        steps = _steps(wakes, _numbers(ends, wakes[0], float(interval_ns)))
+        others = [_latencies(ends, wakes, step, reported) for step in steps]
+        best = min((best, *others), key=lambda latencies: _missing(latencies, reported))
     wakeups = tuple(axis.before(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
     differing = _missing(best, reported)
     if differing > _DIFFERING * len(wakeups):
@@ -186,24 +187,28 @@ def _latencies(ends: Sequence[int], wakes: Sequence[int], step: float, reported:
     return [round(value - offset) for value in raw]
 
 
-def _fit_clock(ends: Sequence[int], wakes: Sequence[int], interval_ns: int, reported: CpuReport) -> list[int]:
-    """Return the latencies if the guest's clock runs a little faster or slower (x86 measures its own counter).
+def _steps(wakes: Sequence[int], numbers: Sequence[int]) -> Iterator[float]:
+    """Yield how long an interval may be if the guest's clock runs faster or slower (x86 measures its own counter).
 
-    No interrupt is early, and most are on time: the lower edge of their times, as a line, is the guest's clock.
+    There are two ways to the line that most interrupts are on, as each fails at times: the lower edge of their times,
+    if many are late; the median slope between those that are half a run apart (Theil, 1950), if some are early. One is
+    early that came for another timer and found this one due before it ended.
     """
-    points = list(zip(_numbers(ends, wakes[0], float(interval_ns)), wakes, strict=True))
+    points = list(zip(numbers, wakes, strict=True))
     hull: list[tuple[int, int]] = []
     for point in points:
         while len(hull) > 1 and _below(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)
-    middle = points[len(points) // 2][0]
+    middle = len(points) // 2
     edges = list(itertools.pairwise(hull))
-    if not edges:
-        return _latencies(ends, wakes, float(interval_ns), reported)
-    edge = next((edge for edge in edges if edge[1][0] >= middle), edges[-1])
-    step = (edge[1][1] - edge[0][1]) / max(1, edge[1][0] - edge[0][0])
-    return _latencies(ends, wakes, step, reported)
+    if edges:
+        yield _slope(*next((edge for edge in edges if edge[1][0] >= points[middle][0]), edges[-1]))
+        yield statistics.median(map(_slope, points, points[middle:]))
+
+
+def _slope(first: tuple[int, int], second: tuple[int, int]) -> float:
+    return (second[1] - first[1]) / max(1, second[0] - first[0])
 
 
 def _below(first: tuple[int, int], second: tuple[int, int], third: tuple[int, int]) -> bool:
