@@ -117,6 +117,15 @@ def test_the_last_round_trip_may_have_come_to_a_thread_that_sends_it_no_more(cpu
         find(ring.events, reported([*TRIPS, 2 * last_ns]), 8)
 
 
+def test_a_ring_that_never_turned_is_refused() -> None:
+    ring = Ring()
+    ring.station(0)
+    ring.read(0)
+    nothing = ThreadReport(threads=2, rounds=0, minimum=0, mean=0.0, maximum=0)
+    with pytest.raises(ParseError, match="nothing can be explained"):
+        find(ring.events, nothing, 8)
+
+
 def test_programs_that_read_the_clock_or_send_signals_beside_it_do_not_count() -> None:
     ring = Ring()
     ring.read(0, OTHER)

@@ -113,7 +113,7 @@ def find(events: Sequence[Event], reported: ThreadReport, instruction_ns: int) -
     axis = Axis(events, instruction_ns)
     everywhere, unsent = _stations(events)
     stations = _of_first_thread(everywhere, reported.threads, axis)
-    if len(stations) == reported.rounds:
+    if stations and len(stations) == reported.rounds:
         stations = [*stations, *(one for one in unsent if one.now.cpu == stations[0].now.cpu)]
     if len(stations) != reported.rounds + 1:
         raise ParseError(

@@ -172,7 +172,7 @@ def _policy_file(place: Path, commits: Commits) -> str:
 
 def _make_root_filesystems(policy: Policy) -> None:
     """Say before the builds that nothing can be measured, as without a network: what does not build still fails."""
-    for name in {screen.board: None for screen in policy.screens}:
+    for name in dict.fromkeys(screen.board for screen in policy.screens):
         try:
             make_root_filesystem(boards.board(name))
         except InfrastructureError as error:
