@@ -70,7 +70,6 @@ class Work:
         source: the tree that was asked for.
         tree: the tree that is built: the same, or a copy with patches.
         requested_options: the requested options for this tree's version, by symbol.
-        inputs: changes with anything that can change the result.
     """
 
     description: BuildDescription
@@ -80,7 +79,27 @@ class Work:
     requested_options: dict[str, Option]
     job: tuxmake.Job
     toolchain: str
-    inputs: str
+
+    @property
+    def inputs(self) -> str:
+        """A hash that changes with anything that can change the result."""
+        inputs = {
+            "recipe": RECIPE,
+            "name": self.description.name,
+            "arch": self.description.arch,
+            "flavour": self.description.flavour,
+            "base": self.description.base,
+            "targets": sorted(self.description.targets),
+            "options": sorted(option.line for option in self.requested_options.values()),
+            "optional": sorted(self.description.optional),
+            "source": self.tree.identity.fingerprint,
+            "toolchain": self.toolchain,
+            "tuxmake": tuxmake.recipe(self.job.variables),
+        }
+        if not self.job.trusted:
+            # A kernel notes what it finds on the machine, and in confinement there is less of it.
+            inputs["confined"] = True
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
     @property
     def kconfig_sources(self) -> kconfig.Sources:
@@ -132,9 +151,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             "give a kernel that has it (--tree)",
             reason,
         )
-    toolchain = tuxmake.toolchain(description.arch)
     asked = description.requested_options(tree.version)
-    variables = tuxmake.hidden_tools(description.base, asked)
     place = _build_directory(description, tree, trusted=options.trusted)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
@@ -152,12 +169,11 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
-            variables=variables,
+            variables=tuxmake.hidden_tools(description.base, asked),
             trusted=options.trusted,
             limits=options.limits,
         ),
-        toolchain=toolchain,
-        inputs=_inputs(description, tree, asked, toolchain, variables, trusted=options.trusted),
+        toolchain=tuxmake.toolchain(description.arch),
     )
 
 
@@ -184,31 +200,3 @@ def _log_directory(place: Path, tree: Tree, *, trusted: bool) -> Path:
 def short_hash(text: str) -> str:
     """Return a hash short enough for a file name."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _inputs(
-    description: BuildDescription,
-    tree: Tree,
-    asked: dict[str, Option],
-    toolchain: str,
-    variables: dict[str, str],
-    *,
-    trusted: bool,
-) -> str:
-    inputs = {
-        "recipe": RECIPE,
-        "name": description.name,
-        "arch": description.arch,
-        "flavour": description.flavour,
-        "base": description.base,
-        "targets": sorted(description.targets),
-        "options": sorted(option.line for option in asked.values()),
-        "optional": sorted(description.optional),
-        "source": tree.identity.fingerprint,
-        "toolchain": toolchain,
-        "tuxmake": tuxmake.recipe(variables),
-    }
-    if not trusted:
-        # A kernel notes what it finds on the machine, and in confinement there is less of it.
-        inputs["confined"] = True
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
