@@ -28,7 +28,7 @@ def stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
 
 
 def uptime(files: Mapping[str, bytes], moment: str) -> float | None:
-    """Return the target's seconds since it started, when the tool did (`start`) or ended (`end`); None if not read."""
+    """Return the target's seconds since it started, at one of `MOMENTS`; None if not read."""
     try:
         return float(text(files, f"uptime.{moment}").split()[0])
     except (IndexError, ValueError):
