@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from selftests.cpio_reader import unpack
 
+from rtgate.arches import ARCHES
 from rtgate.rootfs import images, recipe
-from rtgate.rootfs.recipe import ARCHES
 
 _PROGRAMS = """
     awk base64 cat chrt cksum cut cyclicdeadline cyclictest deadline_test dmesg gzip hackbench kill mkdir od oslat paste

@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rtgate.arches import ARCHES
 from rtgate.errors import InfrastructureError
 
 PACKAGES = {
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "apt-get": "apt",
     "bc": "bc",
     "bison": "bison",
@@ -28,8 +28,8 @@ PACKAGES = {
     "rsync": "rsync",
     "ssh": "openssh-client",
     "tar": "tar",
-    "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
     "xz": "xz-utils",
+    **{arch.compiler: arch.packages[0] for arch in ARCHES.values()},
 }
 
 

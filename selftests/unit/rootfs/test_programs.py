@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.rootfs import elf, programs
-from rtgate.rootfs.recipe import ARCHES
 
 SOURCE = """
 #include <stdio.h>

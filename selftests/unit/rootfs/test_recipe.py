@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.rootfs import programs
 from rtgate.rootfs import recipe as recipes
@@ -158,7 +159,7 @@ def test_an_unknown_recipe_lists_those_that_exist(place: Path) -> None:
         recipes.find("nope")
 
 
-@pytest.mark.parametrize("arch", recipes.ARCHES)
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", recipes.names())
 def test_the_shipped_recipes_are_right(name: str, arch: str) -> None:
     chain = recipes.find(name)
@@ -188,7 +189,7 @@ def test_a_recipe_locks_what_it_adds_to_the_ones_it_extends(place: Path) -> None
 class TestLock:
     def test_what_is_written_is_read_back(self, place: Path) -> None:
         recipe = recipes.read(place / "tiny.yaml")
-        versions = {arch: dict.fromkeys(recipe.packages(arch), f"1:2.{arch}") for arch in recipes.ARCHES}
+        versions = {arch: dict.fromkeys(recipe.packages(arch), f"1:2.{arch}") for arch in ARCHES}
         recipe.lock.write_text(recipes.lock_text(recipe, versions))
         assert recipes.locked_versions(recipe, "arm64") == versions["arm64"]
         assert recipes.locked_versions(recipe, "x86_64") == versions["x86_64"]

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.arches import ARCHES
 from rtgate.rootfs import programs
-from rtgate.rootfs.recipe import ARCHES, find
+from rtgate.rootfs.recipe import find
 
 SOURCE = Path(__file__).resolve().parents[3] / "target" / "pcie" / "access.c"
 OBJDUMP = {"arm64": "aarch64-linux-gnu-objdump", "x86_64": "x86_64-linux-gnu-objdump"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import durations, site
+from rtgate.arches import ARCHES
 from rtgate.board import pcie as pcie_facts
 from rtgate.board import storage, tuning
 from rtgate.board.families import by_family, dtbs
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-ARCHES = ("arm64", "x86_64")
 FLAVOURS = ("preempt_rt", "xenomai", "jailhouse", "generic")
 
 

@@ -7,6 +7,7 @@ import argparse
 import shutil
 from pathlib import Path
 
+from rtgate.arches import ARCHES
 from rtgate.errors import InfrastructureError
 from rtgate.report.notices import step_printer
 from rtgate.rootfs import images, recipe
@@ -27,7 +28,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("name", nargs="?", default="core", help="name of the recipe (default: core)")
-    parser.add_argument("--arch", choices=tuple(recipe.ARCHES), default="arm64", help="default: arm64")
+    parser.add_argument("--arch", choices=tuple(ARCHES), default="arm64", help="default: arm64")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="copy the image to FILE")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="list the recipes and end")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rtgate import files as regular_file
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
-IMAGES = ("Image", "bzImage")
-
-# Where the boot protocols of Documentation/arch/{arm64/booting.rst,x86/boot.rst} put their magic.
-_MAGICS = {"arm64": (56, b"ARM\x64"), "x86_64": (0x202, b"HdrS")}
+_IMAGES = tuple(dict.fromkeys(arch.image for arch in ARCHES.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +74,26 @@ def image_arch(image: Path) -> str | None:
     """Return the architecture that a kernel image's header tells, or None."""
     with image.open("rb") as file:
         head = file.read(0x400)
-    for arch, (offset, magic) in _MAGICS.items():
+    for name, arch in ARCHES.items():
+        offset, magic = arch.magic
         if head[offset : offset + len(magic)] == magic:
-            return arch
+            return name
     return None
 
 
 def _load_unknown(directory: Path) -> KernelBuild:
-    images = [directory / name for name in IMAGES if (directory / name).is_file()]
+    images = [directory / name for name in _IMAGES if (directory / name).is_file()]
     if len(images) != 1:
         found = "both" if images else "none of them"
-        expected = "build.json (made by 'rtgate build'), or one of Image (arm64) and bzImage (x86_64)"
+        names = " and ".join(f"{name} ({_arches_with(name)})" for name in _IMAGES)
+        expected = f"build.json (made by 'rtgate build'), or one of {names}"
         raise ConfigError(f"{directory} holds no kernel build: expected {expected}, found {found}")
     image = images[0]
     arch = image_arch(image)
     if arch is None:
-        raise ConfigError(f"{image} is not a kernel image: neither arm64's nor x86's magic number is in its header")
+        raise ConfigError(
+            f"{image} is not a kernel image: its header has the magic number of none of {', '.join(ARCHES)}"
+        )
 
     def present(name: str) -> Path | None:
         path = directory / name
@@ -110,6 +112,10 @@ def _load_unknown(directory: Path) -> KernelBuild:
         system_map=present("System.map"),
         vmlinux=present("vmlinux"),
     )
+
+
+def _arches_with(image: str) -> str:
+    return ", ".join(name for name, arch in ARCHES.items() if arch.image == image)
 
 
 def _load_own_build(directory: Path) -> KernelBuild:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import site
+from rtgate.arches import ARCHES
 from rtgate.errors import BuildError, BuildLimitError, ConfigError
 from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from rtgate.kernel.source import Tree
 
 __all__ = ["Listener", "Options", "build", "build_by_content", "in_place"]
-
-_TYPICAL_STEPS = {"arm64": 1330, "x86_64": 1610}  # the shipped builds
 
 
 def build(description: BuildDescription, tree: Tree, output: Path, options: Options | None = None) -> KernelBuild:
@@ -177,7 +176,7 @@ def _expected_steps(work: Work) -> int:
     try:
         return int(work.steps_file.read_text())
     except (OSError, ValueError):
-        return _TYPICAL_STEPS[work.description.arch]
+        return ARCHES[work.description.arch].steps
 
 
 class _Counter:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rtgate import files, site, strict_yaml
-from rtgate.board.boards import ARCHES, FLAVOURS
+from rtgate.arches import ARCHES
+from rtgate.board.boards import FLAVOURS
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
 from rtgate.units import plural
@@ -56,7 +57,7 @@ class BuildDescription:
 
     def unsupported(self, tree: Path) -> str:
         """Return why this build is not for a kernel tree, which lacks a device tree; empty where it is."""
-        sources = tree / "arch" / self.arch / "boot" / "dts"
+        sources = tree / "arch" / ARCHES[self.arch].directory / "boot" / "dts"
         lacking = [
             f"{name}.dts ({where})"
             for name, where in self.device_trees.items()

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import files as regular_file
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
-from rtgate.kernel import artefacts, confinement, tuxmake
-from rtgate.kernel.source import source_arch
+from rtgate.kernel import artefacts, confinement
 
 if TYPE_CHECKING:
     from rtgate.kernel.artefacts import KernelBuild
@@ -66,8 +66,8 @@ def is_complete(work: Work) -> bool:
 def _files(work: Work) -> tuple[tuple[str, Path, str], ...]:
     """Return kind, place in the build directory and published name."""
     job = work.job
-    image = tuxmake.IMAGES[job.arch]
-    boot = job.build_directory / "arch" / source_arch(job.arch) / "boot"
+    image = ARCHES[job.arch].image
+    boot = job.build_directory / "arch" / ARCHES[job.arch].directory / "boot"
     packed = [(kind, job.package_directory / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
     return (
         ("image", boot / image, image),

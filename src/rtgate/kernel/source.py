@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.kernel import debian, identity
 from rtgate.kernel.version import KernelVersion
@@ -104,11 +105,6 @@ def _version_warning(version: str, pinned: str) -> str:
     )
 
 
-def source_arch(arch: str) -> str:
-    """Return the directory below `arch/` for an architecture."""
-    return {"x86_64": "x86"}.get(arch, arch)
-
-
 def check_buildable(tree: Path, arch: str) -> None:
     """Check that Kbuild will build this tree, in a directory of its own.
 
@@ -117,7 +113,7 @@ def check_buildable(tree: Path, arch: str) -> None:
     """
     if re.search(r"[\s:]", str(tree)):
         raise ConfigError(f"{str(tree)!r} has a space or a colon, which Kbuild does not allow in a path")
-    signs = (tree / ".config", tree / "include/config", tree / "arch" / source_arch(arch) / "include/generated")
+    signs = (tree / ".config", tree / "include/config", tree / "arch" / ARCHES[arch].directory / "include/generated")
     for sign in signs:
         if sign.exists():
             raise ConfigError(

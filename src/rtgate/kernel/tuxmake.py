@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rtgate import process
+from rtgate.arches import ARCHES
 from rtgate.errors import Interrupted
 from rtgate.files import scratch, tidy
 from rtgate.kernel import confinement
@@ -29,8 +30,6 @@ from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_roo
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
     from types import FrameType
-
-IMAGES = {"arm64": "Image", "x86_64": "bzImage"}
 
 # A kernel says when, where and by whom it was built: the same every time, or no two builds would be equal.
 _CONSTANTS = {
@@ -105,7 +104,7 @@ class Job:
 
 def compiler(arch: str) -> str:
     """Return the name of the compiler that tuxmake uses for an architecture."""
-    return {"arm64": "aarch64-linux-gnu-gcc", "x86_64": "x86_64-linux-gnu-gcc"}[arch]
+    return ARCHES[arch].compiler
 
 
 def require_tools(arch: str) -> None:
@@ -176,7 +175,7 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
     """
     arguments = {
         "O": job.build_directory,
-        "ARCH": job.arch,
+        "ARCH": ARCHES[job.arch].kbuild,
         "CROSS_COMPILE": compiler(job.arch).removesuffix("gcc"),
         "CC": f"ccache {compiler(job.arch)}",
         "HOSTCC": "ccache gcc",
@@ -266,13 +265,13 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         f"--directory={job.tree}",
         f"--build-dir={job.build_directory}",
         f"--output-dir={job.package_directory}",
-        f"--target-arch={job.arch}",
+        f"--target-arch={ARCHES[job.arch].kbuild}",
         "--runtime=null",
         "--wrapper=ccache",
         f"--jobs={job.jobs}",
         f"--kconfig={job.base}",
         f"--kconfig-add={job.fragment}",
-        f"--kernel-image={IMAGES[job.arch]}",
+        f"--kernel-image={ARCHES[job.arch].image}",
         *constants,
         *(f"{name}={value}" for name, value in job.variables.items()),
         *targets,

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_E_MACHINE
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 
-_ARCHES = {"EM_AARCH64": "arm64", "EM_X86_64": "x86_64"}
+_ARCHES = {arch.elf: name for name, arch in ARCHES.items()}
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _NOTYPE, _OBJECT, _FUNC, _FILE = 0, 1, 2, 4
 _RESERVED = 0xFF00  # section numbers from here on are none
@@ -62,7 +64,7 @@ class Vmlinux:
     """One `vmlinux`.
 
     Attributes:
-        arch: `arm64` or `x86_64`.
+        arch: our name of it, one of `ARCHES`.
         sections: those that are loaded, by number in the file.
         symbols: every symbol within them, by address.
     """
@@ -85,9 +87,10 @@ class Vmlinux:
 
     def _read(self, elf: ELFFile, path: Path) -> None:
         machine = elf["e_machine"]
-        if machine not in _ARCHES or elf.elfclass != 64:
+        number = ENUM_E_MACHINE.get(machine, machine)
+        if number not in _ARCHES or elf.elfclass != 64:
             raise ConfigError(f"{path}: is for {machine}, not for one of {', '.join(_ARCHES.values())}")
-        self.arch = _ARCHES[machine]
+        self.arch = _ARCHES[number]
         self.sections: dict[int, Section] = {}
         for number, section in enumerate(elf.iter_sections()):
             flags = section["sh_flags"]

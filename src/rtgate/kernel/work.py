@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate import site
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.files import waiting_lock
 from rtgate.kernel import kconfig, tuxmake
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import copy_of, load_series, patched_tree
-from rtgate.kernel.source import Tree, check_buildable, source_arch
+from rtgate.kernel.source import Tree, check_buildable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,7 +105,7 @@ class Work:
     @property
     def kconfig_sources(self) -> kconfig.Sources:
         """The Kconfig files that decide the configuration."""
-        return kconfig.Sources(self.tree.path, source_arch(self.description.arch))
+        return kconfig.Sources(self.tree.path, ARCHES[self.description.arch].directory)
 
     @property
     def steps_file(self) -> Path:

@@ -8,8 +8,10 @@ library that has the functions by name and ends the program, with a message, whe
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from rtgate.arches import ARCHES
 
 _MAGIC_64_LITTLE = b"\x7fELF\x02\x01"
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
@@ -18,8 +20,6 @@ _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME 
 _DT_VERSYM, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _SHT_RELA, _SHT_DYNSYM, _SHT_VERNEED, _SHT_VERSYM = 4, 11, 0x6FFFFFFE, 0x6FFFFFFF
 _STB_GLOBAL, _STT_FUNC = 1, 2
-_X86_64, _AARCH64 = 62, 183
-_COPY = {_X86_64: 5, _AARCH64: 1024}  # relocations that copy a library's data into the program
 _PAGE = 0x10000  # the largest page of our kernels
 
 ABSENT_STATUS = 127  # what the dynamic linker ends with when it misses a function
@@ -206,7 +206,7 @@ def _versions_needed(data: bytes, sections: list[_Section]) -> dict[int, tuple[s
 
 
 def _copied_symbols(data: bytes, sections: list[_Section]) -> frozenset[int]:
-    copy = _COPY[machine(data)]
+    copy = _PROCESSORS[machine(data)].copy
     return frozenset(
         info >> 32
         for section in sections
@@ -284,27 +284,49 @@ def _headers(processor: int, size: int, dynamic: int) -> bytes:
 
 def _code(processor: int, names: list[str]) -> tuple[bytes, list[int]]:
     """Return the functions' code, with the common end and the messages behind it, and where each function begins."""
-    if processor not in _COPY:
+    if processor not in _PROCESSORS:
         raise ValueError(f"no stand-in for the ELF processor {processor}")
-    step = {_X86_64: 17, _AARCH64: 12}[processor]
-    end = _X86_64_END if processor == _X86_64 else _AARCH64_END
-    common = step * len(names)
+    kind = _PROCESSORS[processor]
+    common = kind.step * len(names)
     code, messages = bytearray(), bytearray()
     for number, name in enumerate(names):
         message = f"{name}: the library of this function is not in this image\n".encode("ascii")
-        here, text = number * step, common + len(end) + len(messages)
-        if processor == _X86_64:  # lea rsi, text; mov edx, length; jmp common
-            code += b"\x48\x8d\x35" + struct.pack("<i", text - here - 7)
-            code += b"\xba" + struct.pack("<I", len(message)) + b"\xe9" + struct.pack("<i", common - here - step)
-        else:  # adr x1, text; mov w2, length; b common
-            distance = text - here
-            code += struct.pack("<I", 0x10000001 | (distance & 3) << 29 | (distance >> 2) << 5)
-            code += struct.pack("<II", 0x52800002 | len(message) << 5, 0x14000000 | (common - here - 8) >> 2)
+        here, text = number * kind.step, common + len(kind.end) + len(messages)
+        code += kind.function(text - here, len(message), common - here)
         messages += message
-    return bytes(code) + end + bytes(messages), [number * step for number in range(len(names))]
+    return bytes(code) + kind.end + bytes(messages), [number * kind.step for number in range(len(names))]
 
 
-# write(2, text, length); exit_group(ABSENT_STATUS); an instruction that faults
+def _x86_64_function(text: int, length: int, end: int) -> bytes:
+    # lea rsi, text; mov edx, length; jmp end
+    load = b"\x48\x8d\x35" + struct.pack("<i", text - 7)
+    return load + b"\xba" + struct.pack("<I", length) + b"\xe9" + struct.pack("<i", end - 17)
+
+
+def _aarch64_function(text: int, length: int, end: int) -> bytes:
+    # adr x1, text; mov w2, length; b end
+    load = 0x10000001 | (text & 3) << 29 | (text >> 2) << 5
+    return struct.pack("<III", load, 0x52800002 | length << 5, 0x14000000 | (end - 8) >> 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Processor:
+    """What a stand-in is made of.
+
+    Attributes:
+        copy: the relocation that copies a library's data into the program.
+        step: bytes of each function.
+        function: makes its code: it has the message's address and length where write(2) wants them, and jumps to the
+            end. Takes the distances from its begin to the message and to the end, and the message's length.
+        end: write(2, text, length); exit_group(ABSENT_STATUS); an instruction that faults.
+    """
+
+    copy: int
+    step: int
+    function: Callable[[int, int, int], bytes]
+    end: bytes
+
+
 _X86_64_END = struct.pack(
     "<BIBI2sBIBI2s2s", 0xBF, 2, 0xB8, 1, b"\x0f\x05", 0xBF, ABSENT_STATUS, 0xB8, 231, b"\x0f\x05", b"\x0f\x0b"
 )
@@ -312,6 +334,10 @@ _AARCH64_END = struct.pack(
     "<7I", *(0x52800000 | 2 << 5, 0x52800008 | 64 << 5, 0xD4000001),
     *(0x52800000 | ABSENT_STATUS << 5, 0x52800008 | 94 << 5, 0xD4000001, 0),
 )  # fmt: skip
+_PROCESSORS = {
+    ARCHES["x86_64"].elf: _Processor(copy=5, step=17, function=_x86_64_function, end=_X86_64_END),
+    ARCHES["arm64"].elf: _Processor(copy=1024, step=12, function=_aarch64_function, end=_AARCH64_END),
+}
 
 
 def _hash_table(names: list[str]) -> bytes:

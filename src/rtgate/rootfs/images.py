@@ -16,13 +16,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rtgate import site
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch, waiting_lock
 from rtgate.rootfs import cpio
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.rootfs.debian import Archive
 from rtgate.rootfs.packing import MANIFEST_FORMAT, build
-from rtgate.rootfs.recipe import ARCHES, Recipe
+from rtgate.rootfs.recipe import Recipe
 
 _LOCK_S = 1800.0  # longer than a build over a slow network
 _MANIFEST = "manifest.json"
@@ -129,11 +130,11 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
     chain = rootfs_recipe.find(name)
     recipe = chain[-1]
     versions: dict[str, dict[str, str]] = {}
-    for arch, architecture in ARCHES.items():
+    for arch, facts in ARCHES.items():
         say(f"reading the versions of packages for {arch}")
         suites = rootfs_recipe.added_packages(chain, arch)
         with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as work:
-            found = Archive.open(work, suites.values(), architecture).versions(suites)
+            found = Archive.open(work, suites.values(), facts.debian).versions(suites)
         versions[arch] = {package: newest[0] for package, newest in found.items()}
     try:
         recipe.lock.write_text(rootfs_recipe.lock_text(recipe, versions))

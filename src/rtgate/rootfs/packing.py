@@ -14,11 +14,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.rootfs import cpio, elf
 from rtgate.rootfs import programs as own_programs
 from rtgate.rootfs.debian import Archive, Member, contents, upstream, usr_path
-from rtgate.rootfs.recipe import ARCHES, Recipe, locked_versions, packages
+from rtgate.rootfs.recipe import Recipe, locked_versions, packages
 
 MANIFEST_FORMAT = 1
 # What the kernel needs before it has a devtmpfs, and what a shell needs where there is none.
@@ -109,7 +110,7 @@ def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) 
     """Fetch all packages of the recipes, in their locked versions where the archive still has them."""
     suites = packages(chain, arch)
     progress(f"fetching the lists of packages of Debian {' and '.join(sorted(set(suites.values())))} for {arch}")
-    archive = Archive.open(work, suites.values(), ARCHES[arch])
+    archive = Archive.open(work, suites.values(), ARCHES[arch].debian)
     wanted: dict[str, str] = {}
     for part in chain:
         # The innermost recipe decides, so that its content is in the outer one.

@@ -18,13 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
 
-# Our names of architectures, and GNU's.
-_TRIPLETS = {"arm64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
-_PACKAGES = {"arm64": "gcc-aarch64-linux-gnu libc6-dev-arm64-cross", "x86_64": "gcc-x86-64-linux-gnu libc6-dev"}
-_MACHINES = {"arm64": ("aarch64", "arm64"), "x86_64": ("x86_64",)}
 _TIMEOUT_S = 120.0
 
 # Sections of unused functions go away, which halves a static program. A build id would be one more thing to explain.
@@ -58,16 +55,16 @@ def compiler(arch: str) -> Compiler:
     Raises:
         InfrastructureError: there is none, or it has no static C library.
     """
-    path = shutil.which(f"{_TRIPLETS[arch]}-gcc")
-    if path is None and platform.machine() in _MACHINES[arch]:
+    facts = ARCHES[arch]
+    install = f"on Debian, apt install {' '.join(facts.packages)}"
+    path = shutil.which(facts.compiler)
+    if path is None and platform.machine() in facts.machines:
         path = shutil.which("gcc")
     if path is None:
-        raise InfrastructureError(
-            f"no C compiler for {arch}, which our own programs need: on Debian, apt install {_PACKAGES[arch]}"
-        )
+        raise InfrastructureError(f"no C compiler for {arch}, which our own programs need: {install}")
     libc = Path(_run([path, "-print-file-name=libc.a"], "the C library").strip())
     if not libc.is_file():
-        raise InfrastructureError(f"{path} has no static C library: on Debian, apt install {_PACKAGES[arch]}")
+        raise InfrastructureError(f"{path} has no static C library: {install}")
     version = _run([path, "--version"], "its version").split("\n", 1)[0]
     return Compiler(path, version, hashlib.sha256(libc.read_bytes()).hexdigest())
 

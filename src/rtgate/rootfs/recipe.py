@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from rtgate import site
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.rootfs import programs as own_programs
 from rtgate.strict_yaml import Entry, Value, load
 
-ARCHES: Mapping[str, str] = {"arm64": "arm64", "x86_64": "amd64"}  # our names, and Debian's
 BUILDER_VERSION = 2  # counts up when the same recipe gives another image
 _FORMAT = 1
 _KIND = "target/rootfs"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rtgate.arches import ARCHES
 from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
 from rtgate.process import die_with_parent
@@ -26,7 +27,7 @@ _DEATH_S = 10.0  # after SIGKILL
 _DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
 _OF_THE_HOST = {*_DISKS, "-netdev", "-nic", "-net", "-virtfs", "-fsdev", "-chardev", "-object", "-pflash"}
 
-PACKAGES = {"qemu-system-aarch64": "qemu-system-arm", "qemu-system-x86_64": "qemu-system-x86"}
+_PACKAGES = {arch.qemu_program: arch.qemu_package for arch in ARCHES.values()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ def version(binary: str) -> str:
         InfrastructureError: it is not installed or does not start.
     """
     if shutil.which(binary) is None:
-        package = PACKAGES.get(binary, "qemu-system")
+        package = _PACKAGES.get(binary, "qemu-system")
         raise InfrastructureError(f"{binary} is not installed: on Debian, apt install {package}")
     try:
         done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=30, check=True)

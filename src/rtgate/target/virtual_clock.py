@@ -12,21 +12,26 @@ _EPOCH = calendar.timegm((2024, 1, 1, 0, 0, 0))  # -rtc base=2024-01-01
 
 
 def virtual_seconds(monitor: Monitor, arch: str) -> float | None:
-    """Return the virtual seconds since power-on, read from the machine's real-time clock; None if QEMU is silent.
+    """Return the virtual seconds since power-on, read from the machine's real-time clock; None if QEMU is silent."""
+    seconds = CLOCKS[arch](monitor)
+    return None if seconds is None else float(seconds - _EPOCH)
 
-    arm64 `virt`: the PL031 at 0x09010000 (QEMU hw/arm/virt.c), whose first register counts seconds and may be read at
-    any time. x86: QEMU's own `rtc-time` property.
-    """
-    if arch == "arm64":
-        answer = monitor.ask("human-monitor-command", **{"command-line": "xp /1wx 0x09010000"})
-        match = re.search(r": (0x[0-9a-f]+)", answer or "")
-        return float(int(match[1], 16) - _EPOCH) if match else None
+
+def _pl031(monitor: Monitor) -> int | None:
+    """Read the PL031 of arm64's `virt` (QEMU hw/arm/virt.c): its first register counts seconds."""
+    answer = monitor.ask("human-monitor-command", **{"command-line": "xp /1wx 0x09010000"})
+    match = re.search(r": (0x[0-9a-f]+)", answer or "")
+    return int(match[1], 16) if match else None
+
+
+def _pc_rtc(monitor: Monitor) -> int | None:
+    """Read the clock of a PC: QEMU's own `rtc-time` property."""
     answer = monitor.ask("qom-get", path="/machine", property="rtc-time")
     if not answer:
         return None
-    parts = (
-        answer["tm_year"] + 1900,
-        answer["tm_mon"] + 1,
-        *(answer[f"tm_{key}"] for key in ("mday", "hour", "min", "sec")),
-    )
-    return float(calendar.timegm(parts) - _EPOCH)
+    date = (answer["tm_year"] + 1900, answer["tm_mon"] + 1, *(answer[f"tm_{key}"] for key in _TIME))
+    return calendar.timegm(date)
+
+
+_TIME = ("mday", "hour", "min", "sec")
+CLOCKS = {"arm64": _pl031, "x86_64": _pc_rtc}

@@ -13,13 +13,13 @@ from itertools import chain
 from pathlib import Path
 
 from rtgate import files, site, strict_yaml
+from rtgate.arches import ARCHES
 from rtgate.board import boards, tuning
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.boot_figures import HISTOGRAM_FIGURES
 from rtgate.judge.thresholds import known_case, load_thresholds
 from rtgate.kernel import configuration, debian, fragments, patches
-from rtgate.kernel.source import source_arch
 from rtgate.lava.job import template
 from rtgate.measure import profiles
 from rtgate.rootfs import recipe as rootfs_recipe
@@ -35,7 +35,6 @@ from rtgate.workflow.limit_profiles import LimitProfiles
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
-_QEMU_ARCH = {"arm64": "aarch64"}  # QEMU's name of an architecture, where it is another one
 # Kernel arguments that are lists of CPUs (Documentation/admin-guide/kernel-parameters.txt).
 _CPU_ARGUMENT = re.compile(r"(?:^|\s)(?:isolcpus|nohz_full|rcu_nocbs|irqaffinity)=(\S+)")
 _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?(?::.*)?")
@@ -50,9 +49,10 @@ def board(path: Path) -> None:
     _cpus(read, data)
     if "rootfs" in data:
         rootfs_recipe.find(read.rootfs)
-    if read.qemu is not None and (name := _QEMU_ARCH.get(read.arch, read.arch)) not in read.qemu.binary:
+    program = ARCHES[read.arch].qemu_program
+    if read.qemu is not None and program not in read.qemu.binary:
         binary = data["qemu"].value.entries()["binary"].value
-        binary.fail(f"{read.qemu.binary!r} does not run {read.arch} kernels (allowed: qemu-system-{name})")
+        binary.fail(f"{read.qemu.binary!r} does not run {read.arch} kernels (allowed: {program})")
     if read.lava is not None:
         _lava(read, data["lava"].value.entries())
 
@@ -124,7 +124,7 @@ def build(path: Path) -> None:
     if read.patches is not None:
         patches.load_series(read.patches)
     tree = path.resolve().parents[2]
-    configs = tree / "arch" / source_arch(read.arch) / "configs"
+    configs = tree / "arch" / ARCHES[read.arch].directory / "configs"
     if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or read.base in configuration.BASES:
         return  # only a kernel repository's own builds have their kernel beside them
     if not any((place / read.base).is_file() for place in (configs, tree / "kernel" / "configs")):
@@ -156,7 +156,7 @@ def recipe(path: Path) -> None:
         value = strict_yaml.load(path).entries()["extends"].value
         value.fail(f"unknown image {read.extends!r} (allowed: {', '.join(known)})")
     rootfs_recipe.find(read.name)
-    for arch in rootfs_recipe.ARCHES:
+    for arch in ARCHES:
         rootfs_recipe.locked_versions(read, arch)
 
 
