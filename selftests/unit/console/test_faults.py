@@ -90,6 +90,9 @@ MESSAGES = [
     pytest.param(
         "Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP", FaultKind.OOPS, id="undefined"
     ),
+    pytest.param("Oops - illegal instruction [#1]", FaultKind.OOPS, id="undefined, riscv"),
+    pytest.param("Oops [#1]", FaultKind.OOPS, id="oops, riscv"),
+    pytest.param("Kernel BUG [#1]", FaultKind.OOPS, id="the end of a BUG(), riscv"),
     pytest.param("invalid opcode: 0000 [#1] SMP NOPTI", FaultKind.OOPS, id="invalid opcode, old"),
     pytest.param("stack segment: 0000 [#2] PREEMPT_RT SMP", FaultKind.OOPS, id="stack segment, old"),
     pytest.param("kernel BUG at kernel/time/hrtimer.c:1234!", FaultKind.BUG, id="BUG()"),

@@ -72,6 +72,7 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
         r"\[ BUG: Invalid wait context \]|BUG: (?:MAX_[A-Z_]{4,40} too low|looking up invalid subclass)",
     ),
     (FaultKind.OOPS, r"Internal error: |Unable to handle kernel|Oops: "),  # arch/*/kernel, arch/arm64/mm
+    (FaultKind.OOPS, r"Oops - |(?:Oops|Kernel BUG) \[#\d+\]"),  # arch/riscv/kernel/traps.c
     (FaultKind.OOPS, r"BUG: unable to handle|BUG: kernel NULL pointer dereference"),  # arch/x86/mm/fault.c
     # arch/x86/kernel/dumpstack.c: `invalid opcode: 0000 [#1]`; `Oops: ` stands before it since 6.10
     (FaultKind.OOPS, r"general protection fault[,:]|[a-z)]: [0-9a-f]{4} \[#\d+\]"),
