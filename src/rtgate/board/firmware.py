@@ -20,6 +20,13 @@ def strings(told: str) -> list[str]:
     return [part for part in told.split(SEPARATOR) if part]
 
 
+def before_kernel(pins: Mapping[str, str], console: str) -> str:
+    """Return what a machine printed of the pinned firmware before its kernel started, as the environment holds it."""
+    lines = (line.strip() for line in console.partition("Linux version ")[0].splitlines())
+    about = (line for line in lines if line.isprintable() and any(name.lower() in line.lower() for name in pins))
+    return SEPARATOR.join(list(dict.fromkeys(about))[:_SHOWN])
+
+
 def unlike(pins: Mapping[str, str], told: Sequence[str]) -> str:
     """Return which pins no string of the boot satisfies, with what was told instead; empty for none."""
     wrong = [name for name, pattern in pins.items() if not any(re.search(pattern, one) for one in told)]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
-from rtgate.board import isolation, pcie
+from rtgate.board import firmware, isolation, pcie
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.board.tuning import DEFAULT, Tuning, cpus
@@ -344,6 +344,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         nohz_full=facts.get(f"{observations.CPU}/nohz_full", ""),
         online=facts.get(f"{observations.CPU}/online", ""),
         model=facts.get("/sys/firmware/devicetree/base/model", "").rstrip("\0"),
+        firmware=firmware.before_kernel(board.firmware, outcome.console.decode(errors="replace")) if qemu else "",
         governors=observations.by_cpu(facts, r"/cpufreq/scaling_governor"),
         idle_states=observations.by_cpu(facts, r"/cpuidle/state\d+/name"),
         idle_disabled=observations.disabled_idle_states(facts),
