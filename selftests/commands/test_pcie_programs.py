@@ -38,7 +38,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with our programs for this machine."""
     directory = tmp_path_factory.mktemp("programs")
     for recipe in find("full"):
-        for name, sources in recipe.programs.items():
+        for name, sources in recipe.programs[ARCH].items():
             if Path(name).name.startswith("pcie-"):
                 program = directory / Path(name).name
                 program.write_bytes(own_programs.build(sources, ARCH))
@@ -259,7 +259,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path, arch: str) -> None:
     copy = tmp_path / "elsewhere"
     shutil.copytree(MAN, copy)
     for recipe in find("full"):
-        for name, sources in recipe.programs.items():
+        for name, sources in recipe.programs[arch].items():
             if Path(name).name.startswith("pcie-"):
                 elsewhere = [copy / source.name for source in sources]
                 assert own_programs.build(elsewhere, arch) == own_programs.build(sources, arch), name
@@ -282,7 +282,9 @@ def test_help_and_manual_page_agree(programs: Path, program: str) -> None:
 @pytest.mark.parametrize("program", ["pcie-bar", "pcie-edu"])
 def test_the_version_is_that_of_the_sources(programs: Path, program: str) -> None:
     said = subprocess.run([programs / program, "--version"], capture_output=True, text=True, check=True).stdout
-    [sources] = [sources for recipe in find("full") for name, sources in recipe.programs.items() if program in name]
+    [sources] = [
+        sources for recipe in find("full") for name, sources in recipe.programs[ARCH].items() if program in name
+    ]
     assert said == f"{program} {own_programs.version(sources)}\n"
 
 

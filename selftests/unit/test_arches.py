@@ -14,7 +14,7 @@ from rtgate.board import boards
 from rtgate.rootfs import elf
 from rtgate.target import virtual_clock
 
-ELF = {"arm64": "EM_AARCH64", "x86_64": "EM_X86_64"}
+ELF = {"arm64": "EM_AARCH64", "x86_64": "EM_X86_64", "riscv64": "EM_RISCV"}
 
 
 @pytest.mark.parametrize("name", ARCHES)

@@ -30,6 +30,7 @@ class Arch:
         elf: the number of its processor in ELF files (`e_machine`).
         qemu: what QEMU's program for it is called behind `qemu-system-`.
         qemu_package: the Debian package with that program.
+        code: whether rtgate reads its instructions, which traces, critical sections and changed functions need.
     """
 
     kbuild: str
@@ -44,6 +45,7 @@ class Arch:
     elf: int
     qemu: str
     qemu_package: str
+    code: bool = True
 
     @property
     def compiler(self) -> str:
@@ -85,6 +87,21 @@ ARCHES: Mapping[str, Arch] = MappingProxyType(
             elf=62,
             qemu="x86_64",
             qemu_package="qemu-system-x86",
+        ),
+        "riscv64": Arch(
+            kbuild="riscv",
+            directory="riscv",
+            image="Image",
+            magic=(56, b"RSC\x05"),
+            steps=1340,
+            gnu="riscv64-linux-gnu",
+            machines=("riscv64",),
+            packages=("gcc-riscv64-linux-gnu", "libc6-dev-riscv64-cross"),
+            debian="riscv64",
+            elf=243,
+            qemu="riscv64",
+            qemu_package="qemu-system-misc",
+            code=False,
         ),
     }
 )

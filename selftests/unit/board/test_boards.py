@@ -243,7 +243,7 @@ CHECKS = ", ".join(sorted(check.name for check in registry.CHECKS))
         ("soc: RK3568", "soc: 3568", "2:6", "expected text, found a whole number"),
         ("soc: RK3568", "soc: ", "2:5", "expected text, found nothing"),
         ("soc: RK3568", "sco: RK3568", "2:1", "unknown key 'sco' (allowed: arch, build, "),
-        ("arch: arm64", "arch: arm", "3:7", "unknown value 'arm' (allowed: arm64, x86_64)"),
+        ("arch: arm64", "arch: arm", "3:7", "unknown value 'arm' (allowed: arm64, riscv64, x86_64)"),
         ("cpus: 4", "cpus: four", "4:7", "expected a whole number, found text"),
         ("cpus: 4", "cpus: 0", "4:7", "0 is out of range (allowed: at least 1 and at most 256)"),
         ("2 GiB", "2GB", "5:9", "'2GB' is not a size (allowed: a number and MiB or GiB, for example 512 MiB)"),

@@ -33,6 +33,20 @@ Call trace:
  broken+0xc/0x14
  kthread+0xfc/0x100
 ---[ end trace 0000000000000000 ]---"""
+# Of a 6.12.117 on QEMU's virt machine.
+BUG_RISCV = """\
+Kernel BUG [#1]
+Modules linked in:
+CPU: 0 UID: 0 PID: 0 Comm: swapper Not tainted 6.12.117 #1
+Hardware name: riscv-virtio,qemu (DT)
+epc : setup_smp+0xb8/0x118
+ ra : setup_smp+0xb2/0x118
+status: 0000000200000100 badaddr: 0000000000000000 cause: 0000000000000003
+[<ffffffff80404c18>] setup_smp+0xb8/0x118
+[<ffffffff804047f4>] setup_arch+0x598/0x5dc
+[<ffffffff80400656>] start_kernel+0x68/0x8aa
+Code: b700 2905 8522 0097 ffe0 80e7 75e0 842a b761 e091 (9002) 8413
+---[ end trace 0000000000000000 ]---"""
 OOPS_X86 = """\
 BUG: kernel NULL pointer dereference, address: 0000000000000010
 #PF: supervisor read access in kernel mode
@@ -92,7 +106,7 @@ MESSAGES = [
     ),
     pytest.param("Oops - illegal instruction [#1]", FaultKind.OOPS, id="undefined, riscv"),
     pytest.param("Oops [#1]", FaultKind.OOPS, id="oops, riscv"),
-    pytest.param("Kernel BUG [#1]", FaultKind.OOPS, id="the end of a BUG(), riscv"),
+    pytest.param(BUG_RISCV, FaultKind.OOPS, id="the end of a BUG(), riscv"),
     pytest.param("invalid opcode: 0000 [#1] SMP NOPTI", FaultKind.OOPS, id="invalid opcode, old"),
     pytest.param("stack segment: 0000 [#2] PREEMPT_RT SMP", FaultKind.OOPS, id="stack segment, old"),
     pytest.param("kernel BUG at kernel/time/hrtimer.c:1234!", FaultKind.BUG, id="BUG()"),

@@ -27,7 +27,9 @@ def test_kernel_of_unknown_provenance(tmp_path: Path, name: str, content: bytes,
 
 
 def test_no_kernel(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"expected build.json .* or one of Image \(arm64\) and bzImage .* none"):
+    with pytest.raises(
+        ConfigError, match=r"expected build.json .* or one of Image \(arm64, riscv64\) and bzImage .* none"
+    ):
         artefacts.load(tmp_path)
     with pytest.raises(ConfigError, match="holds no kernel build"):
         artefacts.load(tmp_path / "missing")

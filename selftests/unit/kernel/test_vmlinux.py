@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 
@@ -58,6 +59,15 @@ def test_a_missing_or_stripped_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no kernel")
     with pytest.raises(ConfigError, match="no kernel's ELF file"):
         Vmlinux(tmp_path / "text")
+
+
+def test_an_architecture_whose_instructions_nobody_reads_is_named(tmp_path: Path) -> None:
+    path = linked("x86_64", tmp_path, "one", a=SOURCE)
+    other = bytearray(path.read_bytes())
+    other[18:20] = ARCHES["riscv64"].elf.to_bytes(2, "little")  # e_machine
+    path.write_bytes(other)
+    with pytest.raises(ConfigError, match=r"is for EM_RISCV: .* are read for arm64 and x86_64 only"):
+        Vmlinux(path)
 
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])

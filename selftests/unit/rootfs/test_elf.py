@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import platform
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rtgate.arches import ARCHES
 from rtgate.rootfs import elf
 
 ElfProgram = Callable[[str, tuple[str, ...]], bytes]
 Symbol = tuple[str, str, str, int, bool, bool]
 ElfSymbols = Callable[[bytes, Sequence[Symbol]], bytes]
-PROCESSORS = {"x86_64": 62, "aarch64": 183}
+PROCESSORS = {machine: arch.elf for arch in ARCHES.values() for machine in arch.machines}
 
 
 def test_the_interpreter_and_the_libraries_are_found(elf_program: ElfProgram) -> None:
@@ -106,6 +109,36 @@ class TestStandIn:
     def test_an_unknown_processor_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no stand-in for the ELF processor 8"):
             elf.stand_in(8, "libx.so", ())
+
+    def test_what_riscv64_runs_as_binutils_reads_it(self, tmp_path: Path) -> None:
+        objdump = f"{ARCHES['riscv64'].gnu}-objdump"
+        if shutil.which(objdump) is None:
+            pytest.skip(f"no {objdump}")
+        names = [f"function{number}" for number in range(500)]
+        library = elf.stand_in(ARCHES["riscv64"].elf, "libx.so", [(name, "") for name in names])
+        (tmp_path / "code").write_bytes(library)
+        end = library.rindex(b"\x73\0\0\0\0\0\0\0") - 20  # the last ecall, and behind it what is no instruction
+        place = (f"--start-address={end - 16 * len(names)}", f"--stop-address={end + 24}")
+        words = [objdump, "-D", "-w", "-b", "binary", "-m", "riscv:rv64", *place, str(tmp_path / "code")]
+        text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        lines = re.findall(r"^ *([0-9a-f]+):\t[0-9a-f]+ +\t(\w+)\t?([^\s#<]*)", text, re.MULTILINE)
+        messages = set()
+        for number in range(len(names)):
+            (at, auipc, high), (_, add, low), (_, load, length), jump = lines[4 * number : 4 * number + 4]
+            assert (auipc, high[:3], add, load, jump[1:]) == ("auipc", "a1,", add, "li", ("j", f"0x{end:x}"))
+            assert (add, low[:6]) in {("add", "a1,a1,"), ("addi", "a1,a1,"), ("mv", "a1,a1")}
+            start = int(at, 16) + (int(high[3:], 16) << 12) + int(low[6:] or 0)
+            messages.add(library[start : start + int(length.removeprefix("a2,"))].decode())
+        assert messages == {f"{name}: the library of this function is not in this image\n" for name in names}
+        body = [line[1:] for line in lines[4 * len(names) :]]
+        assert body == [
+            ("li", "a0,2"),
+            ("li", "a7,64"),
+            ("ecall", ""),
+            ("li", "a0,127"),
+            ("li", "a7,94"),
+            ("ecall", ""),
+        ]
 
     @pytest.mark.skipif(platform.machine() not in PROCESSORS, reason="this processor is not one of our targets'")
     def test_a_call_ends_the_program_and_says_why(self, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_program_of_ours_is_compiled_and_named_with_its_compiler(
     assert elf.is_elf(found["usr/bin/own"].data)
     listed = json.loads(found["etc/rtgate-rootfs.json"].data)["programs"]
     assert listed == {"own": content.programs["own"]}
-    version = programs.version(recipe.programs["usr/bin/own"])
+    version = programs.version(recipe.programs["arm64"]["usr/bin/own"])
     assert listed["own"].startswith(f"{version} (aarch64-linux-gnu-gcc ")
     (directory.parent / "own.c").write_text("no C\n")
     with pytest.raises(ConfigError, match=r"own\.c does not compile"):
@@ -250,7 +250,7 @@ def test_a_locked_version_that_is_gone_is_replaced_with_a_warning() -> None:
 def test_an_image_holds_the_versions_that_the_inner_recipe_is_locked_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = "format: 1\nsuite: trixie\npackages: {arm64: {tool: '%s'}, x86_64: {}}\n"
+    lock = "format: 1\nsuite: trixie\npackages: {arm64: {tool: '%s'}, x86_64: {}, riscv64: {}}\n"
     inner = _recipe(tmp_path)
     outer = _recipe(
         tmp_path,

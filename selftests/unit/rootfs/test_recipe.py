@@ -21,6 +21,7 @@ libraries-x86_64: [libipsec-mb2]
 packages-arm64: {stress: [usr/bin/stress]}
 absent: {libEGL.so.1: no screen}
 suites: {libc6: forky}
+suites-riscv64: {libc6: sid}
 applets:
   usr/bin/busybox: [sh, "["]
 files:
@@ -47,10 +48,13 @@ def test_a_recipe_is_read(place: Path) -> None:
     assert recipe.take == {
         "arm64": {"busybox-static": ("usr/bin/busybox",), "stress": ("usr/bin/stress",)},
         "x86_64": {"busybox-static": ("usr/bin/busybox",)},
+        "riscv64": {"busybox-static": ("usr/bin/busybox",)},
     }
     assert recipe.absent == {"libEGL.so.1": "no screen"}
     assert recipe.packages("arm64") == {"busybox-static": "trixie", "libc6": "forky", "stress": "trixie"}
     assert recipe.packages("x86_64") == {"busybox-static": "trixie", "libc6": "forky", "libipsec-mb2": "trixie"}
+    # A suite may be another one for one architecture.
+    assert recipe.packages("riscv64") == {"busybox-static": "trixie", "libc6": "sid"}
     assert recipe.files == {"init": recipes.OwnFile(place / "init", 0o755)}
     assert recipe.applets == {"usr/bin/busybox": ("sh", "[")}
 
@@ -69,12 +73,12 @@ def test_a_recipe_is_read(place: Path) -> None:
         ("libc6: forky", "libc7: forky", "10:10", "'libc7' is neither under packages nor under libraries"),
         ("packages-arm64: {stress: [", "packages-arm64: {stress: [/", "8:27", "must be relative"),
         ("absent: {lib", "absent: {/lib", "9:10", "must be relative"),
-        ("from: init", "from: inti", "14:16", "no such file"),
-        ("from: init", "from: ../init", "14:16", "must be relative"),
-        ("mode: 0755", "mode: 99999", "14:28", "out of range"),
-        ("mode: 0755", "owner: 0", "14:22", "unknown key 'owner'"),
-        ("links: {bin", "links: {/bin", "15:9", "must be relative"),
-        ("directories: [proc]", "directories: [../proc]", "16:15", "must be relative"),
+        ("from: init", "from: inti", "15:16", "no such file"),
+        ("from: init", "from: ../init", "15:16", "must be relative"),
+        ("mode: 0755", "mode: 99999", "15:28", "out of range"),
+        ("mode: 0755", "owner: 0", "15:22", "unknown key 'owner'"),
+        ("links: {bin", "links: {/bin", "16:9", "must be relative"),
+        ("directories: [proc]", "directories: [../proc]", "17:15", "must be relative"),
     ],
 )
 def test_mistakes_are_told_with_their_place(place: Path, before: str, after: str, where: str, message: str) -> None:
@@ -98,17 +102,23 @@ def with_program(place: Path) -> Path:
 
 
 def test_programs_of_ours_are_named_from_the_directory_above(with_program: Path) -> None:
+    bar = {"usr/bin/pcie-bar": (with_program.parent.parent / "pcie" / "bar.c",)}
+    assert recipes.read(with_program).programs == dict.fromkeys(ARCHES, bar)
+
+
+def test_a_program_may_be_for_one_architecture(with_program: Path) -> None:
+    with_program.write_text(with_program.read_text().replace("programs:", "programs-arm64:"))
     found = recipes.read(with_program).programs
-    assert found == {"usr/bin/pcie-bar": (with_program.parent.parent / "pcie" / "bar.c",)}
+    assert {arch: list(programs) for arch, programs in found.items() if programs} == {"arm64": ["usr/bin/pcie-bar"]}
 
 
 @pytest.mark.parametrize(
     ("after", "where", "message"),
     [
-        ("[pcie/foo.c]", "17:31", "no such C file"),
-        ("[]", "17:30", "found an empty one"),
-        ("[../bar.c]", "17:31", "must be relative"),
-        ("[rootfs/init]", "17:31", "no such C file"),
+        ("[pcie/foo.c]", "18:31", "no such C file"),
+        ("[]", "18:30", "found an empty one"),
+        ("[../bar.c]", "18:31", "must be relative"),
+        ("[rootfs/init]", "18:31", "no such C file"),
     ],
 )
 def test_a_program_that_is_not_there_is_told_with_its_place(
@@ -200,14 +210,18 @@ class TestLock:
     @pytest.mark.parametrize(
         ("text", "where", "message"),
         [
-            ("format: 1\nsuite: sid\npackages: {arm64: {}, x86_64: {}}\n", "2:8", "unknown value 'sid'"),
+            ("format: 1\nsuite: sid\npackages: {arm64: {}, x86_64: {}, riscv64: {}}\n", "2:8", "unknown value 'sid'"),
             ("format: 1\nsuite: trixie\npackages: {arm64: {}}\n", "3:11", "missing key 'x86_64'"),
             (
-                "format: 1\nsuite: trixie\npackages:\n  arm64: {fio: '3'}\n  x86_64: {}\n",
+                "format: 1\nsuite: trixie\npackages:\n  arm64: {fio: '3'}\n  x86_64: {}\n  riscv64: {}\n",
                 "4:11",
                 "'fio' is locked but tiny.yaml does not name it",
             ),
-            ("format: 1\nsuite: trixie\npackages:\n  arm64: {libc6: 2.4}\n  x86_64: {}\n", "4:18", "expected text"),
+            (
+                "format: 1\nsuite: trixie\npackages:\n  arm64: {libc6: 2.4}\n  x86_64: {}\n  riscv64: {}\n",
+                "4:18",
+                "expected text",
+            ),
         ],
     )
     def test_mistakes_are_told_with_their_place(self, place: Path, text: str, where: str, message: str) -> None:
@@ -225,7 +239,9 @@ class TestKey:
         keys.append(recipes.key(recipes.find("tiny"), "arm64"))
         (place / "tiny.yaml").write_text(GOOD.replace("0755", "0700"))
         keys.append(recipes.key(recipes.find("tiny"), "arm64"))
-        (place / "tiny.lock.yaml").write_text("format: 1\nsuite: trixie\npackages: {arm64: {}, x86_64: {}}\n")
+        (place / "tiny.lock.yaml").write_text(
+            "format: 1\nsuite: trixie\npackages: {arm64: {}, x86_64: {}, riscv64: {}}\n"
+        )
         keys.append(recipes.key(recipes.find("tiny"), "arm64"))
         assert len(set(keys)) == len(keys)
 

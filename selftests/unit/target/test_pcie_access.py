@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.arches import ARCHES
 from rtgate.rootfs import programs
 from rtgate.rootfs.recipe import find
 
@@ -107,7 +106,7 @@ def _x86_access(one: Instruction) -> Access | None:
     return Access(bool(match[1]), width, offset)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", OBJDUMP)
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("kind", ["store", "load"])
 def test_a_round_of_a_loop_has_four_accesses_of_its_width_side_by_side(arch: str, width: int, kind: str) -> None:
@@ -120,7 +119,7 @@ def test_a_round_of_a_loop_has_four_accesses_of_its_width_side_by_side(arch: str
         assert len(loop) == 7  # four stores; add, compare, jump
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", OBJDUMP)
 def test_memset_stores_64_bits_at_a_time_and_memcpy_loads_them(arch: str) -> None:
     assert _accesses(arch, _loop(arch, "io_memset")) == [Access(stores=True, width=64, offset=0)]
     for name in ("io_memcpy_from", "io_memcpy_to"):
@@ -129,17 +128,20 @@ def test_memset_stores_64_bits_at_a_time_and_memcpy_loads_them(arch: str) -> Non
         assert (store.stores, store.width) == (True, 64)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", OBJDUMP)
 def test_the_plain_loop_stores_128_bits_too_and_calls_nothing(arch: str) -> None:
     [access] = _accesses(arch, _loop(arch, "plain128"))
     assert (access.stores, access.width) == (True, 128)
     assert not [one for one in _functions(arch)["plain128"] if one.name in {"bl", "call"}]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", OBJDUMP)
 def test_the_program_has_these_very_loops(arch: str) -> None:
     [sources] = [
-        sources for recipe in find("full") for name, sources in recipe.programs.items() if name.endswith("pcie-bar")
+        sources
+        for recipe in find("full")
+        for name, sources in recipe.programs[arch].items()
+        if name.endswith("pcie-bar")
     ]
     program = programs.build(sources, arch)
     for name in ("store32", "store64", "store128", "load32", "load64", "load128", "io_memset", "io_memcpy_from"):

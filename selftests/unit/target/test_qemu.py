@@ -117,6 +117,11 @@ LATENCY_MACHINES = {
     " -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc base=2024-01-01,clock=vm -seed 1"
     " -serial file:/console -kernel /build/Image -initrd /image.cpio"
     " -append console=ttyS0,115200 printk.time=1 nokaslr oops=panic panic=-1",
+    "virt-riscv64": "qemu-system-riscv64 -nodefaults -no-user-config -no-reboot -display none -accel tcg"
+    " -machine virt -cpu rv64 -smp 1 -m 512M"
+    " -icount shift=3,sleep=off,rr=record,rrfile=/dev/null -rtc base=2024-01-01,clock=vm -seed 1"
+    " -serial file:/console -kernel /build/Image -initrd /image.cpio"
+    " -append console=ttyS0,115200 printk.time=1 nokaslr oops=panic panic=-1",
 }
 
 

@@ -19,7 +19,7 @@ from elftools.elf.enums import ENUM_E_MACHINE
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 
-_ARCHES = {arch.elf: name for name, arch in ARCHES.items()}
+_ARCHES = {arch.elf: name for name, arch in ARCHES.items() if arch.code}
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _NOTYPE, _OBJECT, _FUNC, _FILE = 0, 1, 2, 4
 _RESERVED = 0xFF00  # section numbers from here on are none
@@ -89,7 +89,10 @@ class Vmlinux:
         machine = elf["e_machine"]
         number = ENUM_E_MACHINE.get(machine, machine)
         if number not in _ARCHES or elf.elfclass != 64:
-            raise ConfigError(f"{path}: is for {machine}, not for one of {', '.join(_ARCHES.values())}")
+            raise ConfigError(
+                f"{path}: is for {machine}: traces, critical sections and changed functions are read for "
+                f"{' and '.join(_ARCHES.values())} only"
+            )
         self.arch = _ARCHES[number]
         self.sections: dict[int, Section] = {}
         for number, section in enumerate(elf.iter_sections()):

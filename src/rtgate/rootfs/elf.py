@@ -278,7 +278,8 @@ def _headers(processor: int, size: int, dynamic: int) -> bytes:
         struct.pack("<IIQQQQQQ", kind, flags, offset, address, address, length, length, align)
         for kind, flags, offset, address, length, align in segments
     )
-    fields = struct.pack("<HHIQQQIHHHHHH", 3, processor, 1, 0, 64, 0, 0, 64, 56, len(segments), 64, 0, 0)
+    flags = _PROCESSORS[processor].flags
+    fields = struct.pack("<HHIQQQIHHHHHH", 3, processor, 1, 0, 64, 0, flags, 64, 56, len(segments), 64, 0, 0)
     return _MAGIC_64_LITTLE + b"\x01" + bytes(9) + fields + table
 
 
@@ -309,6 +310,15 @@ def _aarch64_function(text: int, length: int, end: int) -> bytes:
     return struct.pack("<III", load, 0x52800002 | length << 5, 0x14000000 | (end - 8) >> 2)
 
 
+def _riscv_function(text: int, length: int, end: int) -> bytes:
+    # auipc a1, high; addi a1, a1, low; addi a2, zero, length; j end
+    high = (text + 0x800) >> 12
+    jump = end - 12
+    bits = (jump >> 20 & 1) << 31 | (jump >> 1 & 0x3FF) << 21 | (jump >> 11 & 1) << 20 | (jump >> 12 & 0xFF) << 12
+    load = struct.pack("<II", 0x00000597 | (high & 0xFFFFF) << 12, 0x00058593 | (text - (high << 12) & 0xFFF) << 20)
+    return load + struct.pack("<II", 0x00000613 | length << 20, 0x0000006F | bits)
+
+
 @dataclass(frozen=True, slots=True)
 class _Processor:
     """What a stand-in is made of.
@@ -318,6 +328,7 @@ class _Processor:
         step: bytes of each function.
         function: makes its code: it has the message's address and length where write(2) wants them, and jumps to the
             end. Takes the distances from its begin to the message and to the end, and the message's length.
+        flags: `e_flags`: without that of its ABI the dynamic linker takes a library for another machine's.
         end: write(2, text, length); exit_group(ABSENT_STATUS); an instruction that faults.
     """
 
@@ -325,6 +336,7 @@ class _Processor:
     step: int
     function: Callable[[int, int, int], bytes]
     end: bytes
+    flags: int = 0
 
 
 _X86_64_END = struct.pack(
@@ -334,9 +346,18 @@ _AARCH64_END = struct.pack(
     "<7I", *(0x52800000 | 2 << 5, 0x52800008 | 64 << 5, 0xD4000001),
     *(0x52800000 | ABSENT_STATUS << 5, 0x52800008 | 94 << 5, 0xD4000001, 0),
 )  # fmt: skip
+# li a0, 2; li a7, 64; ecall; li a0, ABSENT_STATUS; li a7, 94; ecall; no instruction at all
+_RISCV_END = struct.pack(
+    "<7I", *(0x00000513 | 2 << 20, 0x00000893 | 64 << 20, 0x00000073),
+    *(0x00000513 | ABSENT_STATUS << 20, 0x00000893 | 94 << 20, 0x00000073, 0),
+)  # fmt: skip
+_RISCV_DOUBLE_FLOAT = 4  # EF_RISCV_FLOAT_ABI_DOUBLE
 _PROCESSORS = {
     ARCHES["x86_64"].elf: _Processor(copy=5, step=17, function=_x86_64_function, end=_X86_64_END),
     ARCHES["arm64"].elf: _Processor(copy=1024, step=12, function=_aarch64_function, end=_AARCH64_END),
+    ARCHES["riscv64"].elf: _Processor(
+        copy=4, step=16, function=_riscv_function, end=_RISCV_END, flags=_RISCV_DOUBLE_FLOAT
+    ),
 }
 
 

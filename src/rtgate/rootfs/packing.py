@@ -180,7 +180,7 @@ def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Ma
 def _add_own_programs(recipe: Recipe, arch: str, image: _Image) -> dict[str, str]:
     """Compile and add the recipe's own programs; return the version of each, with what it was made by."""
     found = {}
-    for name, sources in recipe.programs.items():
+    for name, sources in recipe.programs[arch].items():
         image.add([cpio.file(name, own_programs.build(sources, arch), 0o755)])
         made_by = own_programs.compiler(arch).identity
         found[posixpath.basename(name)] = f"{own_programs.version(sources)} ({made_by})"

@@ -18,6 +18,7 @@ from rtgate.strict_yaml import Entry, Value, load
 BUILDER_VERSION = 2  # counts up when the same recipe gives another image
 _FORMAT = 1
 _KIND = "target/rootfs"
+_BY_ARCH = ("packages", "libraries", "suites", "programs")  # keys that may be for one architecture, as packages-arm64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Recipe:
             within one directory.
         libraries: for each architecture, the packages in which shared libraries are looked for.
         absent: libraries that programs need to start but do not get, and why they can do without.
-        suites: packages that come from another suite of the archive.
+        suites: for each architecture, packages that come from another suite of the archive.
         applets: for each program, the other names under which it is called.
-        programs: our own programs, by name in the image, and the C files that each is made from.
+        programs: for each architecture, our own programs by name in the image, and the C files that each is made from.
         max_mib: the most that the compressed image may weigh.
     """
 
@@ -51,9 +52,9 @@ class Recipe:
     take: Mapping[str, Mapping[str, tuple[str, ...]]]
     libraries: Mapping[str, tuple[str, ...]]
     absent: Mapping[str, str] = field(default_factory=dict)
-    suites: Mapping[str, str] = field(default_factory=dict)
+    suites: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     applets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    programs: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    programs: Mapping[str, Mapping[str, tuple[Path, ...]]] = field(default_factory=dict)
     files: Mapping[str, OwnFile] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     directories: tuple[str, ...] = ()
@@ -65,7 +66,8 @@ class Recipe:
 
     def packages(self, arch: str) -> dict[str, str]:
         """Return all Debian packages that are wanted, each with the suite it comes from, sorted."""
-        return {name: self.suites.get(name, self.suite) for name in sorted({*self.take[arch], *self.libraries[arch]})}
+        names, suites = {*self.take[arch], *self.libraries[arch]}, self.suites[arch]
+        return {name: suites.get(name, self.suite) for name in sorted(names)}
 
 
 def find(name: str) -> tuple[Recipe, ...]:
@@ -120,7 +122,7 @@ def read(path: Path) -> Recipe:
         "files",
         "links",
         "directories",
-        *(f"{kind}-{arch}" for kind in ("packages", "libraries") for arch in ARCHES),
+        *(f"{kind}-{arch}" for kind in _BY_ARCH for arch in ARCHES),
     )
     top = load(path).mapping(required=("format", "suite", "max-mib", "packages", "libraries"), optional=optional)
     top["format"].integer(_FORMAT, _FORMAT)
@@ -129,6 +131,8 @@ def read(path: Path) -> Recipe:
     everywhere = _lists(top["packages"], checked=True)
     take = {arch: everywhere | _lists(top.get(f"packages-{arch}"), checked=True) for arch in ARCHES}
     libraries = {arch: (*common, *top.texts(f"libraries-{arch}")) for arch in ARCHES}
+    known = {name for kind in (take, libraries) for names in kind.values() for name in names}
+    suites, programs = _suites(top.get("suites"), known), _programs(top.get("programs"))
     return Recipe(
         name=path.stem,
         path=path,
@@ -138,11 +142,9 @@ def read(path: Path) -> Recipe:
         take=take,
         libraries=libraries,
         absent={name: entry.value.text() for name, entry in _read_entries(top.get("absent")).items()},
-        suites=_suites(
-            top.get("suites"), {name for kind in (take, libraries) for names in kind.values() for name in names}
-        ),
+        suites={arch: suites | _suites(top.get(f"suites-{arch}"), known) for arch in ARCHES},
         applets=_lists(top.get("applets"), checked=False),
-        programs={name: _sources(entry) for name, entry in _read_entries(top.get("programs")).items()},
+        programs={arch: programs | _programs(top.get(f"programs-{arch}")) for arch in ARCHES},
         files={name: _own_file(entry) for name, entry in _read_entries(top.get("files")).items()},
         links={name: entry.value.text() for name, entry in _read_entries(links).items()},
         directories=tuple(_name(value, value.text()) for value in _values(top.get("directories"))),
@@ -195,6 +197,10 @@ def _own_file(entry: Entry) -> OwnFile:
         body["from"].fail(f"no such file: {source}")
     mode = body.get("mode")
     return OwnFile(source, 0o644 if mode is None else mode.integer(0, 0o7777))
+
+
+def _programs(value: Value | None) -> dict[str, tuple[Path, ...]]:
+    return {name: _sources(entry) for name, entry in _read_entries(value).items()}
 
 
 def _sources(entry: Entry) -> tuple[Path, ...]:
@@ -256,7 +262,7 @@ def key(chain: tuple[Recipe, ...], arch: str) -> str:
         for name, path in (("recipe", recipe.path), ("lock", recipe.lock), *files):
             content = path.read_bytes() if path.exists() else b""
             digest.update(f"{recipe.name} {name} {len(content)}\n".encode() + content)
-        for name, sources in sorted(recipe.programs.items()):
+        for name, sources in sorted(recipe.programs[arch].items()):
             made_by = own_programs.compiler(arch).identity
             digest.update(f"{recipe.name} {name} {own_programs.version(sources)} {made_by}\n".encode())
     return digest.hexdigest()[:16]

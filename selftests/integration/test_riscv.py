@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""A third architecture, whole: RISC-V kernels are built, booted, repeated and judged; what is not for it says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selftests.integration.conftest import ROOT, build_kernel, rtgate
+
+from rtgate.errors import ConfigError
+
+BOARD, BUILD = "virt-riscv64", "virt-riscv64-preempt_rt"
+CASE = "latency.cyclictest:idle"
+
+pytestmark = pytest.mark.long("two kernels of another architecture, a minute with a full compiler cache")
+
+
+@pytest.fixture(scope="module")
+def riscv_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "riscv64", BUILD)
+
+
+@pytest.fixture(scope="module")
+def good_report(riscv_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    report = tmp_path_factory.mktemp("report") / "good"
+    done = rtgate("gate", "--board", BOARD, "--kernel", riscv_kernel, "-k", "idle", "-o", report)
+    assert done.returncode == 0
+    return report
+
+
+def records(report: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((report / "records").glob("*/*/*/*/record.json"))]
+
+
+def test_a_good_kernel_passes_its_limits_and_names_its_firmware(good_report: Path) -> None:
+    verdicts = json.loads((good_report / "verdict.json").read_text())["verdicts"]
+    assert {verdict["status"] for verdict in verdicts} == {"PASS"}
+    environments = [record["environment"] for record in records(good_report)]
+    assert {(one["arch"], one["flavour"], one["clocksource"]) for one in environments} == {
+        ("riscv64", "preempt_rt", "riscv_clocksource")
+    }
+    assert all(one["firmware"].startswith("OpenSBI v") for one in environments)
+
+
+@pytest.mark.parametrize("load", ["idle", "hackbench", "stress-ng"])
+def test_a_boot_repeats_itself_to_the_byte(riscv_kernel: Path, load: str) -> None:
+    words = ["--kernel", riscv_kernel, "--seed", "1-2", "--times", "2", "--load", load, "--profile", "smoke"]
+    done = rtgate("repeat", "--board", BOARD, *words)
+    assert done.returncode == 0
+    assert "2 different histograms over 2 seeds" in done.stdout
+
+
+def test_a_slow_kernel_fails(riscv_kernel: Path, tmp_path: Path) -> None:
+    slow = build_kernel(tmp_path / "slow", BUILD, "--patches", ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup")
+    done = rtgate("gate", "--board", BOARD, "--kernel", slow, "-k", "idle", "-o", tmp_path / "report")
+    assert done.returncode == 1
+    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    assert "limit" in {verdict["kind"] for verdict in verdicts if verdict["status"] == "FAIL"}
+
+
+def test_what_reads_instructions_says_that_it_is_not_for_this_architecture(
+    riscv_kernel: Path, good_report: Path
+) -> None:
+    arm = f"candidate={riscv_kernel}"
+    explained = rtgate("explain", good_report / "records" / BOARD / "candidate" / CASE, "--arm", arm)
+    sections = rtgate("sections", "--board", BOARD, "--kernel", riscv_kernel)
+    for done in (explained, sections):
+        assert done.returncode == ConfigError.exit_code
+        assert "EM_RISCV" in done.stdout + done.stderr
+        assert "read for arm64 and x86_64 only" in done.stdout + done.stderr
