@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tarfile
@@ -62,6 +63,19 @@ def test_a_boards_kernel_comes_with_modules_and_every_device_tree_that_this_tree
             }
     modules = {name.rsplit("/", 1)[-1] for name in _members(made / "modules.tar.xz")}
     assert {"dmatest.ko", "pci-epf-test.ko", "pci_endpoint_test.ko"} <= modules
+
+
+@pytest.mark.long("a kernel is built for each board: without a full compiler cache, five minutes of two cores each")
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64"])
+@pytest.mark.parametrize("tree", TREES[1:], indirect=True)
+def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: str, tmp_path: Path) -> None:
+    done = rtgate("gate", "--board", board, "--tree", tree, "-o", tmp_path / "report", RTGATE_CACHE=str(CACHE))
+    assert done.returncode == 0, done.stdout
+    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    assert {one["case"] for one in verdicts} == {
+        f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
+    }
+    assert {one["status"] for one in verdicts} == {"PASS"}
 
 
 def _members(archive: Path) -> set[str]:
