@@ -116,6 +116,11 @@ class CaseReport:
             case=self.case,
         )
 
+    @property
+    def max_limit(self) -> Quantity | None:
+        """The limit of the largest value that the tool measured: of a latency, a round trip, a response."""
+        return self.limit(f"{family(self.records)}.max")
+
     def limit(self, measurement: str) -> Quantity | None:
         """Return the limit of a measurement in a file: not a share of it, and not the tolerance of a comparison."""
         for verdict in self.verdicts:

@@ -29,7 +29,7 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     )
     if not series:
         return []
-    limit = case.limit("latency.max")
+    limit = case.max_limit
     # A limit in another clock's unit applies to another board: the verdict says so, a line would mislead.
     lines = [
         LimitLine(label=f"limit {limit}", quantity=limit)

@@ -132,7 +132,7 @@ def description(case: CaseReport, plot: Picture | None) -> str:
         shown_above=case.status in {Status.FAIL, Status.ERROR, Status.MISS},
         rows=_rows(case) if plot else [],
         image=_image(plot.svg, "svg+xml") if plot else "",
-        limit=case.limit("latency.max"),
+        limit=case.max_limit,
         unit="virtual us" if any(record.virtual_time for record in (*case.records, *case.baseline)) else "us",
     )
 

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from rtgate.board.boot import State
 from rtgate.judge.limits import format_quantity
 from rtgate.records.record import Record
+from rtgate.report.cases import figures
 from rtgate.report.notices import note_output, reminder, silence
 from rtgate.report.text import plain_text
 
@@ -104,7 +105,5 @@ def headline(record: Record) -> str:
     """Return the one figure by which people know a boot, or why there is none."""
     if not record.has_results:
         return f"{record.state}: {plain_text(record.message).partition(chr(10))[0]}"
-    worst = [one.quantity for one in record.measurements if one.name == "latency.max" and one.quantity is not None]
-    if not worst:
-        return State.MEASURED
-    return f"max {format_quantity(max(worst, key=lambda quantity: quantity.value), record.environment.instruction_ns)}"
+    worst = figures([record]).high
+    return f"max {format_quantity(worst, record.environment.instruction_ns)}" if worst else State.MEASURED

@@ -114,8 +114,7 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
 
 def _single_row(case: CaseReport) -> tuple[str, ...]:
     here = figures(case.records)
-    limit = case.limit("latency.max")
-    numbers = [_number(value) for value in (here.low, here.mean, here.high, limit)]
+    numbers = [_number(value) for value in (here.low, here.mean, here.high, case.max_limit)]
     return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
 
 
