@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rtgate import durations, process
+from rtgate.cli import review
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_server import GerritServer, access
 from rtgate.report.notices import say
@@ -29,7 +31,7 @@ Whoever may push for review runs code on this machine: --query says whose change
 
 examples:
   rtgate gerrit --project rt/kernel --branch master --tree ~/linux -o /var/lib/rtgate/reviews
-  rtgate gerrit --project rt/kernel --query ownerin:kernel-team --tree ~/linux -o reviews -- --untrusted
+  rtgate gerrit --project rt/kernel --query uploaderin:kernel-team --tree ~/linux -o reviews -- --untrusted
 """
 
 
@@ -67,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     server = access(os.environ, arguments.url)
     if not arguments.tree.is_dir():
         raise ConfigError(f"--tree {arguments.tree}: not a directory: name a git clone of the kernel")
+    _check_review_options(arguments.options)
     service = GerritService(
         GerritServer(server, PATIENCE),
         ssh_address(arguments.ssh or _host(server.url), server.user, arguments.ssh_config),
@@ -82,6 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     )
     service.run()
     return 0
+
+
+def _check_review_options(options: Sequence[str]) -> None:
+    """End as `rtgate review` does where it does not take the options: each review would, and count as one."""
+    parser = argparse.ArgumentParser(prog="rtgate review", usage="rtgate gerrit [OPTION ...] [-- REVIEW-OPTION ...]")
+    review.add_options(parser)
+    parser.parse_args(options)
 
 
 def _host(url: str) -> str:
