@@ -13,8 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from selftests import spoken
@@ -35,7 +35,12 @@ def rtgate(*words: object, timeout: float = 600, **environment: str) -> subproce
 
 CACHE = site.cache()
 """Also while a test has a cache of its own: the copy of a source is found by its path."""
-Patched = Callable[[str, Path], Path]
+
+
+class Patched(Protocol):
+    """What builds a kernel with a patch series: the default one, or `kernel`."""
+
+    def __call__(self, name: str, directory: Path, kernel: Path | None = None) -> Path: ...
 
 
 def build_kernel(directory: Path, build: str, *words: object) -> Path:
@@ -55,11 +60,12 @@ def patched(kernel: Path) -> Patched:
 
     Copy and kernels stay in the cache; a kernel's name there says all that went into it.
     """
-    inputs = json.loads((kernel / "build.json").read_text())["inputs"]
+    default = kernel
     work = CACHE / "self-tests"
 
-    def build(name: str, directory: Path) -> Path:
-        digest = hashlib.sha256(f"{inputs} {load_series(directory).sha256}".encode()).hexdigest()[:12]
+    def build_patched(name: str, directory: Path, kernel: Path | None = None) -> Path:
+        unpatched = json.loads(((kernel or default) / "build.json").read_text())
+        digest = hashlib.sha256(f"{unpatched['inputs']} {load_series(directory).sha256}".encode()).hexdigest()[:12]
         output, series = work / f"{name}-{digest}", work / "series"
         with waiting_lock(work / "lock", "kernels of the self-tests", patience_s=3000):
             if not (output / "build.json").exists():
@@ -67,10 +73,10 @@ def patched(kernel: Path) -> Patched:
                     shutil.rmtree(old)
                 shutil.rmtree(series, ignore_errors=True)
                 shutil.copytree(directory, series)
-                build_kernel(output, "virt-arm64-preempt_rt", "--patches", series)
+                build_kernel(output, unpatched["name"], "--patches", series)
         return output
 
-    return build
+    return build_patched
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +88,11 @@ def slow_kernel(patched: Patched) -> Path:
 @pytest.fixture(scope="session")
 def pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernel(tmp_path_factory.mktemp("kernel") / "arm64-pcie", "virt-arm64-pcie")
+
+
+@pytest.fixture(scope="session")
+def irq_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "arm64-irq", "virt-arm64-irq")
 
 
 @pytest.fixture(scope="session")

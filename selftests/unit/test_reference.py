@@ -16,6 +16,7 @@ SHARED = {
     **dict.fromkeys(("fio-read", "fio-write", "fio-randread", "fio-randwrite"), "fio"),
     **dict.fromkeys(("msi-rate", "elbi-rate"), "interrupt-rate"),
     **dict.fromkeys(("pcitest", "pci_endpoint_test"), "endpoint-test"),
+    **dict.fromkeys(("irq-hard", "irq-threaded"), "irq-response"),
     "dmatest-rkep": "dmatest",
 }
 SECTIONS = {

@@ -96,7 +96,12 @@ def test_a_sites_own_files_are_checked(lab: Path, capsys: pytest.CaptureFixture[
         ("thresholds.yaml", "", "1:1", "the file is empty"),
         ("waivers.yaml", WAIVER.replace("idle", "idle+fast"), "2:9", "virt-arm64 has no tuning 'fast' (allowed: defau"),
         ("waivers.yaml", WAIVER.replace("virt-arm64", "virt-arm46"), "1:10", "unknown value 'virt-arm46' (allowed: "),
-        ("policy.yaml", POLICY.replace("latency", "latancy"), "4:14", "unknown value 'latancy' (allowed: latency, "),
+        (
+            "policy.yaml",
+            POLICY.replace("latency", "latancy"),
+            "4:14",
+            "unknown value 'latancy' (allowed: irq, latency, ",
+        ),
         ("policy.yaml", POLICY.replace("rk3568-evb1", "rk3568"), "2:12", "unknown value 'rk3568' (allowed: "),
     ],
 )
@@ -262,7 +267,12 @@ _DANGLING = [
         "default('ttyS2')\n",
         "this {% set is not closed",
     ),
-    ("profiles.yaml", "suites: [latency]", "suites: [latancy]", "unknown value 'latancy' (allowed: latency, nvme, "),
+    (
+        "profiles.yaml",
+        "suites: [latency]",
+        "suites: [latancy]",
+        "unknown value 'latancy' (allowed: irq, latency, nvme, ",
+    ),
     ("profiles.yaml", "only: [cyclictest]", "only: [cyclictets]", "unknown tool 'cyclictets' (allowed: "),
     (
         "profiles.yaml",

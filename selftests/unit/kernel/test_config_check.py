@@ -147,6 +147,14 @@ def test_a_patch_may_bring_a_device_tree(describe: Describe, fake_tree: Path, tm
     assert (checked.unsupported, checked.failure, checked.requested) == ("", "", 2)
 
 
+def test_a_tree_is_not_copied_for_code_of_ours(describe: Describe, fake_tree: Path, cache: Path) -> None:
+    description = replace(named(describe, "irq"), built_in=(fake_tree / "init/main.c",))
+    (checked,) = check_configs([description], open_tree(fake_tree))
+    assert (checked.requested, checked.failure, checked.description) == (1, "", description)
+    assert check_config(description, open_tree(fake_tree)).failure == ""
+    assert not (cache / "trees").exists()
+
+
 def test_a_patched_tree_is_called_by_its_own_name(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     site_build = replace(named(describe, "site"), base="vendor_defconfig")
     series = make_series(tmp_path / "series", one=DEVICE_TREE)

@@ -38,7 +38,7 @@ def test_description(describe: Describe) -> None:
     [
         (
             "colour: red\n",
-            "fake.yaml:5:1: unknown key 'colour' (allowed: arch, base, device_trees, flavour, fragments, optional",
+            "fake.yaml:5:1: unknown key 'colour' (allowed: arch, base, built_in, device_trees, flavour, fragments",
         ),
         ("arch: arm64\n", "fake.yaml:5:1: duplicate key 'arch' (first at line 1)"),
         ("targets: [kernel, dtb]\n", "fake.yaml:5:19: unknown value 'dtb' (allowed: dtbs, kernel, modules)"),
@@ -46,6 +46,7 @@ def test_description(describe: Describe) -> None:
         ("targets: [kernel, kernel]\n", "a target stands twice"),
         ("targets: kernel\n", "fake.yaml:5:10: expected a list, found text"),
         ("patches: nowhere\n", "no such file: a patch series is a directory with a file 'series'"),
+        ("built_in: [rtgate_nope]\n", "fake.yaml:5:12: unknown value 'rtgate_nope' (allowed: "),
         ("optional: [CONFIG_NOPE]\n", "unknown value 'CONFIG_NOPE' (allowed: CONFIG_EXPERT)"),
     ],
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -148,3 +149,29 @@ def test_shipped_series_are_complete(directory: Path) -> None:
     assert {patch.path.name for patch in series.patches} == {path.name for path in directory.glob("*.patch")}
     for patch in series.patches:
         assert patch.path.read_text().startswith("SPDX-License-Identifier: GPL-2.0-only\n")
+
+
+def test_code_of_ours_becomes_part_of_the_kernel(fake_tree: Path, tmp_path: Path) -> None:
+    code = tmp_path / "rtgate_thing.c"
+    code.write_text("int thing;\n")
+    (fake_tree / "init/Makefile").write_text("obj-y := main.o\n")
+    (fake_tree / "init/Kconfig").write_text("config EXPERT\n\tbool\n")
+    plain = patches.load_series(make_series(tmp_path / "p", one=CHANGE))
+    series = dataclasses.replace(plain, code=(code,))
+    assert series.sha256 != plain.sha256
+    copy = patches.patched_tree(open_tree(fake_tree), series)
+    assert "return 7" in (copy.path / "init/main.c").read_text()
+    assert (copy.path / "init/rtgate_thing.c").read_text() == "int thing;\n"
+    assert (copy.path / "init/Makefile").read_text() == "obj-y := main.o\n\nobj-y += rtgate_thing.o\n"
+    assert (copy.path / "init/Kconfig").read_text().endswith("\nconfig RTGATE_THING\n\tdef_bool y\n")
+
+    code.write_text("int other;\n")
+    again = patches.patched_tree(open_tree(fake_tree), series)
+    assert (again.path / "init/rtgate_thing.c").read_text() == "int other;\n"
+    assert (again.path / "init/Makefile").read_text().count("rtgate_thing") == 1
+    assert again.identity.fingerprint != copy.identity.fingerprint
+    # A series of the same directory without the code has nothing of it.
+    bare = patches.patched_tree(open_tree(fake_tree), plain)
+    assert bare.path == copy.path
+    assert not (bare.path / "init/rtgate_thing.c").exists()
+    assert "RTGATE" not in (bare.path / "init/Kconfig").read_text()

@@ -52,3 +52,17 @@ def test_patches_of_the_description_and_of_the_caller(describe: Describe, fake_t
     assert own is not None
     assert given is not None
     assert [own.patches[0].path.name, given.patches[0].path.name] == ["one.patch", "two.patch"]
+
+
+def test_code_of_ours_stays_with_patches_of_the_caller(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
+    (fake_tree / "init/Makefile").touch()
+    (fake_tree / "init/Kconfig").touch()
+    series = make_series(tmp_path / "other", two=PATCH)
+    description = describe(more="built_in: [rtgate_irq_response]\n")
+    for options, names in ((Options(), []), (Options(patches=series), ["two.patch"])):
+        work = prepare(description, open_tree(fake_tree), options)
+        assert work.series is not None
+        assert [patch.path.name for patch in work.series.patches] == names
+        assert (work.tree.path / "init/rtgate_irq_response.c").is_file()
+        assert work.inputs != prepare(describe(), open_tree(fake_tree), options).inputs
+    assert not (fake_tree / "init/rtgate_irq_response.c").exists()

@@ -43,6 +43,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.irq_response import IrqHard
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
 from rtgate.tools.oslat import Oslat
@@ -962,18 +963,47 @@ def test_devices_that_a_board_does_not_list_are_why_a_case_is_skipped() -> None:
 @pytest.mark.parametrize(("pci", "skipped"), [("y", False), ("n", True), (None, False)])
 def test_a_virtual_board_s_kernel_without_pci_is_known_before_it_boots(pci: str | None, skipped: bool) -> None:
     on = replace(arm(FakeTarget(), board="virt-arm64"), configuration={} if pci is None else {"PCIEPORTBUS": pci})
-    made = plan(Case(suite="pcie", tool=OnAll(), load="idle"), on, 1)
+    case = Case(suite="pcie", tool=OnAll(), load="idle")
+    made = plan(case, on, 1)
     reasons = [need.reason for need in made.needs if need.test == NEVER]
     assert reasons == (
         [f"{on.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS); the build virt-arm64-pcie has it"]
         if skipped
         else []
     )
-    unmade = beforehand(made, on, 1)
+    unmade = beforehand(case, made, on, 1)
     assert (unmade is not None) is skipped
     assert unmade is None or unmade.machine["other_build"] == "virt-arm64-pcie"
     bare = plan(Case(suite="latency", tool=Cyclictest(), load="idle"), on, 1)
     assert not any(need.test == NEVER for need in bare.needs)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "lacks"),
+    [
+        ({"PCIEPORTBUS": "y", "RTGATE_IRQ_RESPONSE": "y"}, ""),
+        ({"PCIEPORTBUS": "y"}, "built without the driver CONFIG_RTGATE_IRQ_RESPONSE; the build virt-arm64-irq has it"),
+        ({"PCIEPORTBUS": "n"}, "built without the driver CONFIG_RTGATE_IRQ_RESPONSE; the build virt-arm64-irq has it"),
+        ({}, ""),
+    ],
+)
+def test_a_kernel_without_our_driver_is_known_before_it_boots(configuration: dict[str, str], lacks: str) -> None:
+    on = replace(arm(FakeTarget(), board="virt-arm64"), configuration=configuration)
+    case = Case(suite="irq", tool=IrqHard(), load="idle")
+    made = plan(case, on, 1)
+    assert made.devices == ("rtl8139",)
+    unmade = beforehand(case, made, on, 1)
+    assert (unmade is not None) is bool(lacks)
+    if unmade is not None:
+        assert unmade.message.endswith(lacks)
+        assert unmade.machine["other_build"] == "virt-arm64-irq"
+
+
+def test_a_timer_is_not_one_of_all_functions() -> None:
+    made, _ = _made(OnAll(), "virt-arm64")
+    assert "rtl8139" not in made.devices
+    absent, _ = _made(IrqHard(), "rk3588-evb1", "real")
+    assert "rk3588-evb1 lists no PCI Express function named rtl8139" in [need.reason for need in absent.needs]
 
 
 def test_a_real_board_s_kernel_without_pci_must_show_its_devices_all_the_same() -> None:

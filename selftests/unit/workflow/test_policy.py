@@ -71,7 +71,7 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, cases: some}]", "1:68: unknown value 'some'"),
         (
             "boards: [{board: rk3588-evb1, build: virt-arm64-preempt_rt, suites: [latancy]}]",
-            "1:70: unknown value 'latancy' (allowed: latency, ",
+            "1:70: unknown value 'latancy' (allowed: irq, latency, ",
         ),
         ("boards: [{board: mine, build: virt-arm64-preempt_rt}]", "1:18: mine is in no lab: its file has no `lava`"),
         ("screen: []", "1:9: names no board"),

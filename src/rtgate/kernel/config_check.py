@@ -22,6 +22,7 @@ from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.fragments import Option
@@ -54,7 +55,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         ConfigError: as `build`.
         InfrastructureError: a tool is missing.
     """
-    with _scratch([description]) as place, prepare_work(description, tree, options or Options()) as work:
+    with _scratch([description]) as place, _prepared(description, tree, options or Options()) as work:
         return ConfigCheck(description, len(work.requested_options), place.lost(work))
 
 
@@ -71,12 +72,17 @@ def check_configs(
         for description in descriptions:
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
             try:
-                with prepare_work(description, tree, options) as work:
+                with _prepared(description, tree, options) as work:
                     yield ConfigCheck(description, len(work.requested_options), place.lost(work))
             except UnsupportedTreeError as error:
                 yield ConfigCheck(description, unsupported=error.reason)
             except (BuildError, ConfigError) as error:
                 yield ConfigCheck(description, failure=str(error))
+
+
+def _prepared(description: BuildDescription, tree: Tree, options: Options) -> AbstractContextManager[Work]:
+    """Return the work without code of ours: Kconfig does not read that, and the tree would be copied for it."""
+    return prepare_work(dataclasses.replace(description, built_in=()), tree, options)
 
 
 _Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]

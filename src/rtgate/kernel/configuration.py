@@ -40,6 +40,7 @@ class BuildDescription:
         optional: symbols that may be missing in the final configuration.
         targets: what is built beside the configuration.
         patches: a directory with a patch series, applied to a copy of the tree.
+        built_in: sources of ours (`target/modules`) that become part of the kernel, in a copy of the tree.
         device_trees: what a tree must have the source of (`rockchip/rk3588-evb1-v10`), and which kernels have it.
     """
 
@@ -53,6 +54,7 @@ class BuildDescription:
     optional: frozenset[str]
     targets: tuple[str, ...]
     patches: Path | None
+    built_in: tuple[Path, ...]
     device_trees: Mapping[str, str]
 
     def unsupported(self, tree: Path) -> str:
@@ -80,7 +82,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
     """
     top = strict_yaml.load(path).mapping(
-        ("arch", "flavour", "base", "fragments"), ("targets", "patches", "optional", "device_trees")
+        ("arch", "flavour", "base", "fragments"), ("targets", "patches", "built_in", "optional", "device_trees")
     )
     if fragment_directories is None:
         fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
@@ -99,6 +101,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         optional=_optional(top.get("optional"), options),
         targets=targets,
         patches=_patches(top.get("patches"), path.parent),
+        built_in=tuple(_module(item) for item in top["built_in"].items()) if "built_in" in top else (),
         device_trees=_device_trees(top.get("device_trees"), targets),
     )
 
@@ -145,6 +148,12 @@ def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
     if not series.is_file():
         value.fail(f"{series}: no such file: a patch series is a directory with a file 'series'")
     return series.parent
+
+
+def _module(value: strict_yaml.Value) -> Path:
+    sources = site.find("target", "modules")
+    known = {path.stem: path for path in sources.glob("*.c")}
+    return known[value.text(sorted(known))]
 
 
 def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> dict[str, str]:

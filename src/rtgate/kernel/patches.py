@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,15 +43,21 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Patches in the order of their `series` file."""
+    """Patches in the order of their `series` file.
+
+    Attributes:
+        code: C files that become part of the kernel as well.
+    """
 
     directory: Path
     patches: tuple[Patch, ...]
+    code: tuple[Path, ...] = ()
 
     @property
     def sha256(self) -> str:
-        """Changes with any patch and with their order."""
-        return hashlib.sha256("".join(patch.sha256 for patch in self.patches).encode()).hexdigest()
+        """Changes with any patch, with their order, and with any of the code."""
+        code = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in self.code]
+        return hashlib.sha256("".join([*(patch.sha256 for patch in self.patches), *code]).encode()).hexdigest()
 
 
 def load_series(directory: Path) -> Series:
@@ -93,10 +100,14 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
     with waiting_lock(copy.with_suffix(".lock"), f"copies {tree.path}", notice):
         if not _is(stamp, state):
             stamp.unlink(missing_ok=True)
-            notice(f"copying {tree.path} for {len(series.patches)} patch{'es' * (len(series.patches) > 1)}")
+            names = ", ".join([*(patch.path.name for patch in series.patches), *(path.name for path in series.code)])
+            notice(f"copying {tree.path} for {names}")
             synchronise(tree.path, copy)
             for patch in series.patches:
                 apply(patch.path, copy)
+            for path in series.code:
+                add_code(path, copy, path.stem)
+                _add_symbol(path, copy)
             stamp.write_text(json.dumps(state), encoding="utf-8")
     both = hashlib.sha256(json.dumps(state).encode()).hexdigest()
     return dataclasses.replace(
@@ -167,6 +178,19 @@ def apply(patch: Path, tree: Path) -> None:
         process.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
         return
     raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {_reason(trial.stdout + trial.stderr)}")
+
+
+def add_code(code: Path, tree: Path, name: str) -> None:
+    """Make a C file part of a kernel as `init/NAME.c`: every kernel builds that directory, and no line has to match."""
+    shutil.copyfile(code, tree / "init" / f"{name}.c")
+    with (tree / "init" / "Makefile").open("a", encoding="utf-8") as makefile:
+        makefile.write(f"\nobj-y += {name}.o\n")
+
+
+def _add_symbol(code: Path, tree: Path) -> None:
+    """Let a kernel's configuration say that the code is in it: `CONFIG_NAME=y`."""
+    with (tree / "init" / "Kconfig").open("a", encoding="utf-8") as kconfig:
+        kconfig.write(f"\nconfig {code.stem.upper()}\n\tdef_bool y\n")
 
 
 def _reason(said: str) -> str:

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rtgate.kernel.harmless import KernelChange
-from rtgate.kernel.patches import apply, synchronise
+from rtgate.kernel.patches import add_code, apply, synchronise
 from rtgate.kernel.source import Tree
 
 _FILE = re.compile(r"^\+\+\+ b/(\S+)", re.MULTILINE)
-_MAKEFILE, _CODE = "init/Makefile", "init/placebo.c"
-_RULE = "\nobj-y += placebo.o\n"
+_MAKEFILE, _CODE = "init/Makefile", "placebo"
 
 
 class SourceCopy:
@@ -45,14 +44,12 @@ class SourceCopy:
         patches = change.patches if change else ()
         files = [name for patch in patches for name in _FILE.findall(patch.read_text(encoding="utf-8"))]
         code = change.code if change else None
-        files += [_MAKEFILE, _CODE] if code else []
+        files += [_MAKEFILE, f"init/{_CODE}.c"] if code else []
         self._touched.write_text("".join(f"{name}\n" for name in files), encoding="utf-8")
         for patch in patches:
             apply(patch, self._place)
         if code:
-            shutil.copyfile(code, self._place / _CODE)
-            with (self._place / _MAKEFILE).open("a", encoding="utf-8") as makefile:
-                makefile.write(_RULE)
+            add_code(code, self._place, _CODE)
         return self._tree(*patches, *((code,) if code else ()))
 
     def _tree(self, *parts: Path) -> Tree:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from rtgate.files import waiting_lock
 from rtgate.kernel import kconfig, tuxmake
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
-from rtgate.kernel.patches import copy_of, load_series, patched_tree
+from rtgate.kernel.patches import Series, copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.fragments import Option
-    from rtgate.kernel.patches import Series
 
 RECIPE = 1
 """Part of every build's inputs: raise it when the same inputs come to be built in another way."""
@@ -124,11 +124,11 @@ class UnsupportedTreeError(ConfigError):
 @contextmanager
 def prepare_work(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
     """Yield what `prepare` returns; a patched copy stays as it is until the block is left. Raises as `prepare`."""
-    directory = options.patches or description.patches
-    if directory is None:
+    series = _series(description, options)
+    if series is None:
         yield prepare(description, source, options)
         return
-    copy = copy_of(source, load_series(directory))
+    copy = copy_of(source, series)
     with waiting_lock(copy.with_suffix(".build.lock"), f"builds {source.path} with patches", options.listener.notice):
         yield prepare(description, source, options)
 
@@ -142,8 +142,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         InfrastructureError: a tool is missing.
     """
     tuxmake.require_tools(description.arch)
-    directory = options.patches or description.patches
-    series = load_series(directory) if directory else None
+    series = _series(description, options)
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch)
     if reason := description.unsupported(tree.path):
@@ -176,6 +175,16 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         ),
         toolchain=tuxmake.toolchain(description.arch),
     )
+
+
+def _series(description: BuildDescription, options: Options) -> Series | None:
+    """Return what is changed in a copy of the tree; None if it is built as it is. Raises ConfigError."""
+    directory = options.patches or description.patches
+    series = load_series(directory) if directory else None
+    if not description.built_in:
+        return series
+    series = series or Series(description.built_in[0].parent, ())
+    return dataclasses.replace(series, code=description.built_in)
 
 
 def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:

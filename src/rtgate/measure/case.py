@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.kernel import build_id
 from rtgate.measure import observations, storage_use
+from rtgate.measure.drivers import Undriven, undriven
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
 from rtgate.records.environment import Environment
@@ -119,10 +120,13 @@ def _load(case: Case, arm: Arm) -> Load:
 
 
 def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
-    """Return the names of the devices that a case measures: on a virtual board those that its boot gets."""
+    """Return the names of the devices that a case measures: on a virtual board those that its boot gets.
+
+    All of them are those that the board's file lists as functions.
+    """
     asked = set(_asked_devices(case, arm))
-    known = arm.board.qemu.devices if arm.board.qemu else arm.board.pcie
-    return tuple(name for name in known if name in asked or pcie.ALL in asked)
+    asked |= set(arm.board.pcie) if pcie.ALL in asked else set()
+    return tuple(name for name in (arm.board.qemu.devices if arm.board.qemu else arm.board.pcie) if name in asked)
 
 
 def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
@@ -150,7 +154,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         thread_scope=expected.seen,
         needs=(
             *_absent(case, arm),
-            *_undriven(case, arm),
+            *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
             *case.tool.required(),
             *load.needs,
@@ -172,7 +176,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
 def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: the devices that a case measures, and that the board's file does not list."""
     asked = dict.fromkeys(_asked_devices(case, arm))
-    there = _functions(case, arm)
+    there = {**_functions(case, arm), **dict.fromkeys(_devices(case, arm))}
     names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
     return tuple(
         Need(
@@ -183,19 +187,8 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
     )
 
 
-def _undriven(case: Case, arm: Arm) -> tuple[Need, ...]:
-    """Return what is known of a virtual board's kernel before it boots: without PCI Express it drives no device."""
-    qemu = arm.board.qemu
-    if qemu is None or not _drives_nothing(arm, _devices(case, arm)):
-        return ()
-    there = f"; the build {qemu.drivers} has it" if qemu.drivers else ""
-    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without PCI Express (CONFIG_PCIEPORTBUS){there}"),)
-
-
-def _drives_nothing(arm: Arm, devices: Collection[str]) -> bool:
-    """Return whether these are devices of a virtual board that the arm's kernel, by its configuration, cannot drive."""
-    known = bool(devices) and bool(arm.configuration)
-    return arm.board.qemu is not None and known and arm.configuration.get("PCIEPORTBUS") != "y"
+def _undriven(case: Case, arm: Arm) -> Undriven | None:
+    return undriven(arm.board, arm.configuration, _devices(case, arm), case.tool.driver)
 
 
 def _isolation_problems(arm: Arm) -> tuple[Need, ...]:
@@ -236,18 +229,19 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
         InfrastructureError: this machine cannot carry out plans at all.
     """
     made = plan(case, arm, seed)
-    outcome = beforehand(made, arm, seed) or arm.target.run(made)
+    outcome = beforehand(case, made, arm, seed) or arm.target.run(made)
     return make_record(case, arm, made, outcome), outcome
 
 
-def beforehand(made: Plan, arm: Arm, number: int) -> Outcome | None:
+def beforehand(case: Case, made: Plan, arm: Arm, number: int) -> Outcome | None:
     """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
     reasons = unmet_needs(made.needs, arm.board.cpus)
     if not reasons:
         return None
     machine = {"boot": str(number), "ran": "nothing"}
-    if arm.board.qemu and arm.board.qemu.drivers and _drives_nothing(arm, made.devices):
-        machine[OTHER_BUILD] = arm.board.qemu.drivers
+    lack = _undriven(case, arm)
+    if lack is not None and lack.build:
+        machine[OTHER_BUILD] = lack.build
     return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine=machine)
 
 

@@ -211,6 +211,19 @@ def times_reported(name: str) -> dict[str, Reports]:
     return {f"{name}.{part}": Reports.TIME for part in _FIGURES}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A driver of ours that is part of a kernel's own image.
+
+    Attributes:
+        symbol: what its configuration says then, without `CONFIG_`.
+        builds: the build of each architecture that has it.
+    """
+
+    symbol: str
+    builds: Mapping[str, str]
+
+
 class Tool(Protocol):
     """A measuring program with its options: each is a frozen dataclass derived from this one.
 
@@ -225,6 +238,7 @@ class Tool(Protocol):
         companion: whether it can run beside another tool, as a load that measures.
         devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
             board that does not list them skips the case. `("all",)` is every one that the board lists.
+        driver: what a virtual board's kernel needs for them beside PCI; None for nothing of ours.
     """
 
     name: ClassVar[str]
@@ -236,6 +250,7 @@ class Tool(Protocol):
     confined: ClassVar[bool] = False
     companion: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ()
+    driver: ClassVar[Driver | None] = None
 
     def required(self) -> tuple[Need, ...]:
         """Return what the target must have for these options."""

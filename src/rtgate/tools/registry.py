@@ -21,6 +21,7 @@ from rtgate.tools.fio import FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
+from rtgate.tools.irq_response import IrqHard, IrqThreaded
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.outside import outside_tool
 from rtgate.tools.pairs import Pmqtest, Ptsematest, Sigwaittest, Svsematest
@@ -41,6 +42,7 @@ _ALL: tuple[type[Tool], ...] = (
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
     *(PcieBar, EduDma, EduMsi),
+    *(IrqHard, IrqThreaded),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
     *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )
