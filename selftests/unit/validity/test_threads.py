@@ -23,9 +23,9 @@ def files(**changes: str) -> dict[str, bytes]:
     return captured | {name.replace("_", "."): text.encode() for name, text in changes.items()}
 
 
-def looks(captured: dict[str, bytes]) -> list[tuple[str, tuple[int, int]]]:
+def looks(captured: dict[str, bytes], expected: Expected = EXPECTED) -> list[tuple[str, tuple[int, int]]]:
     """Return moment, policy and priority of each thread."""
-    return [(one.moment, (one.policy, one.priority)) for one in seen_threads(captured, EXPECTED)]
+    return [(one.moment, (one.policy, one.priority)) for one in seen_threads(captured, expected)]
 
 
 HALF_WAY = [("middle", OTHER), ("middle", FIFO_99), ("middle", FIFO_99)]
@@ -43,3 +43,8 @@ def test_within_the_run_or_at_nobody_knows_when_each_thread_counts(late: str) ->
 def test_a_thread_that_still_measures_after_its_time_counts_with_the_others() -> None:
     measuring = files()["threads.middle"].decode()
     assert looks(files(threads_late=measuring)) == [*HALF_WAY, *(("late", one) for _, one in HALF_WAY)]
+
+
+def test_a_tool_without_real_time_threads_has_none_to_give_back() -> None:
+    ordinary = Expected(threads=(Threads(count=2, policy=0, priority=0),), duration_s=2.0)
+    assert looks(files(), ordinary) == [*HALF_WAY, *[("late", OTHER)] * 3]
