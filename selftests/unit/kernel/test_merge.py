@@ -184,7 +184,7 @@ def test_attributes_that_are_checked_out_do_not_merge(repository: Repository, tm
 
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_what_is_not_a_clone_is_not_called_shallow(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not a git repository: name the clone with --tree DIR"):
+    with pytest.raises(ConfigError, match=r"is not a git clone: name one of the kernel with --tree DIR"):
         commit_of(tmp_path / name, "main")
 
 

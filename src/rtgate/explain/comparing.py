@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -183,13 +186,9 @@ def _differences(kernels: Mapping[str, Vmlinux], sides: Mapping[str, Side], tell
     return differing(kernels["baseline"], kernels["candidate"], configs)
 
 
-def _most(ran: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def _most(ran: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     """Return what either kernel executed: a function that was removed ran on the baseline, if at all."""
-    most: dict[str, int] = {}
-    for executed in ran:
-        for name, count in executed.items():
-            most[name] = max(count, most.get(name, 0))
-    return most
+    return functools.reduce(operator.or_, map(Counter, ran), Counter())
 
 
 def vmlinux(directory: Path) -> Path:

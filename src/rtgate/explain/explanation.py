@@ -223,11 +223,6 @@ class Exercise:
     changes: tuple[Change, ...] = ()
 
     @property
-    def has_no_effect(self) -> bool:
-        """Whether nothing of the change can have had an effect while measuring: SKIP, never PASS."""
-        return not self.executed and not self.data
-
-    @property
     def sentence(self) -> str:
         """What this means for a verdict."""
         if self.executed:

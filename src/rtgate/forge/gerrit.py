@@ -17,7 +17,7 @@ from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, Ger
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.http.client import AccessRefused
 from rtgate.http.patience import Patience
-from rtgate.kernel.merge import git, git_of_user
+from rtgate.kernel.merge import git, git_of_user, require_clone
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
 # Gerrit's own limit (change.commentSizeLimit) is 16384 UTF-16 units.
@@ -91,9 +91,7 @@ class Gerrit:
             ConfigError: `tree` is not a clone, or the account may not read the project.
             InfrastructureError: git could not fetch, or the commits are not there any more.
         """
-        process.require("git")
-        if process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode:
-            raise ConfigError(f"{tree} is not a git clone: name one of the kernel (--tree)")
+        require_clone(tree)
         missing = problem = ""
         for _ in range(_FETCHES):
             # Waits for a server that is away, and says who must act when it refuses us.

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rtgate.errors import ConfigError
+from rtgate.kernel.merge import COMMIT
 
 CHAIN = "RTGATE_GERRIT_CHAIN"
-_REVISION = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _TITLE = 500  # characters; git has no limit, and the title is one line of an answer
@@ -72,7 +72,7 @@ def chain_of(variables: Mapping[str, str], tip: PatchSet) -> tuple[PatchSet, ...
     for word in text.split():
         change, _, rest = word.partition("/")
         number, _, revision = rest.partition("/")
-        if not (_NUMBER.fullmatch(change) and _NUMBER.fullmatch(number) and _REVISION.fullmatch(revision)):
+        if not (_NUMBER.fullmatch(change) and _NUMBER.fullmatch(number) and COMMIT.fullmatch(revision)):
             raise ConfigError(f"{CHAIN} has {word[:60]!r}, not CHANGE/PATCH SET/COMMIT: leave it to `rtgate gerrit`")
         members.append(replace(tip, change=int(change), number=int(number), revision=revision))
     if members and members[-1] != tip:
@@ -91,7 +91,7 @@ def patch_set(variables: Mapping[str, str]) -> PatchSet:
         branch=_value(variables, "GERRIT_BRANCH"),
         change=int(_value(variables, "GERRIT_CHANGE_NUMBER", _NUMBER)),
         number=int(_value(variables, "GERRIT_PATCHSET_NUMBER", _NUMBER)),
-        revision=_value(variables, "GERRIT_PATCHSET_REVISION", _REVISION),
+        revision=_value(variables, "GERRIT_PATCHSET_REVISION", COMMIT),
         title=one_line(variables.get("GERRIT_CHANGE_SUBJECT", "")),
     )
 

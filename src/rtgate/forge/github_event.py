@@ -12,8 +12,8 @@ from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError
+from rtgate.kernel.merge import COMMIT
 
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _GROUP = re.compile(r"refs/heads/gh-readonly-queue/.*/pr-([1-9][0-9]{0,17})-[0-9a-f]+")
 _BRANCH = "refs/heads/"
@@ -119,7 +119,7 @@ def _dispatch_request(event: Mapping[str, Any]) -> DispatchRequest:
 
 
 def _commit(text: str) -> str:
-    if not _COMMIT.fullmatch(text):
+    if not COMMIT.fullmatch(text):
         raise ValueError
     return text
 

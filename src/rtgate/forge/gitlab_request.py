@@ -7,16 +7,15 @@ then are those of the target branch: nothing that the merge request changes says
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from rtgate.errors import ConfigError
 from rtgate.forge.gitlab_api import GitLabApi
+from rtgate.kernel.merge import COMMIT
 
 EVENT_TYPE = "asked"
 """Stands in CI_MERGE_REQUEST_EVENT_TYPE, where GitLab has none."""
 _NUMBER, _COMMIT = "RTGATE_MERGE_REQUEST", "RTGATE_COMMIT"
-_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def asked_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -27,7 +26,7 @@ def asked_variables(variables: Mapping[str, str]) -> dict[str, str]:
     number, commit = variables.get(_NUMBER, ""), variables.get(_COMMIT, "")
     if not number or variables.get("CI_MERGE_REQUEST_IID"):
         return dict(variables)
-    if not _NAME.fullmatch(commit):
+    if not COMMIT.fullmatch(commit):
         raise ConfigError(f"{_COMMIT} is {commit!r}: name the commit of !{number} that may run, with all its digits")
     return {
         **variables,

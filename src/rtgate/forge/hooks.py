@@ -12,14 +12,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rtgate.forge.run_command import Command, is_for_us
 from rtgate.http.secret import Token
+from rtgate.kernel.merge import COMMIT
 
-_HEAD = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST = 2**63  # numbers of databases
 
 
@@ -109,6 +108,6 @@ def _head(value: object) -> str:
     """Return the commit that a delivery names; empty if it names none."""
     if value is None:
         return ""
-    if not isinstance(value, str) or not _HEAD.fullmatch(value):
+    if not isinstance(value, str) or not COMMIT.fullmatch(value):
         raise TypeError
     return value

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from rtgate import process, site, strict_yaml
 from rtgate.errors import InfrastructureError
 from rtgate.files import waiting_lock
+from rtgate.kernel.artefacts import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def _find_cached(store: Path, pin: Pin) -> UnpackedSource | None:
 def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
     installed = _INSTALLED / pin.tarball
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=store) as scratch:
-        if installed.is_file() and _sha256(installed) == pin.sha256:
+        if installed.is_file() and sha256(installed) == pin.sha256:
             tarball, version = installed, pin.version
         else:
             notice(f"downloading {pin.package} {pin.version}")
@@ -122,13 +122,8 @@ def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
     tarball = scratch / "package" / _INSTALLED.relative_to("/") / pin.tarball
     if not tarball.is_file():
         raise InfrastructureError(f"{package.name} has no {_INSTALLED / pin.tarball}")
-    if version == pin.version and (found := _sha256(tarball)) != pin.sha256:
+    if version == pin.version and (found := sha256(tarball)) != pin.sha256:
         raise InfrastructureError(
             f"{pin.tarball} of {pin.package} {version} has SHA-256 {found}, pinned is {pin.sha256}"
         )
     return tarball, version
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

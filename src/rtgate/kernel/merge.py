@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from rtgate import process
 from rtgate.errors import BuildError, ConfigError
 
+COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+"""The whole name of a commit, SHA-1 or SHA-256."""
 _WHO = {"NAME": "rtgate", "EMAIL": "rtgate@localhost", "DATE": "2000-01-01T00:00:00Z"}
 COMMITTER = {f"GIT_COMMITTER_{name}": value for name, value in _WHO.items()}
 """Commits of ours depend on nothing but what they hold."""
@@ -56,9 +59,8 @@ def commit_of(tree: Path, reference: str, deepen: str = "") -> str:
     found = process.attempt(
         [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
     )
-    if found.returncode != 0 and process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode != 0:
-        raise ConfigError(f"{tree} is not a git repository: name the clone with --tree DIR")
     if found.returncode != 0:
+        require_clone(tree)
         deepen = deepen or f"run 'git -C {tree} fetch --unshallow'"
         advice = (
             f"it is a shallow clone: {deepen}"
@@ -181,6 +183,12 @@ def tracked_file(tree: Path, place: Path) -> str:
         return ""
     names = process.output([*git(root), "ls-files", "-z"]).split("\0")
     return next((name for name in names if name in own or name.startswith(f"{own[0]}/")), "")
+
+
+def require_clone(tree: Path) -> None:
+    """Raise ConfigError where a directory is no clone."""
+    if process.attempt([*git(tree), "rev-parse", "--git-dir"]).returncode != 0:
+        raise ConfigError(f"{tree} is not a git clone: name one of the kernel with --tree DIR")
 
 
 def git(tree: Path) -> list[str]:

@@ -22,7 +22,6 @@ from rtgate.errors import ConfigError
 _ARCHES = {arch.elf: name for name, arch in ARCHES.items() if arch.code}
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _NOTYPE, _OBJECT, _FUNC, _FILE = 0, 1, 2, 4
-_RESERVED = 0xFF00  # section numbers from here on are none
 # Marks between code and data (arm64), and labels of the assembler.
 _NO_NAME = re.compile(r"\$[dx](?:\.|$)|\.L|__pfx_|__cfi_|__UNIQUE_ID|__pi_\$")
 # What GCC adds to the name of a function that it changed, and the numbers of static variables in functions.

@@ -17,8 +17,7 @@ from allure_commons.model2 import Attachment as AllureAttachment
 from allure_commons.model2 import ExecutableItem, Label, Parameter, StatusDetails, TestResult, TestStepResult
 from allure_commons.model2 import Status as AllureStatus
 
-from rtgate import __version__, site
-from rtgate.board import boards
+from rtgate import __version__
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Status, Verdict, exit_code
 from rtgate.records.record import Record
@@ -95,7 +94,7 @@ def write(
     """
     found = cases(records, verdicts)
     if not_applicable is None:
-        not_applicable = {case.board: _not_applicable(case.board) for case in found}
+        not_applicable = {case.board: registry.not_applicable_on(case.board) for case in found}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path in _older(directory) if fresh else _stale_files(directory, {_uuid(case) for case in found}):
@@ -140,10 +139,6 @@ def _stale_files(directory: Path, written: Collection[str]) -> list[Path]:
         children = set(json.loads(path.read_text(encoding="utf-8")).get("children", ()))
         found += [path] if children <= measured else []
     return found
-
-
-def _not_applicable(board: str) -> Mapping[str, str]:
-    return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
 def _histogram(content: Sequence[Step]) -> Picture | None:

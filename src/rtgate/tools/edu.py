@@ -41,13 +41,6 @@ def _device_locator(setting: Setting) -> str:
     return setting.pcie[DEVICE].locator if DEVICE in setting.pcie else _IDS
 
 
-def _read_count(found: Document, name: str) -> int:
-    value = found.integer(name)
-    if value < 0:
-        raise ParseError(f"pcie-edu's {name!r} is {value}")
-    return value
-
-
 def _split_output(output: Output) -> Output:
     """Return the output of a load, whose messages stand among its JSON, as that of a tool.
 
@@ -118,13 +111,13 @@ class EduDma(Tool):
         output = _split_output(output) if output.setting.beside else output
         check_end("pcie-edu", output, codes=(0, _WRONG))
         found = _of_test(output, "dma")
-        wrong, guards = _read_count(found, "wrong"), _read_count(found, "guards")
-        transfers, moved, took = (_read_count(found, name) for name in ("transfers", "bytes", "ns"))
+        wrong, guards = found.natural("wrong"), found.natural("guards")
+        transfers, moved, took = (found.natural(name) for name in ("transfers", "bytes", "ns"))
         if bool(wrong + guards) != (output.exit_code == _WRONG):
             raise ParseError(
                 f"pcie-edu reports {wrong + guards} wrong bytes and ends with exit code {output.exit_code}"
             )
-        asked = 1 + _read_count(found, "rounds") * self._round()
+        asked = 1 + found.natural("rounds") * self._round()
         if transfers != asked or moved < transfers or took < transfers * _TRANSFER_S * 1e9 * 0.99:
             raise ParseError(
                 f"pcie-edu contradicts itself: {transfers} of {asked} transfers, {moved} bytes, {took} ns (edu takes "
@@ -204,7 +197,7 @@ class EduMsi(Tool):
         """
         check_end("pcie-edu", output, codes=(0, _NO_INTERRUPT))
         found = _of_test(output, "msi")
-        handled, lost, asked = (_read_count(found, name) for name in ("cycles", "lost", "asked"))
+        handled, lost, asked = (found.natural(name) for name in ("cycles", "lost", "asked"))
         whole = output.exit_code == 0
         if (
             asked != self._interrupts(output.setting)
@@ -215,16 +208,16 @@ class EduMsi(Tool):
                 f"pcie-edu contradicts itself: {handled} of {asked} interrupts came, {lost} were lost, exit code "
                 f"{output.exit_code}; {self._interrupts(output.setting)} were asked for"
             )
-        labels = {"cpu": str(_read_count(found, "cpu"))}
+        labels = {"cpu": str(found.natural("cpu"))}
         return (
             count("interrupts", handled, Better.NEITHER, labels),
             count("interrupts.lost", lost, Better.LOWER, labels),
-            count("interrupts.spurious", _read_count(found, "spurious"), Better.LOWER, labels),
+            count("interrupts.spurious", found.natural("spurious"), Better.LOWER, labels),
             *(self._latency(found, output.setting, labels) if handled else ()),
         )
 
     def _latency(self, found: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
-        low, high, mean = _read_count(found, "min"), _read_count(found, "max"), found.number("avg")
+        low, high, mean = found.natural("min"), found.natural("max"), found.number("avg")
         # The average is printed with two digits.
         if not low - 0.01 <= mean <= high + 0.01:
             raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")

@@ -78,7 +78,7 @@ class IrqHard(Tool):
         if result.text("test") != self.context:
             raise ParseError(f"{self.name} reports {result.text('test')!r:.40}, not {self.context!r}")
         asked, handled, lost, spurious, cpu = (
-            _read_count(result, name) for name in ("asked", "cycles", "lost", "spurious", "cpu")
+            result.natural(name) for name in ("asked", "cycles", "lost", "spurious", "cpu")
         )
         if asked != self._interrupts(output.setting) or handled > asked or lost != (handled < asked):
             raise ParseError(
@@ -100,7 +100,7 @@ class IrqHard(Tool):
         if (result.integer("resolution_in_ns"), result.integer("range")) != (RESOLUTION_NS, limit):
             raise ParseError(f"{self.name}'s histogram is not in steps of {RESOLUTION_NS} ns up to {limit} ns")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
-        low, high, total = (_read_count(result, name) for name in ("min", "max", "sum"))
+        low, high, total = (result.natural(name) for name in ("min", "max", "sum"))
         if not low * handled <= total <= high * handled:
             raise ParseError(f"{self.name}'s minimum {low}, maximum {high} and sum {total} contradict each other")
         histogram = result.histogram(unit, limit)
@@ -124,10 +124,3 @@ class IrqThreaded(IrqHard):
 
     context: ClassVar[str] = "threaded"
     name: ClassVar[str] = "irq-threaded"
-
-
-def _read_count(result: Document, name: str) -> int:
-    value = result.integer(name)
-    if value < 0:
-        raise ParseError(f"{result.tool}'s {name!r} is {value}")
-    return value

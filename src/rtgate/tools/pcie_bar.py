@@ -97,7 +97,7 @@ class PcieBar(Tool):
             raise ParseError(f"pcie-bar did {_format_runs(did)}, not {_format_runs(asked)}")
         if found.data.get("verified") is not True:
             raise ParseError("pcie-bar did not compare the data")
-        wrong = sum(_read_count(run, "wrong") for run in runs)
+        wrong = sum(run.natural("wrong") for run in runs)
         if bool(wrong) != (output.exit_code == _WRONG):
             raise ParseError(f"pcie-bar reports {wrong} wrong bytes and ends with exit code {output.exit_code}")
         least_ns = self._seconds(output.setting) * 1e9 * 0.999  # the clock is read after what it measures
@@ -122,15 +122,8 @@ def _format_runs(runs: list[tuple[str, int]]) -> str:
     return ", ".join(f"{name[:20]} x{threads}" for name, threads in runs[:40])
 
 
-def _read_count(run: Document, name: str) -> int:
-    value = run.integer(name)
-    if value < 0:
-        raise ParseError(f"pcie-bar's {name!r} is {value}")
-    return value
-
-
 def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
-    moved, took = _read_count(run, "bytes"), _read_count(run, "ns")
+    moved, took = run.natural("bytes"), run.natural("ns")
     operation, threads = run.text("operation"), run.integer("threads")
     if not moved or took < least_ns:
         raise ParseError(f"pcie-bar's {operation} moved {moved} bytes in {took} ns: it was asked for {least_ns:.0f} ns")

@@ -146,6 +146,13 @@ class Document:
             raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a whole number")
         return found
 
+    def natural(self, name: str) -> int:
+        """Return the whole number of this name, which is 0 or more. Raises ParseError."""
+        value = self.integer(name)
+        if value < 0:
+            raise ParseError(f"{self.tool}'s {name!r} is {value}")
+        return value
+
     def text(self, name: str) -> str:
         """Return the text of this name. Raises ParseError."""
         found = self._field(name)

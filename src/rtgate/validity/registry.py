@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from rtgate import site
+from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.records.record import Record
@@ -115,6 +117,11 @@ def not_applicable(board: Board) -> dict[str, str]:
             allowed = ", ".join(sorted(_NAMES))
             raise ConfigError(f"unknown key {name!r} (allowed: {allowed})", declared.location)
     return {name: declared.reason for name, declared in board.not_applicable.items()}
+
+
+def not_applicable_on(board: str) -> dict[str, str]:
+    """Return the same of a board by its name; nothing where no file describes it. Raises as `not_applicable`."""
+    return not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
 def files(inputs: PlanInputs) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import site
-from rtgate.board import boards
 from rtgate.errors import RtgateError
 from rtgate.history.encoding import kernel
 from rtgate.measure.raw_output import read_verified
@@ -65,10 +63,7 @@ def store_now(url: str, records: Sequence[Record], run_name: str) -> StoreResult
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     from rtgate.history.store import Origin, store  # noqa: PLC0415
 
-    known = set(site.names("boards"))
-    not_applicable = {
-        name: registry.not_applicable(boards.board(name)) for name in {one.board for one in records} & known
-    }
+    not_applicable = {board: registry.not_applicable_on(board) for board in {one.board for one in records}}
     return store(url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable))
 
 

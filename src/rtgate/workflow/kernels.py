@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,13 +18,13 @@ from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.configuration import BuildDescription, load_description
+from rtgate.kernel.merge import COMMIT
 from rtgate.kernel.source import Tree
 from rtgate.report.build_progress import show_progress
 from rtgate.report.notices import say, step
 
 BUILDS = Path("build")
 """Where builds are left, seen from where rtgate is called."""
-_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # the whole name of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +151,7 @@ def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
 @contextmanager
 def _check_out(repository: Path, reference: str, label: str, place: str, *, keep: bool = True) -> Iterator[Tree]:
     """Yield a commit's tree as `checkout` does; to write one takes minutes the first time, so it is a step."""
-    short = reference[:12] if _COMMIT.fullmatch(reference) else reference
+    short = reference[:12] if COMMIT.fullmatch(reference) else reference
     with ExitStack() as held:
         with step(f"checking out {short} ({label})"):
             tree = held.enter_context(checkout(repository, reference, place, say, keep=keep))

@@ -123,7 +123,7 @@ def subjects(
             records=mine,
             baseline=base,
             beside=[record for record in telling if record.boot_id in boots],
-            not_applicable=_not_applicable(board),
+            not_applicable=registry.not_applicable_on(board),
             missing=missing(board, judged, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
@@ -153,10 +153,6 @@ def planned_in(directory: Path, case: str) -> Missing:
         return planned.missing(Place(records=directory, board=board, arm=arm, case=case), records)
 
     return missing
-
-
-def _not_applicable(board: str) -> dict[str, str]:
-    return registry.not_applicable(boards.board(board)) if board in site.names("boards") else {}
 
 
 def _outcome(verdicts: Sequence[Verdict]) -> Status:
