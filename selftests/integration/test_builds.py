@@ -13,6 +13,7 @@ import pytest
 from selftests.integration.conftest import CACHE, build_kernel, rtgate
 
 from rtgate import site
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.kernel.source import default_tree, open_tree
 from rtgate.kernel.version import KernelVersion
@@ -33,7 +34,8 @@ def tree(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_a_kernel_takes_every_configuration(tree: Path) -> None:
     words = [] if tree == default_tree().path else ["--tree", tree]
     done = rtgate("build", "--check-config", "--all", "--quiet", *words, timeout=3000, RTGATE_CACHE=str(CACHE))
-    rows = {line.split()[0]: line for line in done.stdout.split("\n") if re.match(r"\S+ +(arm64|x86_64) ", line)}
+    arches = "|".join(ARCHES)
+    rows = {line.split()[0]: line for line in done.stdout.split("\n") if re.match(rf"\S+ +({arches}) ", line)}
     assert set(rows) == set(site.names("kernel-configs"))
     assert all("no device tree" in row for name, row in rows.items() if name.startswith("rk3572-"))
     lost = set(re.findall(r"^  CONFIG_(\w+): asked", done.stdout, re.MULTILINE))
