@@ -80,6 +80,28 @@ def test_each_patch_set_is_reviewed_once(gerrit: GerritServer, author: Author, s
     assert begun == [f"begins {name}" for name in (f"{before}-1", f"{after}-1", f"{last}-1", f"{last}-2")]
 
 
+def test_a_comment_has_a_patch_set_reviewed_again(gerrit: GerritServer, author: Author, service: Service) -> None:
+    service.start()
+    service.until_log("following")
+    author.commit("measured while the lab was away")
+    change = author.push()
+    service.until_review(f"begins {change}-1")
+    service.let(f"{change}-1", 3)
+    service.until_log(f"change {change}, patch set 1: review ended with exit code 3")
+    service.let(f"{change}-1", 0)
+    place = f"changes/{change}/revisions/current/review"
+    # rtgate's own messages hold what a kernel printed: they are no words of rtgate's account.
+    gerrit.ask("POST", place, {"message": "/rtgate run"}, user="bot")
+    # As a change's page sends a reply.
+    reply = {"comments": {"/PATCHSET_LEVEL": [{"message": "The lab is back.\n/rtgate run", "unresolved": False}]}}
+    gerrit.ask("POST", place, reply, user="reader")
+    service.until_log(f"change {change}: reader wants it reviewed again")
+    service.until_log(f"change {change}, patch set 1: review ended with exit code 0")
+    assert gerrit.votes(change) == {"bot": 1}
+    assert _begun(service) == [f"begins {change}-1"] * 2
+    assert service.log.count("wants it reviewed again") == 1
+
+
 def test_a_patch_set_that_is_replaced_gets_no_vote(gerrit: GerritServer, author: Author, service: Service) -> None:
     service.start()
     service.until_log("following")

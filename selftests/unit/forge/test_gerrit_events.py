@@ -30,6 +30,32 @@ def test_a_patch_set() -> None:
     assert event(CREATED) == Event(kind="patchset-created", project="rt/kernel", change=4)
 
 
+# A reply, in the form of the event above: Gerrit puts lines of its own above what somebody wrote.
+COMMENT = (
+    b'{"author":{"name":"Reader","email":"reader@example.org","username":"reader"},'
+    b'"comment":"Patch Set 1:\\n\\n(1 comment)\\n\\n/rtgate run","change":{"project":"rt/kernel","number":4},'
+    b'"type":"comment-added"}'
+)
+
+
+def test_a_comment_that_wants_another_review() -> None:
+    assert event(COMMENT) == Event(kind="comment-added", project="rt/kernel", change=4, run_for="reader")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"/rtgate run", b"> /rtgate run"),
+        (b"/rtgate run", b"say /rtgate run"),
+        (b"/rtgate run", b"/rtgate running"),
+        (b'"comment"', b'"text"'),
+        (b'"author"', b'"somebody"'),
+    ],
+)
+def test_a_comment_that_wants_nothing(old: bytes, new: bytes) -> None:
+    assert event(COMMENT.replace(old, new)) == Event(kind="comment-added", project="rt/kernel", change=4)
+
+
 def test_a_number_as_text() -> None:
     assert event(CREATED.replace(b'"number":4', b'"number":"4"')) == event(CREATED)
 

@@ -48,6 +48,19 @@ def test_a_review_that_takes_the_service_down_is_given_up(journal: Journal) -> N
     assert not journal.open(patch_set(7))
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_has_ended_or_was_given_up_is_reviewed_again_for_whom_it_is_asked(journal: Journal, ended: bool) -> None:
+    for _ in range(STARTS):
+        journal.start(patch_set(7))
+    if ended:
+        journal.end(patch_set(7))
+    assert journal.reopen(7)
+    for one in (journal, again(journal)):
+        assert one.open(patch_set(7))
+    assert not journal.reopen(7)
+    assert not journal.reopen(8)
+
+
 def test_what_the_service_ends_itself_does_not_count(journal: Journal) -> None:
     for _ in range(STARTS + 1):
         journal.start(patch_set(7))

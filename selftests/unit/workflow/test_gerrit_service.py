@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rtgate.errors import ConfigError
+from rtgate.forge.gerrit_change import PatchSet
 from rtgate.workflow.gerrit_service import ServiceSettings, review_command
 from rtgate.workflow.gerrit_stream import SshAddress, ssh_address
 
@@ -37,6 +39,13 @@ def test_the_command_of_a_review() -> None:
     argv = review_command(Path("tree"), Path("out"), ["--profile", "mr"])
     assert argv[1:8] == ("-P", "-m", "rtgate", "review", "--forge", "gerrit", "--tree")
     assert argv[8:] == ("tree", "--kernels", "out/kernels", "--profile", "mr")
+
+
+def test_the_report_is_where_a_web_server_shows_it() -> None:
+    one = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
+    assert settings("a").review(one) == ("x", "-o", "o/4711-3")
+    shown = replace(settings("a"), report_url="https://reports.example.org/rt/")
+    assert shown.review(one)[1:3] == ("--report-url", "https://reports.example.org/rt/4711-3/index.html")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from rtgate import durations, process
 from rtgate.cli import review
-from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_server import GerritServer, access
+from rtgate.kernel.merge import require_clone
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 from rtgate.workflow.gerrit_service import PATIENCE, GerritService, ServiceSettings, review_command
@@ -21,7 +21,8 @@ from rtgate.workflow.gerrit_stream import ssh_address
 DESCRIPTION = """\
 Follow a Gerrit server and review each new patch set once, one after the other, until interrupted. A patch set that a
 newer one replaces is taken off the queue, or its review is ended without a vote. Work in progress is left alone.
-After a break the service asks Gerrit for what it has missed. Each review is `rtgate review --forge gerrit`, which
+After a break the service asks Gerrit for what it has missed. A comment with the line `/rtgate run` has a patch set
+reviewed again. Each review is `rtgate review --forge gerrit`, which
 writes the answer and votes. More: docs/how-to/gate-gerrit-changes.md
 
 The server and rtgate's account there: RTGATE_GERRIT_URL, RTGATE_GERRIT_USER, and RTGATE_GERRIT_PASSWORD_FILE, a file
@@ -55,6 +56,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="a directory and a log for each patch set"
     )
+    parser.add_argument(
+        "--report-url", default="", metavar="URL", help="where a web server shows -o: each answer links to its report"
+    )
     parser.add_argument("--url", default="", metavar="URL", help="of Gerrit (default: $RTGATE_GERRIT_URL)")
     parser.add_argument(
         "--ssh", default="", metavar="HOST[:PORT]", help="of its ssh server (default: the URL's, 29418)"
@@ -67,8 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command until it is interrupted."""
     process.require("git", "ssh")
     server = access(os.environ, arguments.url)
-    if not arguments.tree.is_dir():
-        raise ConfigError(f"--tree {arguments.tree}: not a directory: name a git clone of the kernel")
+    require_clone(arguments.tree)
     _check_review_options(arguments.options)
     service = GerritService(
         GerritServer(server, PATIENCE),
@@ -79,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             query=arguments.query,
             since_s=durations.option("--since", arguments.since),
             output=arguments.output.resolve(),
+            report_url=arguments.report_url,
             command=review_command(arguments.tree.resolve(), arguments.output.resolve(), arguments.options),
         ),
         lambda text: say(plain_text(text)),

@@ -73,6 +73,14 @@ class Journal:
         entry = self._entries[patch_set.change]
         self._write(patch_set.change, replace(entry, starts=entry.starts - 1))
 
+    def reopen(self, change: int) -> bool:
+        """Note that a review which has ended, or was given up, is to be made again; return whether there was one."""
+        entry = self._entries.get(change)
+        if entry is None or not (entry.ended or entry.starts >= STARTS):
+            return False
+        self._write(change, replace(entry, starts=0, ended=False))
+        return True
+
     def _write(self, change: int, entry: Entry) -> None:
         oldest = self.now() - _KEEP_S
         self._entries = {one: kept for one, kept in self._entries.items() if kept.at >= oldest} | {change: entry}

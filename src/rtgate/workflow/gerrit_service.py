@@ -52,7 +52,8 @@ class ServiceSettings:
         query: what a change must meet besides, in the words of Gerrit's search; empty for nothing.
         since_s: changes that nobody has touched for so long are left alone until somebody does.
         output: gets a directory and a log for each patch set, and the service's own file.
-        command: reviews the patch set that the environment names; `-o DIR` is added.
+        report_url: where a web server shows `output`; empty for nowhere.
+        command: reviews the patch set that the environment names; `-o DIR` and `--report-url` are added.
     """
 
     projects: tuple[str, ...]
@@ -60,7 +61,14 @@ class ServiceSettings:
     query: str = ""
     since_s: float
     output: Path
+    report_url: str = ""
     command: tuple[str, ...]
+
+    def review(self, patch_set: PatchSet) -> tuple[str, ...]:
+        """Return the command line of a patch set's review."""
+        report = self.log(patch_set).with_suffix("")
+        shown = ("--report-url", f"{self.report_url.rstrip('/')}/{report.name}/index.html") if self.report_url else ()
+        return (*self.command, *shown, "-o", str(report))
 
     def log(self, patch_set: PatchSet) -> Path:
         """Return the file of what a review says; its report is in the directory of that name without `.log`."""
@@ -104,10 +112,9 @@ class Review:
     def start(cls, chain: tuple[PatchSet, ...], settings: ServiceSettings, url: str) -> Review:
         """Start a review; what it says is in a log beside its directory."""
         patch_set = chain[-1]
-        place = settings.log(patch_set)
-        with place.open("ab") as log:
+        with settings.log(patch_set).open("ab") as log:
             child = subprocess.Popen(
-                die_with_parent([*settings.command, "-o", str(place.with_suffix(""))], "TERM"),
+                die_with_parent(settings.review(patch_set), "TERM"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -220,12 +227,22 @@ class GerritService:
 
     def _notice(self, events: Sequence[Event]) -> None:
         """Ask Gerrit about what happened, or about everything when it is time to."""
-        mine = dict.fromkeys(one.change for one in events if one.project in self.settings.projects)
-        for change in mine:
+        mine = [one for one in events if one.project in self.settings.projects]
+        for one in mine:
+            self._reopen(one)
+        for change in dict.fromkeys(one.change for one in mine):
             self._ask(change)
         if any(one.kind == DROPPED for one in events) or time.monotonic() >= self._ask_at:
             self._worked = True  # the connection held until now
             self._ask_all()
+
+    def _reopen(self, asked: Event) -> None:
+        """Have a patch set reviewed again for whom it is asked; what it prints may be in an answer of ours."""
+        running = self._review is not None and asked.change in {one.change for one in self._review.chain}
+        if asked.run_for in {"", self.server.access.user} or running:
+            return
+        if self._queue.journal.reopen(asked.change):
+            self.say(f"change {asked.change}: {asked.run_for} wants it reviewed again")
 
     def _ask_all(self) -> None:
         """Take every change that is open, and look after those that wait or run."""
