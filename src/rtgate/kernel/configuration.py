@@ -11,6 +11,7 @@ from rtgate import files, site, strict_yaml
 from rtgate.arches import ARCHES
 from rtgate.board.boards import FLAVOURS
 from rtgate.errors import BuildError, ConfigError
+from rtgate.kernel import xenomai
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
 from rtgate.units import plural
 
@@ -58,7 +59,9 @@ class BuildDescription:
     device_trees: Mapping[str, str]
 
     def unsupported(self, tree: Path) -> str:
-        """Return why this build is not for a kernel tree, which lacks a device tree; empty where it is."""
+        """Return why this build is not for a kernel tree, which lacks something; empty where it is."""
+        if self.flavour == xenomai.FLAVOUR and not (xenomai.has_dovetail(tree) or xenomai.is_prepared(tree)):
+            return "no Dovetail (include/linux/dovetail.h)"
         sources = tree / "arch" / ARCHES[self.arch].directory / "boot" / "dts"
         lacking = [
             f"{name}.dts ({where})"

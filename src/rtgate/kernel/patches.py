@@ -15,6 +15,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from rtgate.errors import ConfigError, InfrastructureError, Location
 from rtgate.files import waiting_lock
 from rtgate.kernel import identity
 from rtgate.kernel.source import Tree, read_version
+from rtgate.kernel.xenomai import CobaltCore, core_patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,16 +49,19 @@ class Series:
 
     Attributes:
         code: C files that become part of the kernel as well.
+        core: the Cobalt core, which comes after the patches: they may bring the Dovetail that it needs.
     """
 
     directory: Path
     patches: tuple[Patch, ...]
     code: tuple[Path, ...] = ()
+    core: CobaltCore | None = None
 
     @property
     def sha256(self) -> str:
-        """Changes with any patch, with their order, and with any of the code."""
+        """Changes with any patch, with their order, with any of the code, and with the core."""
         code = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in self.code]
+        code += [self.core.fingerprint] if self.core else []
         return hashlib.sha256("".join([*(patch.sha256 for patch in self.patches), *code]).encode()).hexdigest()
 
 
@@ -100,11 +105,14 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
     with waiting_lock(copy.with_suffix(".lock"), f"copies {tree.path}", notice):
         if not _is(stamp, state):
             stamp.unlink(missing_ok=True)
-            names = ", ".join([*(patch.path.name for patch in series.patches), *(path.name for path in series.code)])
-            notice(f"copying {tree.path} for {names}")
+            core = [f"Xenomai {series.core.source.version}"] if series.core else []
+            parts = [*(patch.path.name for patch in series.patches), *core, *(path.name for path in series.code)]
+            notice(f"copying {tree.path} for {', '.join(parts)}")
             synchronise(tree.path, copy)
             for patch in series.patches:
                 apply(patch.path, copy)
+            if series.core:
+                _add_core(series.core, copy)
             for path in series.code:
                 add_code(path, copy, path.stem)
                 _add_symbol(path, copy)
@@ -121,7 +129,8 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
 
 def copy_of(tree: Tree, series: Series) -> Path:
     """Return where `patched_tree` puts its copy: the same for every state of a tree and of a series."""
-    key = hashlib.sha256(f"{tree.path}\0{series.directory}".encode()).hexdigest()[:16]
+    arch = f"\0{series.core.arch}" if series.core else ""
+    key = hashlib.sha256(f"{tree.path}\0{series.directory}{arch}".encode()).hexdigest()[:16]
     return site.cache().absolute() / "trees" / key
 
 
@@ -178,6 +187,11 @@ def apply(patch: Path, tree: Path) -> None:
         process.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
         return
     raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {_reason(trial.stdout + trial.stderr)}")
+
+
+def _add_core(core: CobaltCore, tree: Path) -> None:
+    with files.scratch(Path(tempfile.gettempdir()), "rtgate-cobalt-") as place:
+        apply(core_patch(core, tree, place), tree)
 
 
 def add_code(code: Path, tree: Path, name: str) -> None:

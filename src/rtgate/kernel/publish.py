@@ -15,7 +15,7 @@ from rtgate import files as regular_file
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
-from rtgate.kernel import artefacts, confinement
+from rtgate.kernel import artefacts, confinement, xenomai
 
 if TYPE_CHECKING:
     from rtgate.kernel.artefacts import KernelBuild
@@ -126,6 +126,7 @@ def _copy(source: Path, destination: Path) -> dict[str, str]:
 def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]) -> dict[str, object]:
     description = work.description
     patches = work.series.patches if work.series else ()
+    core = work.series.core if work.series else None
     warnings = list(work.source.warnings)
     if work.source.identity.dirty:
         warnings.append("the tree has changes that are not committed")
@@ -137,6 +138,7 @@ def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]
         "release": regular_file.read_bytes(_release(work), regular_file.YAML_LIMIT).decode("utf-8", "replace").strip(),
         "source": work.source.identity.as_json(),
         "patches": [{"file": patch.path.name, "sha256": patch.sha256} for patch in patches],
+        **({"xenomai": core.source.identity.as_json()} if core else {}),
         "config_sha256": files["config"]["sha256"],
         "toolchain": work.toolchain,
         "artefacts": files,
@@ -153,5 +155,7 @@ def _command(work: Work) -> list[str]:
     """Return the command that builds this again."""
     source = work.source.identity
     tree = [] if source.kind == "debian" else ["--tree", source.path]
-    patches = ["--patches", str(work.series.directory)] if work.series else []
-    return ["rtgate", "build", work.description.name, *tree, *patches]
+    patches = ["--patches", str(work.series.directory)] if work.series and work.series.patches else []
+    core = work.series.core if work.series else None
+    environment = ["env", f"{xenomai.VARIABLE}={core.source.path}"] if core else []
+    return [*environment, "rtgate", "build", work.description.name, *tree, *patches]

@@ -15,7 +15,7 @@ from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.files import waiting_lock
-from rtgate.kernel import kconfig, tuxmake
+from rtgate.kernel import kconfig, tuxmake, xenomai
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import Series, copy_of, load_series, patched_tree
@@ -124,7 +124,7 @@ class UnsupportedTreeError(ConfigError):
 @contextmanager
 def prepare_work(description: BuildDescription, source: Tree, options: Options) -> Iterator[Work]:
     """Yield what `prepare` returns; a patched copy stays as it is until the block is left. Raises as `prepare`."""
-    series = _series(description, options)
+    series = _series(description, source, options)
     if series is None:
         yield prepare(description, source, options)
         return
@@ -142,7 +142,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         InfrastructureError: a tool is missing.
     """
     tuxmake.require_tools(description.arch)
-    series = _series(description, options)
+    series = _series(description, source, options)
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch)
     if reason := description.unsupported(tree.path):
@@ -177,14 +177,18 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     )
 
 
-def _series(description: BuildDescription, options: Options) -> Series | None:
+def _series(description: BuildDescription, source: Tree, options: Options) -> Series | None:
     """Return what is changed in a copy of the tree; None if it is built as it is. Raises ConfigError."""
     directory = options.patches or description.patches
     series = load_series(directory) if directory else None
-    if not description.built_in:
+    if description.built_in:
+        series = dataclasses.replace(series or Series(description.built_in[0].parent, ()), code=description.built_in)
+    if description.flavour != xenomai.FLAVOUR or xenomai.is_prepared(source.path):
         return series
-    series = series or Series(description.built_in[0].parent, ())
-    return dataclasses.replace(series, code=description.built_in)
+    if series is None and not xenomai.has_dovetail(source.path):
+        return None  # said by `unsupported`
+    core = xenomai.CobaltCore(xenomai.named_tree(), description.arch)
+    return dataclasses.replace(series or Series(core.source.path, ()), core=core)
 
 
 def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:
