@@ -14,6 +14,7 @@ from rtgate.errors import InfrastructureError
 
 PACKAGES = {
     "apt-get": "apt",
+    "autoreconf": "autoconf automake",
     "bc": "bc",
     "bison": "bison",
     "bwrap": "bubblewrap",
@@ -23,6 +24,7 @@ PACKAGES = {
     "flex": "flex",
     "gcc": "gcc",
     "git": "git",
+    "libtoolize": "libtool",
     "make": "make",
     "patch": "patch",
     "rsync": "rsync",

@@ -346,7 +346,7 @@ _DANGLING = [
         "boards/rk3568-evb1.yaml",
         "arch: arm64\n",
         "arch: arm64\nrootfs: cor\n",
-        "unknown image 'cor' (allowed: core, full)",
+        "unknown image 'cor' (allowed: core, full, xenomai)",
     ),
     (
         "kernel-configs/virt-arm64-generic.yaml",
@@ -364,7 +364,7 @@ _DANGLING = [
     ("kernel-configs/patches/demo-slow-wakeup/series", "0001-", "0002-", "no such patch: '0002-"),
     ("kernel-configs/fragments/loads.config", "CONFIG_", "CONFG_", "not understood: 'CONFG_"),
     ("kernel-configs/sources.lock.yaml", 'sha256: "585', 'sha256: "x85', "is not a sha256 (expected: "),
-    ("target/rootfs/full.yaml", "extends: core", "extends: cor", "unknown image 'cor' (allowed: core, full)"),
+    ("target/rootfs/full.yaml", "extends: core", "extends: cor", "unknown image 'cor' (allowed: core, full, xenomai)"),
     ("thresholds.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
     ("thresholds.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),
     ("thresholds.yaml", "latency/cyclictest:idle:", "latency/cyclictets:idle:", "unknown tool 'cyclictets' (allowed: "),

@@ -95,6 +95,19 @@ def test_programs_come_with_the_libraries_they_need_and_no_others(
     }
 
 
+def test_a_file_of_the_recipe_is_a_library_for_its_programs(
+    tmp_path: Path, members: dict[str, dict[str, Member]], elf_program: ElfProgram
+) -> None:
+    """It was looked for in packages alone: Xenomai's programs need Xenomai's library, which no package has."""
+    (tmp_path / "libown.so").write_bytes(elf_program("", ("libc.so.6",)))
+    (tmp_path / "own").write_bytes(elf_program(LD, ("libown.so.1", "libc.so.6")))
+    own = "files-arm64: {opt/lib/libown.so.1: {from: libown.so}, opt/bin/own: {from: own, mode: 0755}}\n"
+    recipe = _recipe(tmp_path, RECIPE + own)
+    found = {entry.name for entry in packing.compose((recipe,), "arm64", members, VERSIONS).entries}
+    assert {"opt/lib/libown.so.1", "opt/bin/own"} <= found
+    assert "opt/bin/own" not in recipe.files["x86_64"]
+
+
 def test_a_program_of_ours_is_compiled_and_named_with_its_compiler(
     tmp_path: Path, members: dict[str, dict[str, Member]]
 ) -> None:

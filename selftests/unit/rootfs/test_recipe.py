@@ -55,7 +55,7 @@ def test_a_recipe_is_read(place: Path) -> None:
     assert recipe.packages("x86_64") == {"busybox-static": "trixie", "libc6": "forky", "libipsec-mb2": "trixie"}
     # A suite may be another one for one architecture.
     assert recipe.packages("riscv64") == {"busybox-static": "trixie", "libc6": "sid"}
-    assert recipe.files == {"init": recipes.OwnFile(place / "init", 0o755)}
+    assert recipe.files["arm64"] == {"init": recipes.OwnFile(place / "init", 0o755)}
     assert recipe.applets == {"usr/bin/busybox": ("sh", "[")}
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
-from rtgate.rootfs import cpio, elf
+from rtgate.kernel.xenomai import named_tree
+from rtgate.rootfs import cpio, elf, xenomai
 from rtgate.rootfs import programs as own_programs
 from rtgate.rootfs.debian import Archive, Member, contents, upstream, usr_path
 from rtgate.rootfs.recipe import Recipe, locked_versions, packages
@@ -35,6 +36,10 @@ _STAND_IN = "librtgate-absent.so"
 
 Members = Mapping[str, Mapping[str, Member]]
 Progress = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def build(chain: tuple[Recipe, ...], arch: str, directory: Path, work: Path, pro
     """
     recipe = chain[-1]
     fetched = fetch(chain, arch, work, progress)
-    content = compose(chain, arch, fetched.members, fetched.versions)
+    content = compose(chain, arch, fetched.members, fetched.versions, progress)
     progress("packing")
     archive = cpio.pack(content.entries)
     compressed = cpio.compress(archive)
@@ -137,7 +142,9 @@ def choose(
     return chosen, tuple(warnings)
 
 
-def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Mapping[str, str]) -> Content:
+def compose(
+    chain: tuple[Recipe, ...], arch: str, members: Members, versions: Mapping[str, str], progress: Progress = _silent
+) -> Content:
     """Return everything that the image holds.
 
     Raises:
@@ -151,15 +158,16 @@ def compose(chain: tuple[Recipe, ...], arch: str, members: Members, versions: Ma
     for recipe in chain:
         image.about = str(recipe.path)
         for package, patterns in recipe.take[arch].items():
-            for name in _matching(recipe, package, patterns, members[package]):
+            for name in _matching(recipe, f"the package {package}", patterns, members[package]):
                 image.add_member(name, members[package][name])
                 if name.startswith(("usr/bin/", "usr/sbin/")):
                     programs[posixpath.basename(name)] = upstream(versions[package])
         image.add(cpio.directory(name) for name in recipe.directories)
         image.add(cpio.symlink(name, target) for name, target in recipe.links.items())
-        image.add(cpio.file(name, own.source.read_bytes(), own.mode) for name, own in recipe.files.items())
+        image.add(cpio.file(name, own.source.read_bytes(), own.mode) for name, own in recipe.files[arch].items())
         image.add(_applets(recipe, image))
         own |= _add_own_programs(recipe, arch, image)
+        own |= _add_xenomai(recipe, arch, image, progress)
     image.add(_DEVICES)
     sources = {name for recipe in chain for name in recipe.libraries[arch]}
     reasons = {name: why for recipe in chain for name, why in recipe.absent.items()}
@@ -187,6 +195,19 @@ def _add_own_programs(recipe: Recipe, arch: str, image: _Image) -> dict[str, str
     return found
 
 
+def _add_xenomai(recipe: Recipe, arch: str, image: _Image, progress: Progress) -> dict[str, str]:
+    """Add what the recipe takes of Xenomai; return the version of each program."""
+    if not recipe.xenomai:
+        return {}
+    tree = named_tree()
+    members, found = xenomai.installed(tree, arch, progress), {}
+    for name in _matching(recipe, f"Xenomai {tree.version}", recipe.xenomai, members):
+        image.add_member(name, members[name])
+        if not name.startswith(f"{xenomai.PREFIX[1:]}/lib/"):
+            found[f"xenomai {posixpath.basename(name)}"] = tree.version
+    return found
+
+
 class _Image:
     """Entries by name; a name that comes twice is an error of the recipe."""
 
@@ -205,12 +226,12 @@ class _Image:
         self.add([cpio.Entry(name, member.mode, member.data)])
 
 
-def _matching(recipe: Recipe, package: str, patterns: tuple[str, ...], members: Mapping[str, Member]) -> Iterator[str]:
+def _matching(recipe: Recipe, source: str, patterns: tuple[str, ...], members: Mapping[str, Member]) -> Iterator[str]:
     seen: set[str] = set()
     for pattern in patterns:
         found = [name for name in sorted(members) if matches(name, pattern)]
         if not found:
-            raise ConfigError(f"{recipe.path}: the package {package} has no file {pattern!r}")
+            raise ConfigError(f"{recipe.path}: {source} has no file {pattern!r}")
         for name in found:
             if name not in seen:
                 seen.add(name)
@@ -245,6 +266,7 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
         for name, member in members.items():
             index.setdefault(posixpath.basename(name), []).append((name, member))
     waiting = [entry for entry in image.entries.values() if elf.is_elf(entry.data)]
+    present = {posixpath.basename(name) for name in image.entries}
     while waiting:
         entry = waiting.pop()
         needs = elf.needs(entry.data)
@@ -253,6 +275,8 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
             found = [
                 place for place in index.get(posixpath.basename(wanted), []) if "/" not in wanted or place[0] == wanted
             ]
+            if not found and posixpath.basename(wanted) in present:
+                continue  # a file of the recipe's own, or one of Xenomai's
             if not found and wanted in absent:
                 image.absent.add(wanted)
                 continue

@@ -12,13 +12,16 @@ from pathlib import Path, PurePosixPath
 from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
+from rtgate.kernel.xenomai import named_tree
 from rtgate.rootfs import programs as own_programs
+from rtgate.rootfs import xenomai
 from rtgate.strict_yaml import Entry, Value, load
 
 BUILDER_VERSION = 2  # counts up when the same recipe gives another image
 _FORMAT = 1
 _KIND = "target/rootfs"
-_BY_ARCH = ("packages", "libraries", "suites", "programs")  # keys that may be for one architecture, as packages-arm64
+# Keys that may be for one architecture, as packages-arm64.
+_BY_ARCH = ("packages", "libraries", "suites", "programs", "files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Recipe:
         suites: for each architecture, packages that come from another suite of the archive.
         applets: for each program, the other names under which it is called.
         programs: for each architecture, our own programs by name in the image, and the C files that each is made from.
+        xenomai: the files to take of what Xenomai's source installs, which RTGATE_XENOMAI names.
+        files: for each architecture, files of the recipe's own, by name in the image.
         max_mib: the most that the compressed image may weigh.
     """
 
@@ -55,7 +60,8 @@ class Recipe:
     suites: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     applets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     programs: Mapping[str, Mapping[str, tuple[Path, ...]]] = field(default_factory=dict)
-    files: Mapping[str, OwnFile] = field(default_factory=dict)
+    xenomai: tuple[str, ...] = ()
+    files: Mapping[str, Mapping[str, OwnFile]] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     directories: tuple[str, ...] = ()
 
@@ -119,6 +125,7 @@ def read(path: Path) -> Recipe:
         "suites",
         "applets",
         "programs",
+        "xenomai",
         "files",
         "links",
         "directories",
@@ -133,6 +140,7 @@ def read(path: Path) -> Recipe:
     libraries = {arch: (*common, *top.texts(f"libraries-{arch}")) for arch in ARCHES}
     known = {name for kind in (take, libraries) for names in kind.values() for name in names}
     suites, programs = _suites(top.get("suites"), known), _programs(top.get("programs"))
+    own = _own_files(top.get("files"))
     return Recipe(
         name=path.stem,
         path=path,
@@ -145,7 +153,8 @@ def read(path: Path) -> Recipe:
         suites={arch: suites | _suites(top.get(f"suites-{arch}"), known) for arch in ARCHES},
         applets=_lists(top.get("applets"), checked=False),
         programs={arch: programs | _programs(top.get(f"programs-{arch}")) for arch in ARCHES},
-        files={name: _own_file(entry) for name, entry in _read_entries(top.get("files")).items()},
+        xenomai=tuple(_name(value, value.text()) for value in _values(top.get("xenomai"))),
+        files={arch: own | _own_files(top.get(f"files-{arch}")) for arch in ARCHES},
         links={name: entry.value.text() for name, entry in _read_entries(links).items()},
         directories=tuple(_name(value, value.text()) for value in _values(top.get("directories"))),
     )
@@ -188,6 +197,10 @@ def _name(value: Value, text: str) -> str:
     if PurePosixPath(text).is_absolute() or any(part in {"", ".", ".."} for part in text.split("/")):
         value.fail(f"{text!r} must be relative to the root directory, without '.' and '..'")
     return text
+
+
+def _own_files(value: Value | None) -> dict[str, OwnFile]:
+    return {name: _own_file(entry) for name, entry in _read_entries(value).items()}
 
 
 def _own_file(entry: Entry) -> OwnFile:
@@ -245,7 +258,7 @@ def lock_text(recipe: Recipe, versions: Mapping[str, Mapping[str, str]]) -> str:
         "packages:",
     ]
     for arch in ARCHES:
-        lines.append(f"  {arch}:")
+        lines.append(f"  {arch}:" if versions[arch] else f"  {arch}: {{}}")
         lines += [f"    {name}: {json.dumps(version)}" for name, version in sorted(versions[arch].items())]
     return "\n".join(lines) + "\n"
 
@@ -254,15 +267,18 @@ def key(chain: tuple[Recipe, ...], arch: str) -> str:
     """Return a short name for everything that decides what the image holds, except the archive's state.
 
     Raises:
-        InfrastructureError: the recipe has programs of ours, and there is no compiler for them.
+        ConfigError: the recipe takes Xenomai's programs, and RTGATE_XENOMAI names no source of them.
+        InfrastructureError: the recipe has programs of ours or Xenomai's, and there is no compiler for them.
     """
     digest = hashlib.sha256(f"{BUILDER_VERSION} {arch}".encode())
     for recipe in chain:
-        files = [(f"{name} {own.mode:o}", own.source) for name, own in sorted(recipe.files.items())]
+        files = [(f"{name} {own.mode:o}", own.source) for name, own in sorted(recipe.files[arch].items())]
         for name, path in (("recipe", recipe.path), ("lock", recipe.lock), *files):
             content = path.read_bytes() if path.exists() else b""
             digest.update(f"{recipe.name} {name} {len(content)}\n".encode() + content)
         for name, sources in sorted(recipe.programs[arch].items()):
             made_by = own_programs.compiler(arch).identity
             digest.update(f"{recipe.name} {name} {own_programs.version(sources)} {made_by}\n".encode())
+        if recipe.xenomai:
+            digest.update(f"{recipe.name} xenomai {xenomai.key(named_tree(), arch)}\n".encode())
     return digest.hexdigest()[:16]
