@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""No board with Cobalt was at hand: the inputs are made here with the format strings of Xenomai's own source."""
+"""Outputs made here with the format strings of Xenomai's own source, and captured ones of a virtual board."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,17 @@ from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
+from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Better, Histogram, Measurement
+from rtgate.tools.pi_stress import PiStress
+from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest, linux_beside_cobalt
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
 
 SETTING = Setting(cpus=2, duration_s=5, virtual_time=False)
+CAPTURED = Path(__file__).resolve().parents[2] / "data" / "xenomai" / "3.3.1"  # SOURCES.md there says how
 PATH = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 
 
@@ -330,6 +335,31 @@ class TestSmokey:
         with pytest.raises(ParseError, match="was stopped after 100 s"):
             XenomaiSmokey().parse(Output(files=files, exit_code=143, setting=SETTING))
 
+    def test_parts_of_a_test_count_only_if_they_failed(self) -> None:
+        text = "alchemytests_mq1 OK\nalchemytests_mq2 OK\nalchemytests OK\n"
+        assert _number(_parse(XenomaiSmokey(), text), "tests.passed") == 1
+        found = _parse(XenomaiSmokey(), text.replace("mq2 OK", "mq2 OK\ntest alchemytests_mq3 failed: 5"), code=1)
+        assert (_number(found, "tests.failed"), _number(found, "test.failed", test="alchemytests_mq3")) == (1, 1)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "gdb: skipped (gdb not available)\ngdb OK\n",
+            "vxworkstest skipped. --enable-lores-clock missing.\nvxworkstests OK\n",
+        ],
+    )
+    def test_a_test_that_says_that_it_was_skipped_did_not_pass(self, text: str) -> None:
+        found = _parse(XenomaiSmokey(), "arith OK\n" + text)
+        assert (_number(found, "tests.passed"), _number(found, "tests.skipped")) == (1, 1)
+
+    def test_on_virtual_time_the_clock_is_set_and_memory_is_tested_for_seconds(self) -> None:
+        *path, shell, option, command = XenomaiSmokey().argv(Setting(cpus=1, duration_s=5, virtual_time=True))
+        assert (tuple(path), shell, option) == (PATH, "sh", "-c")
+        assert command == (
+            "date -s 202401010000 >/dev/null && exec smokey --run --keep-going "
+            "random_alloc_rounds=4 pattern_check_rounds=4"
+        )
+
     def test_a_line_twice_is_one_test(self) -> None:
         assert _number(_parse(XenomaiSmokey(), "arith OK\n" + SMOKEY), "tests.passed") == 4
 
@@ -490,3 +520,43 @@ def test_damaged_text_is_read_or_refused(which: tuple[Tool, str], edits: list[tu
 def test_any_text_is_refused(text: str, which: tuple[Tool, str]) -> None:
     with pytest.raises(ParseError):
         _parse(which[0], text)
+
+
+@pytest.mark.parametrize("tool", [Cyclictest(), Signaltest()])
+def test_what_measures_linux_is_left_out_on_a_cobalt_kernel(tool: Tool) -> None:
+    """A document's figures of Cobalt were those of Linux: its cyclictest was the stock one."""
+    [need] = linux_beside_cobalt(tool, "xenomai")
+    assert need.reason == (
+        f"{tool.name} measures Linux, not Cobalt: xenomai-latency and xenomai-cyclictest measure Cobalt"
+    )
+    assert linux_beside_cobalt(tool, "preempt_rt") == ()
+
+
+@pytest.mark.parametrize("tool", [XenomaiLatency(), XenomaiSwitchtest(), XenomaiSmokey(), PiStress()])
+def test_what_measures_cobalt_or_no_time_runs_on_a_cobalt_kernel(tool: Tool) -> None:
+    assert linux_beside_cobalt(tool, "xenomai") == ()
+
+
+VIRTUAL = Setting(cpus=1, duration_s=10, virtual_time=True)
+
+
+def captured(tool: Tool, setting: Setting = VIRTUAL, code: int = 0) -> tuple[Measurement, ...]:
+    return _parse(tool, (CAPTURED / f"{tool.name}.out").read_text(), code=code, setting=setting)
+
+
+def test_latency_as_a_virtual_board_printed_it() -> None:
+    found = captured(XenomaiLatency())
+    times = [_number(found, f"latency.{name}") for name in ("min", "avg", "max")]
+    assert times == [17.328, 17.872, 19.312]
+    assert (_number(found, "overruns"), _number(found, "modeswitches")) == (0, 0)
+
+
+def test_cyclictest_as_a_virtual_board_printed_it() -> None:
+    found = captured(XenomaiCyclictest())
+    assert [_number(found, f"latency.{name}", cpu="0") for name in ("min", "avg", "max")] == [11, 15, 23]
+
+
+def test_switchtest_as_a_virtual_board_printed_it() -> None:
+    found = captured(XenomaiSwitchtest())
+    assert _number(found, "failures") == 0
+    assert _number(found, "switches", cpu="0") > 1000

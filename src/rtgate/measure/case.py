@@ -31,6 +31,7 @@ from rtgate.tools.case_name import CaseName
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
+from rtgate.tools.xenomai import linux_beside_cobalt
 from rtgate.validity import clock, duration, links, registry, settings, suspend, threads
 from rtgate.validity import isolation as isolation_check
 from rtgate.validity import load as load_check
@@ -156,6 +157,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *_absent(case, arm),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
+            *linux_beside_cobalt(case.tool, arm.kernel.flavour),
             *case.tool.required(),
             *load.needs,
             *_confinement_problems(case, arm),
