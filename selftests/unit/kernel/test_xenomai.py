@@ -113,10 +113,31 @@ def test_patches_without_dovetail(cobalt: BuildDescription, linux: Path, source:
 
 def test_a_tree_that_was_prepared_already_needs_no_xenomai(cobalt: BuildDescription, dovetail: Path) -> None:
     (dovetail / "kernel/xenomai").mkdir()
+    (dovetail / "kernel/xenomai/Makefile").touch()
     assert prepare(cobalt, open_tree(dovetail), Options()).tree.path == dovetail
     for name in DOVETAIL:  # as with the older I-pipe
         (dovetail / name).unlink()
     assert prepare(cobalt, open_tree(dovetail), Options()).tree.path == dovetail
+
+
+def test_code_that_nobody_has_read_is_not_given_to_xenomais_script(
+    cobalt: BuildDescription, dovetail: Path, source: Path
+) -> None:
+    with pytest.raises(ConfigError, match="code that nobody has read gets no Cobalt core"):
+        prepare(cobalt, open_tree(dovetail), Options(trusted=False))
+
+
+def test_an_architecture_without_cobalt(cobalt: BuildDescription, dovetail: Path, source: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Xenomai has no Cobalt for riscv64 \(it has: arm64, x86_64\)"):
+        prepare(dataclasses.replace(cobalt, arch="riscv64"), open_tree(dovetail), Options())
+
+
+def test_patches_that_bring_a_core_of_their_own(
+    cobalt: BuildDescription, dovetail: Path, source: Path, tmp_path: Path
+) -> None:
+    core = "--- /dev/null\n+++ b/kernel/xenomai/init.c\n@@ -0,0 +1 @@\n+int vendor;\n"
+    with pytest.raises(ConfigError, match="has a Cobalt core by its patches"):
+        prepare(cobalt, open_tree(dovetail), Options(patches=make_series(tmp_path / "p", one=core)))
 
 
 def test_dovetail_of_another_architecture_is_said_by_xenomais_script(

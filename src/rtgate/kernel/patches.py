@@ -25,7 +25,7 @@ from rtgate.errors import ConfigError, InfrastructureError, Location
 from rtgate.files import waiting_lock
 from rtgate.kernel import identity
 from rtgate.kernel.source import Tree, read_version
-from rtgate.kernel.xenomai import CobaltCore, core_patch
+from rtgate.kernel.xenomai import CobaltCore, core_patch, is_prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,6 +190,10 @@ def apply(patch: Path, tree: Path) -> None:
 
 
 def _add_core(core: CobaltCore, tree: Path) -> None:
+    if is_prepared(tree):
+        raise ConfigError(
+            f"{tree} has a Cobalt core by its patches: prepare the tree with them, and give that (--tree)"
+        )
     with files.scratch(Path(tempfile.gettempdir()), "rtgate-cobalt-") as place:
         apply(core_patch(core, tree, place), tree)
 

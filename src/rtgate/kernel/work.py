@@ -187,6 +187,12 @@ def _series(description: BuildDescription, source: Tree, options: Options) -> Se
         return series
     if series is None and not xenomai.has_dovetail(source.path):
         return None  # said by `unsupported`
+    if not options.trusted:  # Xenomai's script runs what a tree's Makefile and path tell it, and is not confined
+        raise ConfigError(
+            f"{description.name}: code that nobody has read gets no Cobalt core: prepare the tree with Xenomai before"
+        )
+    if description.arch not in xenomai.DIRECTORIES:
+        raise ConfigError(f"Xenomai has no Cobalt for {description.arch} (it has: {', '.join(xenomai.DIRECTORIES)})")
     core = xenomai.CobaltCore(xenomai.named_tree(), description.arch)
     return dataclasses.replace(series or Series(core.source.path, ()), core=core)
 

@@ -85,7 +85,9 @@ def _build(tree: XenomaiTree, arch: str, place: Path, progress: Callable[[str], 
         progress(f"building Xenomai {tree.version} for {arch}: compiling")
         _run(["make", f"-j{jobs}"], objects, log)
         _run(["make", "install-strip", f"DESTDIR={work / 'installed'}"], objects, log)
-        shutil.move(work / "installed", place)
+        with scratch(place.parent, ".partial-") as whole:  # a copy that was interrupted is no result
+            shutil.move(work / "installed", whole / "installed")
+            (whole / "installed").rename(place)
 
 
 def _run(command: Sequence[str], directory: Path, log: Path) -> None:
