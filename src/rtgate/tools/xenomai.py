@@ -294,7 +294,7 @@ class XenomaiSmokey(Tool):
     Attributes:
         vm: leave out checks of times, which no virtual machine keeps.
         rounds: how often the tests of memory repeat themselves; xeno-test, too, takes 64.
-        virtual_rounds: the same on virtual time, where 64 rounds take two minutes.
+        virtual_rounds: the same on virtual time; of memory_pshared 4 take 17 s there.
         seconds: about how long it takes. The plan stops it after twice this time and 20 s.
     """
 
