@@ -211,7 +211,7 @@ def test_all_files_are_valid(installed: Installed) -> None:
 
 
 def test_root_filesystems_are_there(installed: Installed) -> None:
-    assert installed.run("rtgate", "rootfs", "--list").stdout == "core\nfull\n"
+    assert installed.run("rtgate", "rootfs", "--list").stdout == "core\nfull\nxenomai\n"
     done = installed.run("rtgate", "rootfs", "core")
     assert done.returncode == 0
     assert "core for arm64" in done.stdout
