@@ -7,7 +7,10 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,18 @@ def test_a_change_of_xenomai_is_another_input(cobalt: BuildDescription, dovetail
     second = prepare(cobalt, open_tree(dovetail), Options())
     assert second.inputs != first.inputs
     assert (second.tree.path / "kernel/xenomai/init.c").read_text() == "int cobalt = 2;\n"
+
+
+def test_who_tidies_meanwhile_leaves_the_script_its_scratch(
+    cobalt: BuildDescription, dovetail: Path, source: Path
+) -> None:
+    """A root filesystem with Xenomai, made beside a kernel, removed it: "cannot prepare", once in twenty runs."""
+    script = source / "scripts/prepare-kernel.sh"
+    tidy = "from pathlib import Path; from rtgate.files import tidy; tidy(Path({!r}), {!r})"
+    calls = [tidy.format(tempfile.gettempdir(), prefix) for prefix in ("rtgate-xenomai-", "rtgate-cobalt-")]
+    lines = [f"{shlex.quote(sys.executable)} -c {shlex.quote(call)}\n" for call in calls]
+    script.write_text("".join(lines) + script.read_text())
+    assert (prepare(cobalt, open_tree(dovetail), Options()).tree.path / "kernel/xenomai/init.c").is_file()
 
 
 def test_the_build_says_which_xenomai_it_is_of(

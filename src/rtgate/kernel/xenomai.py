@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,9 +116,9 @@ def core_patch(core: CobaltCore, tree: Path, directory: Path) -> Path:
         raise ConfigError(f"Linux {version} in {tree} has no Dovetail ({_DOVETAIL}), which Cobalt needs")
     _check_pair(source, version)
     patch = directory / f"xenomai-{source.version}.patch"
-    with tempfile.TemporaryDirectory(prefix="rtgate-xenomai-") as scratch:  # where it fails, it leaves a copy behind
-        words = (f"--linux={tree}", f"--arch={DIRECTORIES[core.arch]}", f"--outpatch={patch}")
-        done = process.attempt(["sh", str(source.path / _SCRIPT), *words], environment={"TMPDIR": scratch})
+    words = (f"--linux={tree}", f"--arch={DIRECTORIES[core.arch]}", f"--outpatch={patch}")
+    # Where the script fails, it leaves a copy of the tree behind: in `directory`, with which it goes.
+    done = process.attempt(["sh", str(source.path / _SCRIPT), *words], environment={"TMPDIR": str(directory)})
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise ConfigError(f"Xenomai {source.version} cannot prepare {tree}: {said}")
