@@ -18,7 +18,7 @@ from selftests.faults.lines import Line
 from rtgate.console.frames import encode
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport, Transport
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import TransportError
 
 NONCE = "F0123abcde"

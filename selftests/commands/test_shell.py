@@ -25,7 +25,7 @@ from selftests.faults.lines import Line, OneByte
 from rtgate.console import collect
 from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.console.transport import ProgramTransport, SerialTransport, Transport
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import (
     DeadlineError,
     HangError,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 
 LINES = 50 * (1 << 20) // 64
 TEXT = b"".join(b"%062d\r\n" % number for number in range(LINES)) + b"END"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Durations as people write them: `90 s`, `10 min`, `2 h`, `3 d`; the same everywhere, in options and in files."""
+"""Durations as people write them: `90 s`, `10 min`, `2 h`, `3 d`; and the deadline that every wait takes."""
 
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass
 
 from rtgate.errors import ConfigError
 
@@ -46,3 +48,35 @@ def format_s(seconds: float) -> str:
         if seconds % size == 0 and seconds:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A point in time, on this machine's monotonic clock, by which something must have happened.
+
+    Attributes:
+        at: monotonic seconds at which it expires.
+        allowed: the seconds it allowed when it was made, for messages.
+    """
+
+    at: float
+    allowed: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """Return the deadline `seconds` from now."""
+        return cls(at=time.monotonic() + seconds, allowed=seconds)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.remaining == 0.0
+
+    def sooner(self, seconds: float) -> float:
+        """Return `seconds` or what is left, whichever is less."""
+        return min(seconds, self.remaining)

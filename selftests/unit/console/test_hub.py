@@ -16,7 +16,7 @@ import pytest
 
 from rtgate.console import telnet
 from rtgate.console.hub import Hub, Settings
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import InfrastructureError
 
 Start = Callable[..., Hub]

@@ -232,7 +232,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("rtgate.deadline.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("rtgate.durations.time.monotonic", lambda: self.now)
         monkeypatch.setattr("rtgate.http.patience.time.sleep", self.sleep)
 
     def sleep(self, seconds: float) -> None:

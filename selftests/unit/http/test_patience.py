@@ -15,7 +15,7 @@ class Forge:
         self.now = 0.0
         self.waits: list[float] = []
         self.said: list[str] = []
-        monkeypatch.setattr("rtgate.deadline.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("rtgate.durations.time.monotonic", lambda: self.now)
         monkeypatch.setattr("rtgate.http.patience.time.sleep", self.wait)
 
     def wait(self, seconds: float) -> None:

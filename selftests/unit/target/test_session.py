@@ -13,7 +13,7 @@ from rtgate.board import boards
 from rtgate.console.faults import FaultKind, scan
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import HangError, KernelFaultError
 from rtgate.target.live import AFTER, _PlanRun
 from rtgate.target.outcome import Outcome, State

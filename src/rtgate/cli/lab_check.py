@@ -13,7 +13,7 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.cli import command_options
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.server import Device, Lava

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rtgate.console.frames import FrameReader
 from rtgate.console.shell import UNKNOWN, PendingCommand, Shell
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 
 _STARTS = 5  # of a command that may arrive damaged
 _KILLED = (130, 131)  # by a Ctrl-C or Ctrl-\\ that noise made; nothing is sent while it measures, so it had measured

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from rtgate.console.faults import FATAL, banner, orderly_end, scan
 from rtgate.console.frames import cksum
 from rtgate.console.transport import Transport
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import (
     DeadlineError,
     HangError,

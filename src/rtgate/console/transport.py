@@ -16,7 +16,7 @@ from typing import Protocol
 import pexpect
 import serial
 
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, TransportError
 from rtgate.process import die_with_parent
 

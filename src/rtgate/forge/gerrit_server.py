@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_chain import Link, links
 from rtgate.forge.gerrit_change import PatchSet, one_line

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import InfrastructureError
 
 Result = TypeVar("Result")

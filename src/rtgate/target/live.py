@@ -17,7 +17,7 @@ from rtgate.console.collect import frames
 from rtgate.console.faults import scan
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import EndedError, ProgramTransport, Transport, transport_opener
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import (
     DeadlineError,
     HangError,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from rtgate.console.shell import FREE, Shell, Waits
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import HangError, InfrastructureError, KernelFaultError
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -24,7 +24,7 @@ from pathlib import Path
 from rtgate.board.boards import Board, Qemu
 from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
 from rtgate.files import scratch
 from rtgate.rootfs.images import RootfsImage, overlay

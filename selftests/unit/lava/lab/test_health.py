@@ -16,7 +16,7 @@ from selftests.unit.lava.job.test_definition import BOARDS, files_for
 from rtgate.board import boards
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.lava.lab import health
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rtgate.console.faults import FATAL, scan
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import DeadlineError
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.results import log

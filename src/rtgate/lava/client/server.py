@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtgate import strict_yaml
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.client import Http, NoAnswer, NotSent, Reply, nobody
 from rtgate.http.patience import Patience

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rtgate import strict_yaml
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.http.client import NoAnswer
 from rtgate.lava.client.devices import other_device_tags, own_tag, same_device_tags

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from rtgate.board.thermal import SENSORS, hottest
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import HangError, InfrastructureError, TargetError, TransportError
 from rtgate.target.session import Session
 

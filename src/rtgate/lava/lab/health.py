@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from rtgate import __version__
 from rtgate.board.boards import Board
 from rtgate.console.shell import Shell
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render

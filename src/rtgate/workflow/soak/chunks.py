@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate.deadline import Deadline
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure.case import Arm, Case, make_record, plan
 from rtgate.records import planned
