@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import pytest
 
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_change import PatchSet
-from rtgate.workflow.gerrit_service import ServiceSettings, review_command
+from rtgate.forge.gerrit_events import Event
+from rtgate.forge.gerrit_server import Access, GerritServer
+from rtgate.http.secret import Token
+from rtgate.workflow.gerrit_service import GerritService, Review, ServiceSettings, review_command
 from rtgate.workflow.gerrit_stream import SshAddress, ssh_address
 
 
@@ -73,3 +77,17 @@ def test_ssh_asks_nobody_and_takes_no_option_for_a_host() -> None:
     assert argv[:3] == ["ssh", "-F", "c"]
     assert "BatchMode=yes" in argv
     assert argv[-6:] == ["--", "h", "gerrit", "stream-events", "-s", "patchset-created"]
+
+
+def test_who_wants_a_review_again_while_it_runs_is_told_so(tmp_path: Path) -> None:
+    said: list[str] = []
+    server = GerritServer(
+        access=Access(url="https://example.org", user="bot", password=Token("secret-of-tests", "a test"))
+    )
+    service = GerritService(server, SshAddress(host="h", user="bot"), settings("a"), said.append)
+    one = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        service._review = Review((one,), child)
+        service._reopen(Event(kind="comment-added", project="a", change=4711, run_for="ann"))
+        child.kill()
+    assert said == ["change 4711: ann wants it reviewed again, but its review runs"]

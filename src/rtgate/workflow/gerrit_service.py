@@ -201,8 +201,9 @@ class GerritService:
                 self._ask_at = time.monotonic() + _SETTLE_S
                 self.say(f"following {self.server.access.url}")
                 while stream.open:
-                    self._notice(stream.read(_TICK_S))
-                    self._look_after_review()
+                    events = stream.read(_TICK_S)
+                    self._look_after_review()  # first: of one that has just ended another may be asked for
+                    self._notice(events)
                     if stream.open:
                         self._begin_review()
             except (InfrastructureError, ConfigError) as error:
@@ -238,10 +239,11 @@ class GerritService:
 
     def _reopen(self, asked: Event) -> None:
         """Have a patch set reviewed again for whom it is asked; what it prints may be in an answer of ours."""
-        running = self._review is not None and asked.change in {one.change for one in self._review.chain}
-        if asked.run_for in {"", self.server.access.user} or running:
+        if asked.run_for in {"", self.server.access.user}:
             return
-        if self._queue.journal.reopen(asked.change):
+        if self._review is not None and asked.change in {one.change for one in self._review.chain}:
+            self.say(f"change {asked.change}: {asked.run_for} wants it reviewed again, but its review runs")
+        elif self._queue.journal.reopen(asked.change):
             self.say(f"change {asked.change}: {asked.run_for} wants it reviewed again")
 
     def _ask_all(self) -> None:
