@@ -48,6 +48,11 @@ class SourceIdentity:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+def of_tree(tree: Path, version: str) -> SourceIdentity:
+    """Identify a tree, by git where it has a repository. Raises as `of_git`."""
+    return of_git(tree, version) if (tree / ".git").exists() else of_directory(tree, version)
+
+
 def of_git(tree: Path, version: str) -> SourceIdentity:
     """Return the identity of a git tree: its commit, and a hash of what was changed since.
 

@@ -47,9 +47,7 @@ def open_tree(path: Path) -> Tree:
     """
     resolved = path.resolve()
     version = read_version(resolved)
-    is_git = (resolved / ".git").exists()
-    found = identity.of_git(resolved, str(version)) if is_git else identity.of_directory(resolved, str(version))
-    return Tree(resolved, version, found)
+    return Tree(resolved, version, identity.of_tree(resolved, str(version)))
 
 
 def read_version(tree: Path, title: str = "") -> KernelVersion:

@@ -183,18 +183,24 @@ def _series(description: BuildDescription, source: Tree, options: Options) -> Se
     series = load_series(directory) if directory else None
     if description.built_in:
         series = dataclasses.replace(series or Series(description.built_in[0].parent, ()), code=description.built_in)
+    patched = series is not None and bool(series.patches)
+    if core := _core(description, source, patched=patched, trusted=options.trusted):
+        series = dataclasses.replace(series or Series(core.source.path, ()), core=core)
+    return series
+
+
+def _core(description: BuildDescription, source: Tree, *, patched: bool, trusted: bool) -> xenomai.CobaltCore | None:
+    """Return the Cobalt core that a build adds to a tree; None where it adds none. Raises ConfigError."""
     if description.flavour != xenomai.FLAVOUR or xenomai.is_prepared(source.path):
-        return series
-    if series is None and not xenomai.has_dovetail(source.path):
+        return None
+    if not patched and not xenomai.has_dovetail(source.path):
         return None  # said by `unsupported`
-    if not options.trusted:  # Xenomai's script runs what a tree's Makefile and path tell it, and is not confined
+    if not trusted:  # Xenomai's script runs what a tree's Makefile and path tell it, and is not confined
         raise ConfigError(
             f"{description.name}: code that nobody has read gets no Cobalt core: prepare the tree with Xenomai before"
         )
-    if description.arch not in xenomai.DIRECTORIES:
-        raise ConfigError(f"Xenomai has no Cobalt for {description.arch} (it has: {', '.join(xenomai.DIRECTORIES)})")
-    core = xenomai.CobaltCore(xenomai.named_tree(), description.arch)
-    return dataclasses.replace(series or Series(core.source.path, ()), core=core)
+    xenomai.require_arch(description.arch)
+    return xenomai.CobaltCore(xenomai.named_tree(), description.arch)
 
 
 def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:

@@ -82,9 +82,13 @@ def open_xenomai(path: Path) -> XenomaiTree:
     match = _VERSION.fullmatch(version)
     if match is None or match[1] not in _RELEASES:
         raise ConfigError(f"{path} is Xenomai {version[:40]!r}; rtgate knows {', '.join(_RELEASES)} ({VARIABLE})")
-    is_git = (resolved / ".git").exists()
-    found = identity.of_git(resolved, version) if is_git else identity.of_directory(resolved, version)
-    return XenomaiTree(resolved, version, found)
+    return XenomaiTree(resolved, version, identity.of_tree(resolved, version))
+
+
+def require_arch(arch: str) -> None:
+    """Raise ConfigError if Xenomai has no Cobalt for an architecture."""
+    if arch not in DIRECTORIES:
+        raise ConfigError(f"Xenomai has no Cobalt for {arch} (it has: {', '.join(DIRECTORIES)})")
 
 
 def is_prepared(tree: Path) -> bool:

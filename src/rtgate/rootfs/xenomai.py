@@ -18,10 +18,10 @@ from pathlib import Path
 
 from rtgate import process, site
 from rtgate.arches import ARCHES
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError
 from rtgate.files import scratch, waiting_lock
 from rtgate.kernel.patches import synchronise
-from rtgate.kernel.xenomai import DIRECTORIES, XenomaiTree
+from rtgate.kernel.xenomai import XenomaiTree, require_arch
 from rtgate.rootfs import programs
 from rtgate.rootfs.debian import Member
 
@@ -46,8 +46,7 @@ def key(tree: XenomaiTree, arch: str) -> str:
         ConfigError: Xenomai has no Cobalt for this architecture.
         InfrastructureError: there is no compiler.
     """
-    if arch not in DIRECTORIES:
-        raise ConfigError(f"Xenomai {tree.version} has no Cobalt for {arch} (it has: {', '.join(DIRECTORIES)})")
+    require_arch(arch)
     text = f"{tree.version} {tree.identity.fingerprint} {arch} {_CONFIGURE} {programs.compiler(arch).identity}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
