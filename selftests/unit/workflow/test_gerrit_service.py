@@ -86,8 +86,7 @@ def test_who_wants_a_review_again_while_it_runs_is_told_so(tmp_path: Path) -> No
     )
     service = GerritService(server, SshAddress(host="h", user="bot"), settings("a"), said.append)
     one = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
-    with subprocess.Popen(["sleep", "60"]) as child:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # ends with the block, whatever happens in it
         service._review = Review((one,), child)
         service._reopen(Event(kind="comment-added", project="a", change=4711, run_for="ann"))
-        child.kill()
     assert said == ["change 4711: ann wants it reviewed again, but its review runs"]
