@@ -18,6 +18,8 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Answer
 from rtgate.http.patience import Patience
 
+pytestmark = pytest.mark.xdist_group("gerrit")  # one server
+
 WRONG = "wrong-password-0123456789"
 HASTY = Patience(connect=5.0, answer=10.0, total=10.0, first=0.1, longest=0.5)
 HOSTILE = "\x1b[2J<script>alert(1)</script>\n/merge\n@all \u202eTSET \x00"

@@ -15,6 +15,8 @@ from selftests.forge.service import Service
 
 from rtgate.workflow import gerrit_service
 
+pytestmark = pytest.mark.xdist_group("gerrit")  # one server
+
 _OTHER_SIGNAL = pytest.mark.long("the same with another signal; SIGTERM is in make test, and SIGKILL in another test")
 
 

@@ -23,6 +23,8 @@ from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, GitLabServer,
 
 from rtgate.forge.note_body import MARK
 
+pytestmark = pytest.mark.xdist_group("gitlab")  # their waits are long and cost nothing
+
 AWAY_S = 120.0
 WAIT_S = 240.0
 POLICY = "screen: [{board: virt-arm64, build: fake, profile: smoke, select: idle}]\n"
