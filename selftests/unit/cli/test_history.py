@@ -109,7 +109,7 @@ def test_what_is_not_proven_is_a_comment_and_exit_code_5(url: str, tmp_path: Pat
     assert main(words) == 5
     (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
     assert (kept.limit, kept.source) == (Quantity(55.5, Unit.VIRTUAL_US), "somewhere")
-    assert "# not proven: 60 held-out runs cannot show a share of 0.005" in out.read_text()
+    assert "# not shown: 60 held-out runs cannot show a share of 0.005" in out.read_text()
 
 
 def test_a_limit_that_stays_keeps_its_kernels(url: str, tmp_path: Path) -> None:

@@ -33,11 +33,12 @@ Propose limits for a board from past boots of good kernels, as an entry for thre
 A limit on a worst case is the largest value of the past boots, or, while there are too few of them, a prediction
 limit of the Gumbel law. Then the past is replayed: each session is left out once and judged by the limit of the others,
 and the limit is widened until the share of false alarms meets the target. A session is a run; on virtual time it is a
-kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that is not proven
-(fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not gate.
+kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that the past cannot
+show (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not
+gate.
 
-For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions; one
-that is proven is stored in the history, and gate and submit use it from then on when they screen a candidate.
+For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions. If
+the past shows such a level, it is stored in the history, and gate and submit use it when they screen a candidate.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
 need a looser one with --looser-because.
@@ -47,9 +48,9 @@ examples:
   rtgate calibrate --board rk3568-evb1 --case latency/cyclictest:idle --target 2% --boots 3 -o proposed.yaml
   rtgate calibrate --board rk3568-evb1 --looser-because night-12,night-17
 
-exit codes: 0 every limit is proven, 5 some are not, or nothing could be proposed.
+exit codes: 0 the past shows every limit, 5 some it does not, or nothing could be proposed.
 """
-_UNPROVEN = 5
+_NOT_SHOWN = 5
 _NOTES = 3  # more of them say that the tail is long, and each of them nothing
 
 
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_runs_needed(arguments.looser_because, made)
     _write(arguments.output, _document(arguments, by_case, made, screens))
     _tell(made)
-    return 0 if made and not any(proposed.problem for proposed, _ in made) else _UNPROVEN
+    return 0 if made and not any(proposed.problem for proposed, _ in made) else _NOT_SHOWN
 
 
 Screens = Mapping[str, ScreenProposal]
@@ -197,7 +198,7 @@ def _document(
         "# SPDX-License-Identifier: MIT",
         "#",
         f"# Proposed by `rtgate calibrate --board {arguments.board} {words}` on {datetime.now(UTC):%Y-%m-%d} from",
-        f"# {boots} boots of good kernels. What is commented out is not proven, and must not gate.",
+        f"# {boots} boots of good kernels. What is commented out they cannot show: it must not gate.",
         f"{arguments.board}:",
         f"  {arguments.flavour}:",
     ]
@@ -214,7 +215,7 @@ def _document(
 
 def _screen_text(screen: ScreenProposal) -> str:
     seen = f"{screen.flagged} of {screen.sessions} held-out sessions flagged, at most {screen.upper:.2g} (95 %)"
-    problem = f"; not proven: {screen.problem}" if screen.problem else ""
+    problem = f"; not shown: {screen.problem}" if screen.problem else ""
     return f"screen: level {screen.level:g}, {seen}{problem}" if screen.level else f"screen: none: {screen.problem}"
 
 
@@ -226,7 +227,7 @@ def _entry(proposed: LimitProposal, decision: Decision) -> Iterator[str]:
     if decision.sentence:
         yield f"# {proposed.threshold.measurement}: {decision.sentence}"
     if proposed.problem:
-        yield f"# not proven: {proposed.problem}"
+        yield f"# not shown: {proposed.problem}"
         yield f"# {_line(proposed.threshold)}"
     if decision.kept or not proposed.problem:
         yield _line(decision.threshold)
@@ -257,8 +258,8 @@ def _keys(limit: Threshold) -> Iterator[str]:
 def _tell(made: Sequence[tuple[LimitProposal, Decision]]) -> None:
     """Say on standard error what came out, so that standard output can go into a file."""
     kept = [decision for _, decision in made if decision.kept]
-    unproven = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
-    text = f"{len(made)} limits: {len(made) - len(kept) - unproven} proposed, {unproven} not proven, {len(kept)} kept"
+    unshown = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
+    text = f"{len(made)} limits: {len(made) - len(kept) - unshown} proposed, {unshown} not shown, {len(kept)} kept"
     say(text)
     for decision in kept:
         if decision.breaking:

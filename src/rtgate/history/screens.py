@@ -66,7 +66,7 @@ def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
 def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenProposal, now: datetime) -> bool:
     """Store the level that boots proposed for the device, case and environment of one of their records.
 
-    Return whether it is proven and was stored: one that is not proven is none. Raises InfrastructureError.
+    Return whether it was stored: a level that the past does not show is none. Raises InfrastructureError.
     """
     if found.level is None or found.problem:
         return False

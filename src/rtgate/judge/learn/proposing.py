@@ -264,7 +264,7 @@ def ratchet(
     (old,) = mine[:1]
     breaking = breaking_runs(old, past)
     if proposed.problem:
-        sentence = f"{_text(new)} is not proven, so {_text(old)} stays"
+        sentence = f"{_text(new)} is not shown, so {_text(old)} stays"
         return Decision(threshold=old, kept=True, sentence=sentence, breaking=breaking)
     if not looser(new, old):
         return Decision(threshold=new, sentence=f"not looser than {_text(old)}", breaking=breaking)
