@@ -719,6 +719,30 @@ def test_three_quarters_of_the_wake_ups_lost_are_still_a_measurement(lost: int, 
     assert (Kind.LAB in {one.kind for one in found}) == busy
 
 
+@pytest.mark.parametrize(
+    ("time", "times_as_long", "kinds"),
+    [
+        (TimeBase.HOST, 1.4, {Kind.LAB}),
+        (TimeBase.HOST, 1.39, {Kind.VALIDITY}),
+        (TimeBase.VIRTUAL, 1.4, {Kind.VALIDITY}),
+        (TimeBase.REAL, 1.4, {Kind.VALIDITY}),
+    ],
+)
+def test_a_host_that_looked_when_the_tool_had_ended_was_too_busy(
+    time: TimeBase, times_as_long: float, kinds: set[Kind]
+) -> None:
+    made = _on_host_time_losing(600, 1400)
+    took = times_as_long * made.evidence.expectation.duration_s
+    unseen = replace(
+        made,
+        environment=replace(made.environment, time=time),
+        evidence=replace(made.evidence, threads=(), elapsed_s=took),
+    )
+    found = [one for one in _judge([unseen]) if one.kind in {Kind.LAB, Kind.VALIDITY} and "threads" in one.sentence]
+    assert {one.kind for one in found} == kinds
+    assert all(one.kind is Kind.VALIDITY or "host too busy: nobody looked at" in one.sentence for one in found)
+
+
 def test_wake_ups_that_a_host_lost_stand_in_the_sentence() -> None:
     found = _judge([_on_host_time_losing(500, 1500)])
     assert not [one for one in found if one.kind is Kind.LAB]

@@ -26,6 +26,7 @@ from rtgate.units import plural
 from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.cpus import lost_cpus
 from rtgate.validity.registry import checks
+from rtgate.validity.threads import missed_by_host
 
 _DEATHS = frozenset({State.NO_BOOT, State.FAULT, State.HANG})
 _STATES = {
@@ -267,13 +268,17 @@ def _on_host_time(records: Sequence[Record]) -> bool:
 
 
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
-    """Yield a finding for each boot on host time that lost so many wake-ups that the host was too busy for it."""
+    """Yield a finding for each boot on host time for which the host was too busy.
+
+    That is one that lost most of its wake-ups, or whose tool had ended before anybody looked at its threads.
+    """
     for record in records:
+        if not record.has_results or record.environment.time != TimeBase.HOST:
+            continue
         lost, due = _lost_wakeups([record])
-        if record.has_results and record.environment.time == TimeBase.HOST and lost > _LOST * due:
-            sentence = (
-                f"{record.boot}: host too busy: {_lost_share(lost, due)}; measure again on a host with less to do"
-            )
+        unseen = "nobody looked at the tool's threads before it had ended" if missed_by_host(record) else ""
+        if seen := _lost_share(lost, due) if lost > _LOST * due else unseen:
+            sentence = f"{record.boot}: host too busy: {seen}; measure again on a host with less to do"
             yield _finding(Status.MISS, Kind.LAB, sentence, record.boot)
 
 

@@ -10,10 +10,12 @@ from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.tools import Expected
 from rtgate.tools.threads import POLICIES, ThreadScope
-from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
+from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for, not_applicable
 from rtgate.validity.plan_files import MOMENTS, stats, text, uptime
 
 _SCHED_OTHER = 0
+# A plan looks at half of a run, and again four tenths later. A first look that came when the run was over leaves this.
+_LATE = 1.4
 
 
 def seen_threads(files: Mapping[str, bytes], expected: Expected) -> tuple[Thread, ...]:
@@ -57,12 +59,21 @@ def _is_over(files: Mapping[str, bytes], expected: Expected) -> bool:
     return None not in {start, late} and 0 < expected.duration_s <= (late or 0) - (start or 0)
 
 
+def missed_by_host(record: Record) -> bool:
+    """Return whether nobody saw the threads because a virtual board's host was busy: the tool had ended by then."""
+    evidence, asked = record.evidence, record.evidence.expectation.duration_s
+    late = evidence.elapsed_s is not None and 0 < _LATE * asked <= evidence.elapsed_s
+    return record.environment.time == TimeBase.HOST and late and not evidence.threads
+
+
 def _judge(record: Record) -> Answer:
     expected = record.evidence.expectation
     groups = [(group.count, (group.policy, group.priority)) for group in expected.threads]
     own = expected.seen is ThreadScope.OWN
     if not groups:
         return answer_for("", "the tool has no real-time thread of its own")
+    if missed_by_host(record):
+        return not_applicable("the host was busy: nobody looked before the tool had ended")
     seen: dict[str, list[Thread]] = {}
     for thread in record.evidence.threads:
         seen.setdefault(thread.moment, []).append(thread)
@@ -109,7 +120,8 @@ CHECK = ValidityCheck(
     name="threads",
     holds="as many threads as asked had the asked policy and priority (`/proc/PID/task/*/stat`, fields 40 and 41). "
     "They had it at half and at nine tenths of the run. On a virtual board in host time nine tenths is enough, as its "
-    "host may be busy. A look that came when the tool had given its threads back does not count",
+    "host may be busy. If both looks came after the tool's end there, the boot is MISS: host too busy. "
+    "A look that came when the tool had given its threads back does not count",
     invalidates=Invalidates.EVERYTHING,
     exceptions="figures, if none was seen",
     judge=_judge,
