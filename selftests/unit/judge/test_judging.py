@@ -720,6 +720,24 @@ def test_three_quarters_of_the_wake_ups_lost_are_still_a_measurement(lost: int, 
 
 
 @pytest.mark.parametrize(
+    ("time", "took", "status", "kind"),
+    [
+        (TimeBase.HOST, 1.0, Status.MISS, Kind.LAB),
+        (TimeBase.HOST, 0.9, Status.ERROR, Kind.VALIDITY),  # it ended before its time, which no host makes it do
+        (TimeBase.VIRTUAL, 1.0, Status.ERROR, Kind.VALIDITY),
+        (TimeBase.REAL, 1.0, Status.ERROR, Kind.VALIDITY),
+    ],
+)
+def test_too_little_work_may_be_a_busy_host_s(time: TimeBase, took: float, status: Status, kind: Kind) -> None:
+    made = asking(record(), counts=[Count(measurement="wakeups", least=2001)])
+    made = evidence(made, elapsed_s=took * made.evidence.expectation.duration_s)
+    found = _judge([replace(made, environment=replace(made.environment, time=time))])
+    (little,) = [one for one in found if "at least 2001 are needed" in one.sentence]
+    assert (little.status, little.kind) == (status, kind)
+    assert Status.PASS not in {one.status for one in found}
+
+
+@pytest.mark.parametrize(
     ("time", "times_as_long", "kinds"),
     [
         (TimeBase.HOST, 1.4, {Kind.LAB}),

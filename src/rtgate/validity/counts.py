@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rtgate.board.boot import TimeBase
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.early_end import ended_early
@@ -21,10 +22,17 @@ def _judge(record: Record) -> Answer:
     return answer_for(problem, ", ".join(fine) or "the tool has nothing to count")
 
 
+def slowed_by_host(record: Record) -> bool:
+    """Return whether a virtual board's host may have slowed the tool down: it had its time, and did too little."""
+    evidence, asked = record.evidence, record.evidence.expectation.duration_s
+    return record.environment.time == TimeBase.HOST and 0 < asked <= (evidence.elapsed_s or 0)
+
+
 CHECK = ValidityCheck(
     name="counts",
     holds="a tool without a period counted as many samples, loops or inversions as its length asks for; or it ended "
-    "its run with the failure that it found",
+    "its run with the failure that it found. On a virtual board in host time less is MISS if the "
+    "tool had its time, as its host may be busy",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )
