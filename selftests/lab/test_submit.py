@@ -179,8 +179,10 @@ def test_a_kernel_that_says_nothing_is_blamed_by_boots_that_come_after_it(
     assert run.child.wait(timeout=1500) == 1
     said = {(one["status"], one["kind"]) for one in run.verdicts()}
     assert said == {("FAIL", "boot")}
-    assert "trying a known-good kernel (the lab's health check)" in run.said.read_text()
-    assert len(list((run.output / "lava").glob("*.log"))) == 3
+    told = run.said.read_text()
+    assert "trying a known-good kernel (the lab's health check)" in told
+    # On a busy machine the known-good kernel may hang as well, and both are tried again.
+    assert len(list((run.output / "lava").glob("*.log"))) == 3 + 2 * told.count("the lab failed, trying again")
 
 
 @pytest.mark.long("an image with another board is used, a minute; the image's own board is in make test")
