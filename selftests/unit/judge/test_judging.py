@@ -756,9 +756,8 @@ def test_a_host_that_looked_when_the_tool_had_ended_was_too_busy(
         environment=replace(made.environment, time=time),
         evidence=replace(made.evidence, threads=(), elapsed_s=took),
     )
-    found = [one for one in _judge([unseen]) if one.kind in {Kind.LAB, Kind.VALIDITY} and "threads" in one.sentence]
+    found = [one for one in _judge([unseen]) if "no thread of the tool was seen" in one.sentence]
     assert {one.kind for one in found} == kinds
-    assert all(one.kind is Kind.VALIDITY or "host too busy: nobody looked at" in one.sentence for one in found)
 
 
 def test_wake_ups_that_a_host_lost_stand_in_the_sentence() -> None:

@@ -39,6 +39,9 @@ _STATES = {
     State.LAB: (Status.MISS, Kind.LAB),
 }
 
+_OF_A_BUSY_HOST = {"counts": slowed_by_host, "threads": missed_by_host}
+"""Checks whose failure may be the doing of a virtual board's host, and when."""
+
 _LOST = 0.75
 """The share of lost wake-ups above which a measurement on host time shows the host, not the kernel.
 
@@ -240,7 +243,7 @@ def _invalid(record: Record, ran: Sequence[Check]) -> Iterator[tuple[Check, Find
                 check,
                 _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
             )
-        elif check.name == "counts" and slowed_by_host(record):
+        elif check.name in _OF_A_BUSY_HOST and _OF_A_BUSY_HOST[check.name](record):
             sentence = f"{record.boot}: {check.sentence}; on host time nobody can tell the kernel from a busy host"
             yield check, _finding(Status.MISS, Kind.LAB, sentence, record.boot)
         else:
@@ -272,17 +275,13 @@ def _on_host_time(records: Sequence[Record]) -> bool:
 
 
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
-    """Yield a finding for each boot on host time for which the host was too busy.
-
-    That is one that lost most of its wake-ups, or whose tool had ended before anybody looked at its threads.
-    """
+    """Yield a finding for each boot on host time that lost so many wake-ups that the host was too busy for it."""
     for record in records:
-        if not record.has_results or record.environment.time != TimeBase.HOST:
-            continue
         lost, due = _lost_wakeups([record])
-        unseen = "nobody looked at the tool's threads before it had ended" if missed_by_host(record) else ""
-        if seen := _lost_share(lost, due) if lost > _LOST * due else unseen:
-            sentence = f"{record.boot}: host too busy: {seen}; measure again on a host with less to do"
+        if record.has_results and record.environment.time == TimeBase.HOST and lost > _LOST * due:
+            sentence = (
+                f"{record.boot}: host too busy: {_lost_share(lost, due)}; measure again on a host with less to do"
+            )
             yield _finding(Status.MISS, Kind.LAB, sentence, record.boot)
 
 
