@@ -74,6 +74,7 @@ COMMANDS = {
     "qualify": "qualify --history sqlite:///qualified.db --board virt-arm64 --records REPORT/records",
     "check-records": "check-records REPORT",
     "compare-env": "compare-env RECORD RECORD",
+    "compare-flavours": "compare-flavours REPORT/records",
     "where": "where virt-arm64",
     "check": "check",
     "rootfs": "rootfs core --arch arm64",

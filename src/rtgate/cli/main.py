@@ -48,6 +48,7 @@ _GROUPS = {
         "sections": "list where interrupts or preemption were off, and for how long (virtual time)",
         "check-records": "tell which files changed since a run was judged",
         "compare-env": "show how the environments of two records differ",
+        "compare-flavours": "put an ordinary kernel, PREEMPT_RT and Xenomai beside each other",
         "pcie-limits": "show what PCI Express links can carry",
         "placebos": "learn what a comparison on virtual time may let through",
     },

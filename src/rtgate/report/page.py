@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The HTML that rtgate itself writes: the first screen, the summary, the trend, and a case's description.
+"""The HTML that rtgate itself writes: the first screen, the summary, the trend, flavours, and a case's description.
 
 All text is escaped.
 """
@@ -17,6 +17,7 @@ from rtgate.records.record import Record
 from rtgate.report.answers import lead, sections
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.categories import message
+from rtgate.report.flavours import COLUMNS, TEXTS, FlavourTable, differences
 from rtgate.report.outcome import outcome
 from rtgate.report.plots import Picture
 from rtgate.report.table import tables
@@ -123,6 +124,19 @@ def trend(plots: Mapping[str, bytes], runs: int, changes: Sequence[str]) -> str:
     """Return the trend of each case, folded: SVG, by case. `changes` are the levels that moved, in words."""
     shown = [(name, _image(svg, "svg+xml")) for name, svg in plots.items()]
     return _TEMPLATES.get_template("trend.html").render(plots=shown, runs=runs, changes=changes)
+
+
+def flavours(tables: Sequence[FlavourTable]) -> str:
+    """Return flavours beside each other as a page of its own, for a mail: without scripts, with PNG."""
+    boards = sorted({line.case.board for table in tables for line in table.lines})
+    return _TEMPLATES.get_template("flavours.html").render(
+        title=f"Flavours on {plain_text(', '.join(boards))}",
+        tables=[(table, _image(table.picture.png, "png") if table.picture else "") for table in tables],
+        columns=COLUMNS,
+        texts=TEXTS,
+        differences=differences(tables),
+        plain=plain_text,
+    )
 
 
 def description(case: CaseReport, plot: Picture | None) -> str:
