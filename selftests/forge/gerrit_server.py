@@ -91,10 +91,14 @@ class GerritServer:
         for project in (PROJECT, NO_LABEL, NO_VOTE):
             self.ask("PUT", f"projects/{quote(project)}", {"create_empty_commit": True})
         for project in (PROJECT, NO_VOTE):
-            self.ask("PUT", f"projects/{quote(project)}/labels/Verified", {"values": _VALUES, "commit_message": "x"})
-        narrow = {"values": {" 0": "No score", "+1": "Good"}, "commit_message": "x"}
-        self.ask("PUT", f"projects/{quote(PROJECT)}/labels/Narrow", narrow)
+            self._make_label(project, "Verified", _VALUES)
+        self._make_label(PROJECT, "Narrow", {" 0": "No score", "+1": "Good"})
         self._allow_votes()
+
+    def _make_label(self, project: str, name: str, values: dict[str, str]) -> None:
+        """Add a label as the page for Gerrit does."""
+        label = {"function": "NoBlock", "commit_message": name, "values": values}
+        self.ask("PUT", f"projects/{quote(project)}/labels/{name}", label)
 
     def _argv(self, program: str, *words: str) -> list[str]:
         path = ":".join(map(str, jars()))

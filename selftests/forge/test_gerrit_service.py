@@ -179,6 +179,37 @@ def test_a_search_says_whose_changes_are_reviewed(gerrit: GerritServer, author: 
         service.let(f"{number}-1", 0)
 
 
+def test_a_change_on_one_that_does_not_match_is_left_alone(
+    gerrit: GerritServer, author: Author, service: Service
+) -> None:
+    """A vote that Gerrit copies to a rebase is none for the new parent."""
+    service.query = "label:Code-Review>=1"
+    service.start()
+    service.until_log("following")
+    identity = author.commit("read by somebody")
+    change = author.push()
+    vote = {"labels": {"Code-Review": 1}}
+    gerrit.ask("POST", f"changes/{change}/revisions/current/review", vote, user="reader")
+    service.until_review(f"begins {change}-1")
+    service.let(f"{change}-1", 0)
+    service.until_log(f"change {change}, patch set 1: review ended")
+
+    author.git("checkout", "--quiet", "--detach", "HEAD~")
+    author.commit("nobody has read this")
+    below = author.push()
+    author.commit("read by somebody", identity)
+    author.push()
+    gerrit.ask("POST", f"changes/{change}/revisions/current/review", vote, user="reader")
+    service.until_log(f"change {change}, patch set 2: is left alone: change {below} below it does not match --query")
+    assert not [line for line in service.reviews if line.startswith((f"begins {change}-2", f"begins {below}"))]
+
+    gerrit.ask("POST", f"changes/{below}/revisions/current/review", vote, user="reader")
+    service.until_review(f"begins {change}-2")
+    service.let(f"{change}-2", 0)
+    service.until_log(f"change {change}, patch set 2: review ended")
+    assert {"bot": 1} == gerrit.votes(below)
+
+
 @pytest.mark.long(
     "the server starts twice more, a minute; that the service is killed, and what it missed, is in make test"
 )

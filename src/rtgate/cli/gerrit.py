@@ -48,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="of this target branch alone, or of those that `^REGEX` matches; may be repeated",
     )
-    parser.add_argument("--query", default="", metavar="SEARCH", help="and what Gerrit's search finds by these words")
+    parser.add_argument(
+        "--query", default="", metavar="SEARCH", help="changes that Gerrit's search finds, with all below them"
+    )
     parser.add_argument(
         "--since", default="3 d", metavar="TIME", help="leave alone what nobody touched since (default: %(default)s)"
     )

@@ -165,6 +165,48 @@ class GerritServer:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NoAnswer(f"{self.access.url} describes related changes in a way that rtgate does not know") from error
 
+    def unread_parent(self, patch_set: PatchSet, query: str) -> str:
+        """Return what below a patch set is built with it and that nobody vouches for, in words; empty for nothing.
+
+        Vouched for are commits of the target branch, and the newest patch sets of open changes that the query finds.
+        A label that Gerrit copied to a rebase says nothing about the new parent.
+        """
+        related = {link.commit: link for link in self.related_changes(patch_set)}
+        left, known = self._parents(patch_set), {patch_set.revision}
+        while left:
+            commit = left.pop()
+            if commit in known:
+                continue
+            known.add(commit)
+            link = related.get(commit)
+            if link is None:
+                if not self._has_commit(patch_set, commit):
+                    return f"commit {commit[:12]} below it is neither of an open change nor in {patch_set.branch}"
+                continue
+            if not link.newest:
+                return f"it is on patch set {link.number} of change {link.change}, which has a newer one"
+            if not any(self.patch_sets(f"status:open change:{link.change} ({query})")):
+                return f"change {link.change} below it does not match --query"
+            left += link.parents
+        return ""
+
+    def _parents(self, patch_set: PatchSet) -> list[str]:
+        url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/commit")
+        commit = self._dictionary(self._http().repeat("GET", url), "a commit")
+        try:
+            return [str(parent["commit"]) for parent in commit["parents"]]
+        except (KeyError, TypeError) as error:
+            raise NoAnswer(f"{self.access.url} does not say what {patch_set.name} is based on") from error
+
+    def _has_commit(self, patch_set: PatchSet, commit: str) -> bool:
+        """Return whether the target branch of a patch set has a commit."""
+        if commit == self.branch(patch_set.project, patch_set.branch):
+            return True
+        url = self._url(f"projects/{_quote(patch_set.project)}/commits/{commit}/in")
+        reply = self._http().repeat("GET", url)
+        branches = self._dictionary(reply, "a commit's branches").get("branches") if reply.status == 200 else None
+        return isinstance(branches, list) and patch_set.branch.removeprefix("refs/heads/") in branches
+
     def topic(self, patch_set: PatchSet) -> tuple[str, tuple[PatchSet, ...]]:
         """Return the topic of a change, and the newest patch sets of its open changes in other repositories."""
         reply = self._http().repeat("GET", self._url(f"changes/{_change(patch_set)}"))
@@ -228,8 +270,12 @@ class GerritServer:
         """Return the URL of a change's page."""
         return f"{self.access.url}/c/{quote(patch_set.project)}/+/{patch_set.change}"
 
+    def public_repository(self, project: str) -> str:
+        """Return the URL of a project for people."""
+        return f"{self.access.url}/{quote(project)}"
+
     def repository(self, project: str) -> str:
-        """Return the URL by which git fetches a project."""
+        """Return the URL by which we fetch a project."""
         return f"{self.access.url}/a/{quote(project)}"
 
     def git_environment(self, variables: Mapping[str, str] = os.environ) -> dict[str, str]:

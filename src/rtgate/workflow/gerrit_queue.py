@@ -113,10 +113,14 @@ class ReviewQueue:
     journal: Journal
     _waiting: dict[int, PatchSet] = field(default_factory=dict)
 
-    def offer(self, patch_set: PatchSet) -> bool:
-        """Take a patch set, unless it was reviewed or a newer one is there; return whether it is new here."""
+    def wants(self, patch_set: PatchSet) -> bool:
+        """Return whether a patch set is new here: it was not reviewed, and no newer one waits."""
         waiting = self._waiting.get(patch_set.change)
-        if (waiting and waiting.number >= patch_set.number) or not self.journal.open(patch_set):
+        return not (waiting and waiting.number >= patch_set.number) and self.journal.open(patch_set)
+
+    def offer(self, patch_set: PatchSet) -> bool:
+        """Take a patch set if it is new here, and return whether it is."""
+        if not self.wants(patch_set):
             return False
         self._waiting.pop(patch_set.change, None)  # whoever pushes again goes to the end
         self._waiting[patch_set.change] = patch_set

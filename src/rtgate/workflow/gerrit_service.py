@@ -49,7 +49,7 @@ class ServiceSettings:
 
     Attributes:
         projects: whose changes; branches: of these branches, of all if empty.
-        query: what a change must meet besides, in the words of Gerrit's search; empty for nothing.
+        query: what a change and all below it must meet besides, in the words of Gerrit's search; empty for nothing.
         since_s: changes that nobody has touched for so long are left alone until somebody does.
         output: gets a directory and a log for each patch set, and the service's own file.
         report_url: where a web server shows `output`; empty for nowhere.
@@ -162,6 +162,7 @@ class GerritService:
     _worked: bool = False
     _ask_at: float = 0.0
     _begin_at: float = 0.0
+    _left: dict[int, tuple[PatchSet, str]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Review patch sets until interrupted; then no review, no connection and no lock stays behind.
@@ -231,7 +232,8 @@ class GerritService:
         mine = [one for one in events if one.project in self.settings.projects]
         for one in mine:
             self._reopen(one)
-        for change in dict.fromkeys(one.change for one in mine):
+        # What is said of a change may be what one above it waits for.
+        for change in dict.fromkeys([*(one.change for one in mine), *(self._left if mine else ())]):
             self._ask(change)
         if any(one.kind == DROPPED for one in events) or time.monotonic() >= self._ask_at:
             self._worked = True  # the connection held until now
@@ -271,13 +273,26 @@ class GerritService:
         if self._review and self._review.patch_set.change == patch_set.change:
             below = self._end_review(f"patch set {patch_set.number} replaces it")
         first = not self._queue.changes
-        if self._queue.offer(patch_set):
+        if self._queue.wants(patch_set) and self._vouched(patch_set) and self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: waits for its review")
             self._begin_at = time.monotonic() + _SERIES_S if first else self._begin_at
         for one in below:
             self._ask(one.change)
 
+    def _vouched(self, patch_set: PatchSet) -> bool:
+        """Return whether the query holds for all that is built with a patch set; say once if it does not."""
+        if not self.settings.query:
+            return True
+        why = self.server.unread_parent(patch_set, self.settings.query)
+        known = self._left.pop(patch_set.change, None)
+        if why:
+            self._left[patch_set.change] = (patch_set, why)
+            if known != (patch_set, why):
+                self.say(f"{patch_set.name}: is left alone: {why}")
+        return not why
+
     def _withdraw(self, change: int) -> None:
+        self._left.pop(change, None)
         if self._review and self._review.patch_set.change == change:
             for one in self._end_review("it is not open any more, or not ready for review"):
                 self._ask(one.change)
@@ -320,7 +335,8 @@ class GerritService:
         if any(link.change == patch_set.change and not link.newest for link in related):
             self._ask(patch_set.change)
             return ()
-        return chain(related, patch_set, self._queue.waiting)
+        members = chain(related, patch_set, self._queue.waiting)
+        return members if self._vouched(members[-1]) else ()
 
     def _note_end(self, patch_set: PatchSet, code: int) -> None:
         """Every exit code is an end, also that of a lab that failed; what somebody killed is tried again."""
