@@ -49,6 +49,9 @@ def test_a_chain_is_fetched_whole(gerrit: GerritServer, author: Author, tree: Pa
     assert (request.base, request.head, request.merged) == (gerrit.branch(), author.head(), False)
     assert (request.name, request.target) == (f"change {change}, patch set 1", "master")
     assert str(gerrit.ask("GET", f"changes/{change}")["_number"]) == request.url.rsplit("/", 1)[1]
+    assert request.fetch == f"git fetch {gerrit.url}/rt/kernel refs/changes/{change % 100:02}/{change}/1"
+    subprocess.run(request.fetch.split(), cwd=tree, check=True, timeout=60)
+    assert git(tree, "rev-parse", "FETCH_HEAD").strip() == request.head
     one.fetch(tree, request)
     subjects = git(tree, "log", "--format=%s", f"{request.base}..{request.head}").splitlines()
     assert subjects == ["second of two", "first of two"]

@@ -87,7 +87,12 @@ class HangError(TargetError):
 
 
 class BuildError(TargetError):
-    """The kernel under test does not compile; the message holds the compiler's first error."""
+    """The kernel under test does not compile; the message holds the compiler's first error, and where `log` is."""
+
+    def __init__(self, message: str, log: Path | None = None) -> None:
+        super().__init__(f"{message} (log: {log})" if log else message)
+        self.first_error = message
+        self.log = log
 
 
 class BuildLimitError(BuildError):

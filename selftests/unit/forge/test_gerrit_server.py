@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.forge.conftest import HASTY
 
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gerrit import Gerrit
+from rtgate.forge.gerrit_change import PatchSet
 from rtgate.forge.gerrit_server import GerritServer, access, base
 from rtgate.http.client import NoAnswer
 
 SECRET = "s3cr3t-0123456789"
+PATCH_SET = PatchSet(project="kernel", branch="master", change=1, number=1, revision="a" * 40)
 WHO = {"RTGATE_GERRIT_USER": "bot", "RTGATE_GERRIT_PASSWORD": SECRET}
 
 
@@ -88,3 +93,15 @@ def test_a_change_that_is_described_in_another_way(entry: dict[str, object]) -> 
     server = GerritServer(access({"GERRIT_HOST": "c", **WHO}))
     with pytest.raises(NoAnswer, match="in a way that rtgate does not know"):
         server._patch_set(entry)
+
+
+def test_a_server_that_is_away_is_named_at_once() -> None:
+    said: list[str] = []
+    variables = {"RTGATE_GERRIT_URL": "http://127.0.0.1:9", **WHO, **PATCH_SET.variables()}
+    gerrit = Gerrit.from_environment(variables, say=said.append)
+    hurried = replace(gerrit, server=replace(gerrit.server, patience=HASTY))
+    with pytest.raises(InfrastructureError, match="rtgate tries for 3 s"):
+        hurried.merge_request()
+    (first,) = said
+    assert first.startswith("http://127.0.0.1:9/a/projects/kernel/branches/master does not answer: ")
+    assert first.endswith("trying again, for 3 s at most")

@@ -55,7 +55,9 @@ class Builds:
         self.trusted.append(options.trusted)
         text = self._repository.git("show", f"{commit}:kernel/time.c")
         if text in ("broken", f"broken in {build}"):
-            raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge")
+            log = self._lab.kernel.with_name("build.log")
+            log.write_text(f"what the compiler said of {label}")
+            raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge", log)
         if text == f"no tree for {build}":
             raise ConfigError("it is not a kernel tree: it has no Kconfig")
         directory = self._lab.kernel.with_name(f"kernel-{text}")
@@ -207,7 +209,11 @@ def test_what_does_not_build_is_the_kernel_s_failure(repository: Repository, bui
         ("FAIL", "build", "virt-arm64")
     ]
     assert markdown.startswith("**FAIL: the kernel cannot be built**")
-    assert "```text\nFAIL virt-arm64: kernel/time.c:12: error: expected ';'\n  make: *** /merge\n```" in markdown
+    log = "build-logs/virt-arm64-preempt_rt-candidate.log"
+    shown = f"FAIL virt-arm64: kernel/time.c:12: error: expected ';'\n  make: *** /merge (log: {log} of the report)\n"
+    assert f"```text\n{shown}```" in markdown
+    assert Path("report", log).read_text() == "what the compiler said of candidate"
+    assert _review() == 1, "the report's own directory is known again"
     assert "  FAIL virt-arm64: kernel/time.c:12: error: expected ';'\n" in text
     assert Path("report/junit.xml").read_text().count("<failure") == 1
 

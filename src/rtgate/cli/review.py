@@ -22,7 +22,7 @@ from rtgate.workflow.report_directory import require_report_directory
 from rtgate.workflow.review import ReviewRequest, review
 
 _FORGES: dict[str, Callable[[Path], Forge]] = {
-    "gerrit": lambda _: Gerrit.from_environment(),
+    "gerrit": lambda _: Gerrit.from_environment(say=say),
     "github": lambda tree: GitHub.from_environment(tree, say=say),
     "gitlab": lambda tree: GitLab.from_environment(tree, say=say),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from rtgate.forge.gerrit_chain import Ballot, ballots
 from rtgate.forge.gerrit_change import PatchSet, chain_of, patch_set
 from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
-from rtgate.http.client import AccessRefused
+from rtgate.http.client import AccessRefused, nobody
 from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git, git_of_user, require_clone
 
@@ -47,10 +47,17 @@ class Gerrit:
     url: str = ""
 
     @classmethod
-    def from_environment(cls, variables: Mapping[str, str] | None = None) -> Gerrit:
+    def from_environment(
+        cls, variables: Mapping[str, str] | None = None, *, say: Callable[[str], None] = nobody
+    ) -> Gerrit:
         """Return the patch set that the environment names, which loses the password: what is built must not get it.
 
-        Raises ConfigError: it names no patch set, or no account.
+        Args:
+            variables: the environment, if it is another.
+            say: is told when the server is away and when it is back.
+
+        Raises:
+            ConfigError: it names no patch set, or no account.
         """
         found = os.environ if variables is None else variables
         page = found.get("GERRIT_CHANGE_URL", "")
@@ -59,7 +66,7 @@ class Gerrit:
             os.environ.pop(name, None)
         tip = patch_set(found)
         return cls(
-            server=GerritServer(account, _PATIENCE),
+            server=GerritServer(account, notify=say),
             patch_set=tip,
             chain=chain_of(found, tip),
             label=found.get(LABEL) or DEFAULT_LABEL,
@@ -82,6 +89,7 @@ class Gerrit:
             title=self.patch_set.title,
             url=self.url or self.server.page(self.patch_set),
             target=self.patch_set.branch,
+            fetch=f"git fetch {self.server.public_repository(self.patch_set.project)} {self.patch_set.ref}",
         )
 
     def fetch(self, tree: Path, request: MergeRequest) -> None:
@@ -123,20 +131,21 @@ class Gerrit:
             ConfigError: the label is not there, or the account may not vote; the answer was written without a vote.
             InfrastructureError: Gerrit does not answer.
         """
-        whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings()))))
+        server = replace(self.server, patience=_PATIENCE)
+        whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings(server)))))
         problem: ConfigError | None = None
         for ballot in ballots(self.chain or (self.patch_set,), whole, self.server.page(self.patch_set)):
             try:
-                self._cast(ballot)
+                self._cast(ballot, server)
             except ConfigError as error:  # the others get their messages all the same
                 problem = error
         if problem is not None:
             raise problem
 
-    def _siblings(self) -> str:
+    def _siblings(self, server: GerritServer) -> str:
         """Return what is to be said of changes in other repositories with the same topic; empty for none."""
         try:
-            topic, found = self.server.topic(self.patch_set)
+            topic, found = server.topic(self.patch_set)
         except ConfigError:
             return ""  # the answer itself will say it
         if not found:
@@ -147,19 +156,19 @@ class Gerrit:
             f"The topic {topic!r} has changes in other repositories, which were not built or measured: {names}{more}."
         )
 
-    def _cast(self, ballot: Ballot) -> None:
+    def _cast(self, ballot: Ballot, server: GerritServer) -> None:
         """Write a message to a patch set and vote. Raises as `publish`."""
         message, vote = _message(ballot.text), ballot.vote
         try:
-            labels = self.server.review(ballot.patch_set, message, {self.label: vote})
+            labels = server.review(ballot.patch_set, message, {self.label: vote})
         except ClosedError:
             # It was submitted or abandoned meanwhile: there is nothing to vote on, and something to read.
-            self.server.review(ballot.patch_set, message, {})
+            server.review(ballot.patch_set, message, {})
             return
         except AccessRefused as error:
             if error.reply.status == 401:
                 raise
-            self.server.review(ballot.patch_set, message, {})
+            server.review(ballot.patch_set, message, {})
             raise self._vote_error(f"{self.server.access.user} may not vote {_vote(vote)} on {self.label}") from error
         if self.label not in labels:
             raise self._vote_error(f"{self.patch_set.project} has no label {self.label} with a vote of {_vote(vote)}")

@@ -23,6 +23,7 @@ class MergeRequest:
         target: the branch it goes to; empty for none.
         base: what names the tip of that branch in the clone, as git understands it.
         head: what names the last proposed commit in the clone.
+        fetch: a command that brings `head` into a clone of the project; empty where nobody needs one.
         merged: whether `head` is the result of merging already, which the forge has made.
     """
 
@@ -32,6 +33,7 @@ class MergeRequest:
     title: str = ""
     url: str = ""
     target: str = ""
+    fetch: str = ""
     merged: bool = False
 
 

@@ -28,7 +28,9 @@ class Token:
 
     def __init__(self, secret: str, source: str) -> None:
         if not _ALLOWED.fullmatch(secret):
-            raise ConfigError(f"the token from {source} is empty, or has characters that no token has")
+            raise ConfigError(
+                f"{source} holds no token or password: rtgate takes 8 to 512 letters, digits and signs of ASCII"
+            )
         self._secret = secret
         self.source = source
 

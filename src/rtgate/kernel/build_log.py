@@ -70,13 +70,13 @@ def failure(log: Path, tree: Path, *, title: str = "", trusted: bool = True) -> 
         return InfrastructureError(f"the build wrote no log ({log})")
     machine = _machine_failure(lines)
     if machine is not None and not trusted:
-        return BuildError(f"{_first_error(lines, tree)}; the build itself says: {machine} (log: {log})")
+        return BuildError(f"{_first_error(lines, tree)}; the build itself says: {machine}", log)
     if machine is not None:
         return InfrastructureError(f"{machine} (log: {log})")
     for line in lines:
         if match := _UNKNOWN_BASE.search(line):
             return ConfigError(f"{title or tree} has no configuration {match[1] or match[2]!r} (log: {log})")
-    return BuildError(f"{_first_error(lines, tree)} (log: {log})")
+    return BuildError(_first_error(lines, tree), log)
 
 
 def _machine_failure(lines: list[str]) -> str | None:

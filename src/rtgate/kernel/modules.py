@@ -92,7 +92,7 @@ def _build(work: Work, sources: Path, output: Path) -> tuple[Module, ...]:
         raise build_log.failure(log, place)
     built = sorted(place.glob("*.ko"))
     if not built:
-        raise BuildError(f"{sources / 'Kbuild'} made no module (log: {log})")
+        raise BuildError(f"{sources / 'Kbuild'} made no module", log)
     release = (work.job.build_directory / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     for path in built:
         _check_kernel(path, release)

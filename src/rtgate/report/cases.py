@@ -163,6 +163,7 @@ def change(baseline: Quantity, judged: Quantity) -> str:
 def _regression_text(verdict: Verdict, family: str) -> str:
     """Return a further regression in short: its figure without what is measured, and by how much it changed."""
     name = verdict.measurement.removeprefix(f"{family} ")
+    name = "median maximum" if name == "maximum" else name  # tables have the largest of all boots
     return f"{name} {verdict.change}" if verdict.change else f"{name} in single boots"
 
 

@@ -95,7 +95,7 @@ def _run(command: Sequence[str], directory: Path, log: Path) -> None:
         file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if _ERROR.search(line)] or [done.stderr.strip()]
-        raise BuildError(f"Xenomai does not build ({posixpath.basename(command[0])}): {lines[0][:300]} (log: {log})")
+        raise BuildError(f"Xenomai does not build ({posixpath.basename(command[0])}): {lines[0][:300]}", log)
 
 
 def _members(place: Path) -> Iterator[tuple[str, Member]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from rtgate import site
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
-from rtgate.errors import ConfigError
+from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel import source
 from rtgate.kernel.artefacts import KernelBuild
@@ -104,12 +105,14 @@ class CommitBuilds:
             compared is built alike.
         place: gets the builds.
         limits: what a build may take.
+        logs: gets the logs of builds that fail; None for nowhere.
     """
 
     tree: Path
     trusted: bool = True
     place: Path = BUILDS
     limits: BuildLimits = field(default_factory=BuildLimits)
+    logs: Path | None = None
 
     def base(self, build: str, commit: str) -> Path:
         """Build a commit of the target branch. Raises as `build_commit`."""
@@ -121,7 +124,14 @@ class CommitBuilds:
 
     def _build(self, build: str, commit: str, label: str) -> Path:
         options = kernel_build.Options(trusted=self.trusted, limits=self.limits)
-        return build_commit(build, self.tree, commit, label, options, self.place)
+        try:
+            return build_commit(build, self.tree, commit, label, options, self.place)
+        except BuildError as error:
+            if self.logs is None or error.log is None:
+                raise
+            self.logs.mkdir(exist_ok=True)
+            copy = shutil.copyfile(error.log, self.logs / f"{find_description(build).name}-{label}.log")
+            raise BuildError(f"{error.first_error} (log: {self.logs.name}/{copy.name} of the report)") from error
 
 
 def _build(sources: Sources, board: Board, arm: ArmName) -> Path:

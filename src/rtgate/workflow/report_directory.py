@@ -14,6 +14,8 @@ from rtgate.files import exclusive_lock
 
 SUMMARY = "summary.html"
 """The report's first screen as a page of its own, for mails and where Allure is missing."""
+BUILD_LOGS = "build-logs"
+"""What compilers said of kernels that could not be built: who reads an answer does not see our disk."""
 
 _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
@@ -21,6 +23,7 @@ _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
         *("measure-more.log", "lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect"),
+        BUILD_LOGS,
     }
 )
 

@@ -44,7 +44,7 @@ from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import FILE as POLICY
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.refusal import write_answer
-from rtgate.workflow.report_directory import lock, replacing, require_report_directory
+from rtgate.workflow.report_directory import BUILD_LOGS, lock, replacing, require_report_directory
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.review_builds import build_both, build_unbooted, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
@@ -87,7 +87,7 @@ class ReviewRequest:
     @property
     def builds(self) -> CommitBuilds:
         """What builds the commits."""
-        return CommitBuilds(self.tree, self.trusted, self.kernels, self.limits)
+        return CommitBuilds(self.tree, self.trusted, self.kernels, self.limits, self.output / BUILD_LOGS)
 
 
 def review(request: ReviewRequest) -> Answer:
@@ -279,6 +279,7 @@ def _conflict(request: ReviewRequest, sentence: str) -> Answer:
 
 def _about(request: ReviewRequest, commits: Commits) -> About:
     asked = request.merge_request
+    again = f"rtgate review --tree . --base {commits.base[:12]} --head {commits.head[:12]}"
     return About(
         base=commits.base,
         candidate=commits.candidate,
@@ -287,7 +288,7 @@ def _about(request: ReviewRequest, commits: Commits) -> About:
         title=asked.title,
         target=asked.target,
         edits=tuple(changed_files(request.tree, commits, POLICY_DIRECTORY)),
-        reproduce=(f"rtgate review --tree . --base {commits.base[:12]} --head {commits.head[:12]}",),
+        reproduce=(asked.fetch, again) if asked.fetch else (again,),
         report=request.report_url,
     )
 

@@ -263,7 +263,8 @@ def _no_worse(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
     if case.not_looked_at:
         sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
     if not case.same:
-        sentence += f"; {_exercise_sentence(case)}"
+        ran = _exercise_sentence(case)
+        sentence = f"{sentence}; {ran}" if case.explained else f"not proven, as {ran}: {sentence}"
     # What may not even have run is not good: boards must say.
     seen = case.same or (case.explained is not None and _change_ran(case))
     return Finding(
