@@ -22,6 +22,7 @@ from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
 from rtgate.tools.irq_response import IrqHard, IrqThreaded
+from rtgate.tools.jailhouse import JailhouseDemo
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.outside import outside_tool
 from rtgate.tools.pairs import Pmqtest, Ptsematest, Sigwaittest, Svsematest
@@ -44,6 +45,7 @@ _ALL: tuple[type[Tool], ...] = (
     *(PcieBar, EduDma, EduMsi),
     *(IrqHard, IrqThreaded),
     *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
+    JailhouseDemo,
     *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )
 SHIPPED: Mapping[str, type[Tool]] = {tool.name: tool for tool in _ALL}
