@@ -62,10 +62,9 @@ def test_a_load_in_the_root_cell_is_seen_in_the_inmate() -> None:
 
 def test_what_the_console_had_kept_is_left_out() -> None:
     found = values(parse(printed(fired(9000), fired(200), fired(300), kept=1)))
-    assert (2, Unit.COUNT) == found["wakeups"]
-    assert [(200, Unit.VIRTUAL_NS), (250, Unit.VIRTUAL_NS), (300, Unit.VIRTUAL_NS)] == [
-        found[f"latency.{name}"] for name in ("min", "avg", "max")
-    ]
+    assert found["wakeups"][0] == 2
+    times = [found[f"latency.{name}"][0] for name in ("min", "avg", "max")]
+    assert times == [200, 250, 300]
 
 
 def test_off_virtual_time_it_is_real_time() -> None:
