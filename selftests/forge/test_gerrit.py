@@ -57,6 +57,33 @@ def test_a_chain_is_fetched_whole(gerrit: GerritServer, author: Author, tree: Pa
     assert subjects == ["second of two", "first of two"]
 
 
+def test_what_nobody_vouches_for_below_a_patch_set(gerrit: GerritServer, author: Author) -> None:
+    """The parent in the target branch need not be its tip."""
+    author.commit("to be submitted")
+    submitted = author.push()
+    for action, body in (("review", {"labels": {"Code-Review": 2}}), ("submit", {})):
+        gerrit.ask("POST", f"changes/{submitted}/revisions/current/{action}", body)
+    author.git("checkout", "--quiet", "--detach", "HEAD~")
+    author.commit("on an older commit of the branch")
+    one = forge(gerrit, author, author.push())
+    assert not one.server.unread_parent(one.patch_set, "owner:nobody")
+
+    author.commit("on an open change")
+    two = forge(gerrit, author, author.push())
+    below = one.patch_set.change
+    assert not two.server.unread_parent(two.patch_set, f"change:{below}")
+    assert f"change {below} below it does not match" in two.server.unread_parent(two.patch_set, "owner:nobody")
+    gerrit.ask("POST", f"changes/{below}/abandon", {})
+    unknown = "below it is neither of an open change nor in master"
+    assert unknown in two.server.unread_parent(two.patch_set, f"change:{below}")
+    gerrit.ask("POST", f"changes/{below}/restore", {})
+
+    author.git("checkout", "--quiet", "--detach", "HEAD~")
+    author.commit("newer", gerrit.change(below)["change_id"], amend=True)
+    author.push()
+    assert "patch set 1 of change" in two.server.unread_parent(two.patch_set, f"change:{below}")
+
+
 def test_a_clone_notices_nothing(gerrit: GerritServer, author: Author, tree: Path) -> None:
     author.commit("quietly")
     one = forge(gerrit, author, author.push())

@@ -199,13 +199,10 @@ class GerritServer:
             raise NoAnswer(f"{self.access.url} does not say what {patch_set.name} is based on") from error
 
     def _has_commit(self, patch_set: PatchSet, commit: str) -> bool:
-        """Return whether the target branch of a patch set has a commit."""
-        if commit == self.branch(patch_set.project, patch_set.branch):
-            return True
-        url = self._url(f"projects/{_quote(patch_set.project)}/commits/{commit}/in")
-        reply = self._http().repeat("GET", url)
-        branches = self._dictionary(reply, "a commit's branches").get("branches") if reply.status == 200 else None
-        return isinstance(branches, list) and patch_set.branch.removeprefix("refs/heads/") in branches
+        """Return whether the target branch of a patch set has a commit; of this branch alone, as a kernel has many."""
+        url = self._url(f"projects/{_quote(patch_set.project)}/commits:in")
+        reply = self._http().repeat("GET", url, params={"commit": commit, "ref": patch_set.branch_ref})
+        return reply.status == 200 and commit in self._dictionary(reply, "the branches of a commit")
 
     def topic(self, patch_set: PatchSet) -> tuple[str, tuple[PatchSet, ...]]:
         """Return the topic of a change, and the newest patch sets of its open changes in other repositories."""
