@@ -160,6 +160,7 @@ def test_signals_have_figures_too(world: World) -> None:
     case = "signal/signaltest:idle"
     text = _shown([replace(record, measurements=renamed)], [world.within_limit(case=case)], 0)
     assert re.search(rf"^PASS +{case} +1 +[0-9.]+ +[0-9.]+ +61\.2 ", text, re.MULTILINE)
+    assert "virt-arm64, preempt_rt, times in virtual us" in text
 
 
 @pytest.mark.parametrize("tty", [False, True])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.case_figures import case_figures
-from rtgate.report.cases import CaseReport, change, figures, microseconds
+from rtgate.report.cases import CaseReport, change, family, figures, microseconds
 from rtgate.report.text import plain_text
 from rtgate.units import Quantity, Unit
 
@@ -85,7 +85,8 @@ def _table(found: Sequence[CaseReport]) -> Table:
     records = [record for case in found for record in (*case.baseline, *case.records)]
     unit = "virtual us" if any(record.virtual_time for record in records) else "us"
     flavour = next((case.flavour for case in found if case.flavour), "")
-    parts = [found[0].board or "no board", flavour, f"latency in {unit}"]
+    what = "latency" if any(family(case.records) == "latency" for case in found) else "times"  # of round trips, say
+    parts = [found[0].board or "no board", flavour, f"{what} in {unit}"]
     if any(case.baseline for case in found):
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
         rows = [row for case in found for row in comparison_rows(case)]
