@@ -327,6 +327,8 @@ def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> Non
 
 # What a virtual board with one CPU cannot do: no Cobalt core, no second CPU, no second of its own.
 SKIPPED = {
+    "latency/jailhouse-demo:hackbench",
+    "latency/jailhouse-demo:idle",
     "latency/queuelat:idle",
     "latency/xenomai-cyclictest:hackbench",
     "latency/xenomai-cyclictest:idle",
