@@ -335,7 +335,7 @@ def test_a_second_token_leaves_others_as_they_are(
     "mistake",
     [
         ("http://gate@{host}", "wrong-token-012", "refused"),
-        ("http://gate@{host}", "", "is empty"),
+        ("http://gate@{host}", "", "holds no token"),
         ("http://somebody@{host}", TOKEN, "is gate's, not somebody's"),
         ("http://gate:{token}@{host}", TOKEN, "not the place of a token"),
         ("{host}", TOKEN, "URL"),
