@@ -48,7 +48,7 @@ def values(measurements: tuple[Measurement, ...]) -> dict[str, tuple[float, Unit
 
 
 def test_what_jailhouse_printed_is_read() -> None:
-    found = parse((CAPTURED / "gic-demo-virt-arm64.out").read_text(), seconds=10)
+    found = parse((CAPTURED / "jailhouse-demo-virt-arm64.out").read_text(), seconds=10)
     (histogram,) = (one.histogram for one in found if one.histogram)
     assert ({"cell": "rt-inmate"}, Unit.VIRTUAL_NS) == (found[0].labels, histogram.unit)
     assert {2225: 99} == histogram.counts
@@ -56,7 +56,7 @@ def test_what_jailhouse_printed_is_read() -> None:
 
 
 def test_a_load_in_the_root_cell_is_seen_in_the_inmate() -> None:
-    found = values(parse((CAPTURED / "gic-demo-hackbench-virt-arm64.out").read_text(), seconds=10))
+    found = values(parse((CAPTURED / "jailhouse-demo-hackbench-virt-arm64.out").read_text(), seconds=10))
     assert [80, 2225, 622_080] == [found[name][0] for name in ("wakeups", "latency.min", "latency.max")]
 
 
