@@ -59,6 +59,22 @@ def test_a_changed_record_leaves_no_figure(runs: list[str], tmp_path: Path) -> N
     assert "generic: no figures, as " in (tmp_path / "page.html").read_text()
 
 
+def test_a_run_that_measured_nothing_is_not_passed_over(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(make(Boot(state="hang", message="it hung")), tmp_path / "dead")
+    assert 2 == main(["compare-flavours", *runs, str(tmp_path / "dead"), "-o", str(tmp_path / "page.html")])
+    assert "dead: no case has a histogram of latencies" in capsys.readouterr().err
+
+
+def test_a_lost_flavour_has_no_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = make(Boot())
+    lost = replace(record, environment=replace(record.environment, flavour="generic"))
+    write(lost, tmp_path / "records")
+    assert 3 == main(["compare-flavours", str(tmp_path / "records"), "-o", str(tmp_path / "page.html")])
+    assert "preempt_rt: no figures, as flavour lost" in capsys.readouterr().out
+
+
 def test_what_is_no_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["compare-flavours", str(tmp_path / "none")])
     assert "no such directory of records" in capsys.readouterr().err

@@ -68,6 +68,14 @@ def test_an_invalid_measurement_has_no_figures(world: World, status: Status) -> 
     assert "generic: no figures, as seed 1: page faults" in page.flavours([table])
 
 
+@pytest.mark.parametrize("kind", [Kind.FLAVOUR, Kind.BOOT, Kind.HANG, Kind.FAULT])
+def test_a_kernel_that_died_or_lost_its_flavour_has_no_figures(world: World, kind: Kind) -> None:
+    record = of_flavour(world.record(world.boot()), "preempt_rt")
+    (table,) = flavour_tables(reports(record, verdicts=(world.verdict(Status.FAIL, kind, "seed 2: it died"),)))
+    assert "seed 2: it died" == table.lines[0].doubt
+    assert table.picture is None
+
+
 def test_a_broken_limit_is_no_doubt(world: World) -> None:
     record = of_flavour(world.record(world.boot(high_us=131.4)), "preempt_rt")
     (table,) = flavour_tables(reports(record, verdicts=(world.over_limit(),)))

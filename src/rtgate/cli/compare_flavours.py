@@ -13,7 +13,7 @@ from rtgate import files
 from rtgate.errors import ConfigError
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases
-from rtgate.report.flavours import COLUMNS, TEXTS, FlavourTable, as_document, differences, flavour_tables
+from rtgate.report.flavours import COLUMNS, TEXTS, FlavourTable, as_document, differences, flavour_tables, has_latency
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
@@ -62,7 +62,10 @@ def _cases(records: Path) -> Sequence[CaseReport]:
     if not records.is_dir():
         raise ConfigError(f"{records}: no such directory of records: name what `rtgate measure` or `gate` has written")
     judging = judge_cases(JudgingRequest(records=records, criteria=Criteria()))
-    return cases([record for subject in judging.subjects for record in subject.records], judging.verdicts)
+    found = cases([record for subject in judging.subjects for record in subject.records], judging.verdicts)
+    if not any(map(has_latency, found)):  # a flavour that measured nothing must not be missing in silence
+        raise ConfigError(f"{records}: no case has a histogram of latencies")
+    return found
 
 
 def _show(tables: Sequence[FlavourTable]) -> None:

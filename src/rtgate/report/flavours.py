@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rtgate.errors import ConfigError
-from rtgate.judge.verdict import Status
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.environment import Environment
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, Figures, figures, microseconds
+from rtgate.report.latency import histograms
 from rtgate.report.plots import Picture, Series, histogram_plot
 from rtgate.report.table import kernels
 from rtgate.tools.measurement import Histogram
@@ -27,6 +28,8 @@ _EXPECTED = frozenset(
     {"board", "flavour", "kernel_release", "kernel_version", "build_id", "config_sha256"}
     | {"device", "irq_affinity", "frequency"}
 )
+# What such a kernel measured in other boots, or as another flavour, is not shown beside good ones.
+_SPOILT = frozenset({Kind.FLAVOUR, Kind.BOOT, Kind.HANG, Kind.FAULT})
 _TAIL = 0.999
 COLUMNS = ("flavour", "tool", "boots", "samples", "min", "mean", "p99.9", "max", "kernel")
 """What `FlavourLine.cells` are."""
@@ -42,7 +45,8 @@ class FlavourLine:
         figures: least, mean and largest latency over all boots; empty where there is a doubt.
         tail: the bucket of the histogram that 999 of 1000 samples do not exceed; None beyond its range.
         samples: latencies of all boots and CPUs.
-        doubt: why the measurement has no figures here: it was invalid, or the lab failed. Empty for a good one.
+        doubt: why the measurement has no figures here: it was invalid, the lab failed, or the kernel died or was of
+            another flavour. Empty for a good one.
     """
 
     case: CaseReport
@@ -94,6 +98,11 @@ class FlavourTable:
         return "virtual us" if self.lines[0].case.records[0].virtual_time else "us"
 
 
+def has_latency(case: CaseReport) -> bool:
+    """Return whether a case has a histogram of latencies."""
+    return bool(histograms(case.records))
+
+
 def flavour_tables(cases: Iterable[CaseReport]) -> tuple[FlavourTable, ...]:
     """Return a table for each suite and load with a latency.
 
@@ -101,7 +110,7 @@ def flavour_tables(cases: Iterable[CaseReport]) -> tuple[FlavourTable, ...]:
         ConfigError: no case has a histogram of latencies, they were measured on different machines, or there are two
             kernels of one flavour.
     """
-    found = [case for case in cases if _histograms(case.records)]
+    found = [case for case in cases if has_latency(case)]
     if not found:
         raise ConfigError("no case has a histogram of latencies: measure cyclictest, or Xenomai's latency")
     _require_one_machine([record for case in found for record in case.records])
@@ -176,7 +185,7 @@ def _table(cases: Sequence[CaseReport]) -> FlavourTable:
 
 
 def _line(case: CaseReport) -> FlavourLine:
-    doubt = next((one.sentence for one in case.verdicts if one.status in {Status.ERROR, Status.MISS}), "")
+    doubt = next((one.sentence for one in case.verdicts if _spoils(one)), "")
     if doubt:
         return FlavourLine(case=case, figures=Figures(), tail=None, samples=0, doubt=doubt)
     merged = _merge(case)
@@ -189,24 +198,19 @@ def _line(case: CaseReport) -> FlavourLine:
     )
 
 
+def _spoils(verdict: Verdict) -> bool:
+    return verdict.status in {Status.ERROR, Status.MISS} or (verdict.status is Status.FAIL and verdict.kind in _SPOILT)
+
+
 def _series(line: FlavourLine) -> Series:
     case, found = line.case, line.figures
     label = f"{case.flavour}, {case.tool}, {plural(len(case.records), 'boot')}"
     return Series(label=label, histogram=_merge(case), low=found.low, mean=found.mean, high=found.high)
 
 
-def _histograms(records: Sequence[Record]) -> list[Histogram]:
-    return [
-        one.histogram
-        for record in records
-        for one in record.measurements
-        if one.name == "latency" and one.histogram is not None
-    ]
-
-
 def _merge(case: CaseReport) -> Histogram:
     """Return the samples of all boots and CPUs. Raises ConfigError: their histograms have different ranges."""
     try:
-        return Histogram.merge(_histograms(case.records))
+        return Histogram.merge(histogram for _, _, histogram in histograms(case.records))
     except ValueError as error:
         raise ConfigError(f"{case.case} on {case.board}: {error}") from error

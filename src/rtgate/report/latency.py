@@ -21,7 +21,7 @@ _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are 
 
 def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     """Return the case's plots: name, suffix and content of each file; none when nothing was measured."""
-    many = max(len(_histograms(case.records)), len(_histograms(case.baseline))) > _MOST_LINES
+    many = max(len(histograms(case.records)), len(histograms(case.baseline))) > _MOST_LINES
     series = (
         [*_merge_lines(case.records, told=bool(case.baseline)), *_merge_lines(case.baseline, told=True, baseline=True)]
         if many
@@ -49,7 +49,8 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     return found
 
 
-def _histograms(records: Sequence[Record]) -> list[tuple[Record, Measurement, Histogram]]:
+def histograms(records: Sequence[Record]) -> list[tuple[Record, Measurement, Histogram]]:
+    """Return the histograms of latencies, one for each boot and CPU, with what they belong to."""
     return [
         (record, one, one.histogram)
         for record in records
@@ -62,7 +63,7 @@ def _single(records: Sequence[Record]) -> list[Series]:
     """Return a line for each boot and CPU."""
     several = len(cpus(records)) > 1
     made = []
-    for record, one, histogram in _histograms(records):
+    for record, one, histogram in histograms(records):
         here = figures([record], one.labels.get("cpu"))
         label = f"{record.boot} {one.label}" if several else record.boot
         made.append(Series(label=label, histogram=histogram, low=here.low, mean=here.mean, high=here.high))
@@ -81,7 +82,7 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
             high=over_all.high,
             baseline=True,
         )
-        for number, (record, _, histogram) in enumerate(_histograms(records))
+        for number, (record, _, histogram) in enumerate(histograms(records))
     ]
 
 
@@ -91,7 +92,7 @@ def _merge_lines(records: Sequence[Record], *, told: bool, baseline: bool = Fals
     The kernel's name stands in the legend where it is `told`.
     """
     groups: dict[tuple[str, str, int], list[tuple[Record, Histogram]]] = {}
-    for record, one, histogram in _histograms(records):
+    for record, one, histogram in histograms(records):
         key = (one.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
         groups.setdefault(key, []).append((record, histogram))
     made: list[Series] = []
