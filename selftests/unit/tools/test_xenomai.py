@@ -15,11 +15,17 @@ from selftests.examples import examples
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.tools.measurement import Better, Histogram, Measurement
+from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest, linux_beside_cobalt
+from rtgate.tools.xenomai import (
+    XenomaiLatency,
+    XenomaiLatencyIrq,
+    XenomaiLatencyKernel,
+    XenomaiSwitchtest,
+    linux_beside_cobalt,
+)
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
 
@@ -121,14 +127,18 @@ class TestLatency:
         assert _parse(XenomaiLatency(), LATENCY.replace(ROWS, "")) == _parse(XenomaiLatency(), LATENCY)
 
     @pytest.mark.parametrize(
-        ("mode", "line"), [("kernel", "in-kernel periodic task"), ("irq", "in-kernel timer handler")]
+        ("tool", "number", "context", "line"),
+        [
+            (XenomaiLatencyKernel(), "1", "kernel", "in-kernel periodic task"),
+            (XenomaiLatencyIrq(), "2", "irq", "in-kernel timer handler"),
+        ],
     )
-    def test_the_kernels_own_modes_are_told_apart(self, mode: str, line: str) -> None:
-        tool = XenomaiLatency(mode=mode)
+    def test_the_kernels_own_contexts_are_told_apart(self, tool: Tool, number: str, context: str, line: str) -> None:
+        assert f"-t {number} " in " ".join(tool.argv(SETTING))
         with pytest.raises(ParseError, match=f"did not say '== Test mode: {line}'"):
             _parse(tool, LATENCY)
         found = _parse(tool, LATENCY.replace("periodic user-mode task", line))
-        assert {one.labels["context"] for one in found} == {mode}
+        assert {one.labels["context"] for one in found} == {context}
         assert tool.expected(SETTING).threads == ()
 
     @pytest.mark.parametrize(
@@ -283,96 +293,6 @@ class TestSwitchtest:
         )
 
 
-SMOKEY = """\
-arith OK
-bufp skipped (no kernel support)
-cpu_affinity OK
-mutex_trylock not supported
-posix_mutex OK
-y2038 OK
-"""
-
-
-class TestSmokey:
-    def test_tests_are_counted_by_their_result(self) -> None:
-        found = _parse(XenomaiSmokey(), SMOKEY)
-        assert _number(found, "tests.passed") == 4
-        assert _number(found, "tests.skipped") == 1
-        assert _number(found, "tests.failed") == 0
-        assert {one.labels["test"] for one in found if one.name == "test.failed"} == {
-            *("arith", "cpu_affinity", "posix_mutex", "y2038")
-        }
-        assert {one.name: one.better for one in found}["tests.passed"] is Better.HIGHER
-
-    def test_a_failed_test_is_named(self) -> None:
-        found = _parse(XenomaiSmokey(), SMOKEY + "test posix_clock failed: 22\ntest leaks failed: 12\n", code=1)
-        assert _number(found, "tests.failed") == 2
-        assert _number(found, "test.failed", test="posix_clock") == 1
-        assert _number(found, "test.failed", test="arith") == 0
-
-    def test_older_versions_tell_of_a_failure_by_the_exit_code_only(self) -> None:
-        said = "posix-clock.c:420, assertion failed: diff < 1000000000\n"
-        found = _parse(XenomaiSmokey(), SMOKEY, said, code=1)
-        assert (_number(found, "tests.failed"), _number(found, "tests.passed")) == (1, 4)
-
-    @pytest.mark.parametrize(
-        ("out", "err", "code", "reason"),
-        [
-            ("", "", 0, "ended with 0 after .*: no message"),
-            ("", "smokey: no test selected\n", 1, "no test selected"),
-            ("Test OK\nall is OK now\n", "", 0, "ended with 0"),
-            (SMOKEY + "test leaks failed: 12\n", "", 0, "ended with 0 after .*'failed': 1"),
-            (SMOKEY + "test arith failed: 12\n", "", 1, "contradicts itself: arith ok and failed"),
-            (SMOKEY, "Segmentation fault\n", 139, "exit code 139: Segmentation fault"),
-        ],
-    )
-    def test_what_says_nothing_certain_is_refused(self, out: str, err: str, code: int, reason: str) -> None:
-        with pytest.raises(ParseError, match=reason):
-            _parse(XenomaiSmokey(), out, err, code)
-
-    def test_a_run_that_the_plan_stopped_is_refused(self) -> None:
-        files = {"tool.out": SMOKEY.encode(), "tool.deadline": b"after 100 s\n"}
-        with pytest.raises(ParseError, match="was stopped after 100 s"):
-            XenomaiSmokey().parse(Output(files=files, exit_code=143, setting=SETTING))
-
-    def test_parts_of_a_test_count_only_if_they_failed(self) -> None:
-        text = "alchemytests_mq1 OK\nalchemytests_mq2 OK\nalchemytests OK\n"
-        assert _number(_parse(XenomaiSmokey(), text), "tests.passed") == 1
-        found = _parse(XenomaiSmokey(), text.replace("mq2 OK", "mq2 OK\ntest alchemytests_mq3 failed: 5"), code=1)
-        assert (_number(found, "tests.failed"), _number(found, "test.failed", test="alchemytests_mq3")) == (1, 1)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "gdb: skipped (gdb not available)\ngdb OK\n",
-            "vxworkstest skipped. --enable-lores-clock missing.\nvxworkstests OK\n",
-        ],
-    )
-    def test_a_test_that_says_that_it_was_skipped_did_not_pass(self, text: str) -> None:
-        found = _parse(XenomaiSmokey(), "arith OK\n" + text)
-        assert (_number(found, "tests.passed"), _number(found, "tests.skipped")) == (1, 1)
-
-    def test_on_virtual_time_the_clock_is_set_and_memory_is_tested_for_seconds(self) -> None:
-        *path, shell, option, command = XenomaiSmokey().argv(Setting(cpus=1, duration_s=5, virtual_time=True))
-        assert (tuple(path), shell, option) == (PATH, "sh", "-c")
-        assert command == (
-            "date -s 202401010000 >/dev/null && exec smokey --run --keep-going "
-            "random_alloc_rounds=4 pattern_check_rounds=4"
-        )
-
-    def test_a_line_twice_is_one_test(self) -> None:
-        assert _number(_parse(XenomaiSmokey(), "arith OK\n" + SMOKEY), "tests.passed") == 4
-
-    def test_the_command_line_and_what_it_must_be_seen_to_do(self) -> None:
-        assert XenomaiSmokey(vm=True).argv(SETTING) == (
-            *(*PATH, "smokey", "--run", "--keep-going", "--vm", "random_alloc_rounds=64", "pattern_check_rounds=64"),
-        )
-        assert "--vm" not in XenomaiSmokey().argv(SETTING)
-        assert XenomaiSmokey(seconds=70).expected(SETTING) == Expected(
-            threads=(), duration_s=70, seen=ThreadScope.SESSION, counts=(Count(measurement="tests.passed", least=1),)
-        )
-
-
 def _cyclictest(threads: Sequence[Sequence[int]], limit: int = 100) -> str:
     lines = ["# Histogram"]
     lines += [f"{i:06d} " + "\t".join(f"{list(one).count(i):06d}" for one in threads) for i in range(limit)]
@@ -465,7 +385,6 @@ class TestCyclictest:
 ALL: tuple[tuple[Tool, str], ...] = (
     (XenomaiLatency(), LATENCY),
     (XenomaiSwitchtest(), _switching([0, 1])),
-    (XenomaiSmokey(), SMOKEY),
     (CYCLICTEST, CYCLES),
 )
 
@@ -532,7 +451,7 @@ def test_what_measures_linux_is_left_out_on_a_cobalt_kernel(tool: Tool) -> None:
     assert linux_beside_cobalt(tool, "preempt_rt") == ()
 
 
-@pytest.mark.parametrize("tool", [XenomaiLatency(), XenomaiSwitchtest(), XenomaiSmokey(), PiStress()])
+@pytest.mark.parametrize("tool", [XenomaiLatency(), XenomaiSwitchtest(), PiStress()])
 def test_what_measures_cobalt_or_no_time_runs_on_a_cobalt_kernel(tool: Tool) -> None:
     assert linux_beside_cobalt(tool, "xenomai") == ()
 
@@ -549,6 +468,16 @@ def test_latency_as_a_virtual_board_printed_it() -> None:
     times = [_number(found, f"latency.{name}") for name in ("min", "avg", "max")]
     assert times == [17.328, 17.872, 19.312]
     assert (_number(found, "overruns"), _number(found, "modeswitches")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "times"),
+    [(XenomaiLatencyKernel(), [6.928, 8.383, 9.072]), (XenomaiLatencyIrq(), [4.976, 5.485, 5.984])],
+)
+def test_latency_in_the_kernel_as_a_virtual_board_printed_it(tool: Tool, times: list[float]) -> None:
+    found = captured(tool)
+    assert [_number(found, f"latency.{name}") for name in ("min", "avg", "max")] == times
+    assert {one.labels["context"] for one in found} == {tool.name.removeprefix("xenomai-latency-")}
 
 
 def test_cyclictest_as_a_virtual_board_printed_it() -> None:

@@ -35,8 +35,10 @@ from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
 from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.ssdd import Ssdd
-from rtgate.tools.xenomai import XenomaiLatency, XenomaiSmokey, XenomaiSwitchtest
+from rtgate.tools.xenomai import XenomaiLatency, XenomaiLatencyIrq, XenomaiLatencyKernel, XenomaiSwitchtest
+from rtgate.tools.xenomai_clocktest import XenomaiClocktest
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
+from rtgate.tools.xenomai_smokey import XenomaiSmokey
 
 _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
@@ -44,7 +46,15 @@ _ALL: tuple[type[Tool], ...] = (
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
     *(PcieBar, EduDma, EduMsi),
     *(IrqHard, IrqThreaded),
-    *(XenomaiLatency, XenomaiCyclictest, XenomaiSwitchtest, XenomaiSmokey),
+    *(
+        XenomaiLatency,
+        XenomaiLatencyKernel,
+        XenomaiLatencyIrq,
+        XenomaiCyclictest,
+        XenomaiSwitchtest,
+        XenomaiClocktest,
+        XenomaiSmokey,
+    ),
     JailhouseDemo,
     *(FioRead, FioWrite, FioRandread, FioRandwrite),
 )

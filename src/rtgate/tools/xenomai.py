@@ -3,8 +3,8 @@
 
 They measure Cobalt only because they are linked with its library, so each is looked for where Xenomai installs it.
 
-Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c, testsuite/smokey/main.c,
-lib/smokey, testsuite/switchtest/switchtest.c, lib/cobalt/thread.c):
+Facts of Xenomai 3.0 to 3.3 that this module depends on (testsuite/latency/latency.c,
+testsuite/switchtest/switchtest.c, lib/cobalt/thread.c):
 
 * A thread of Cobalt has the same policy and priority for Linux, so they are in /proc/PID/stat.
 * Cobalt sets timers early by the time in /proc/xenomai/latency, so that a thread may wake up too soon. latency then
@@ -28,7 +28,7 @@ from rtgate.tools.needs import NEVER, Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 
-_PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
+PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
 ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
 _SUITES = {"irq", "latency", "scheduling", "signal"}  # a disk or a link is Linux's beside Cobalt, too
@@ -74,7 +74,7 @@ def latencies(
 
 
 # In the order of their numbers for the option -t.
-_MODES = {"user": "periodic user-mode task", "kernel": "in-kernel periodic task", "irq": "in-kernel timer handler"}
+_CONTEXTS = {"user": "periodic user-mode task", "kernel": "in-kernel periodic task", "irq": "in-kernel timer handler"}
 _FIGURES = rf"{_MICROSECONDS}\|{_MICROSECONDS}\|{_MICROSECONDS}\| *({WHOLE})\| *({WHOLE})"
 _RTD = re.compile(rf"^RTD\|{_FIGURES}\|", re.MULTILINE)
 _RTS = re.compile(
@@ -86,23 +86,21 @@ _CELLS = re.compile(rf"^HSS\| +avg\| *({WHOLE})\|.*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XenomaiLatency(Tool):
-    """Options of Xenomai's latency.
+    """latency: how late a task in user space wakes up.
 
     Attributes:
         period_us: how often the task wakes up.
         priority: its priority, of Cobalt and of Linux.
-        mode: what wakes up: a task in user space (`user`), one in the kernel (`kernel`), the timer's handler (`irq`).
-            The last two need the driver xeno_timerbench.
-        cpu: the CPU that the task in user space is bound to.
+        cpu: the CPU that the task is bound to.
         range_us: values from here on are counted as overflow.
     """
 
     period_us: int = 1000
     priority: int = 99
-    mode: str = "user"
     cpu: int = 0
     range_us: int = 1000
 
+    context: ClassVar[str] = "user"
     name: ClassVar[str] = "xenomai-latency"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     needs: ClassVar[tuple[Need, ...]] = COBALT
@@ -112,7 +110,7 @@ class XenomaiLatency(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a histogram with one cell per microsecond, whose last one holds what is beyond."""
         return (
-            *(*_PROGRAMS, "latency", "-h", "-H", f"{self.range_us + 1}", "-t", f"{[*_MODES].index(self.mode)}"),
+            *(*PROGRAMS, "latency", "-h", "-H", f"{self.range_us + 1}", "-t", f"{[*_CONTEXTS].index(self.context)}"),
             *("-p", f"{self.period_us}", "-P", f"{self.priority}", "-c", f"{self.cpu}"),
             *("-T", f"{math.ceil(setting.duration_s)}"),
         )
@@ -122,7 +120,7 @@ class XenomaiLatency(Tool):
         seconds = math.ceil(setting.duration_s)
         task = Threads(count=1, policy=SCHED_FIFO, priority=self.priority)
         return Expected(
-            threads=(task,) if self.mode == "user" else (),
+            threads=(task,) if self.context == "user" else (),
             duration_s=seconds,
             seen=ThreadScope.SESSION,
             counts=(Count(measurement="wakeups", least=0.95 * seconds * 1_000_000 / self.period_us),),
@@ -151,7 +149,7 @@ class XenomaiLatency(Tool):
         histogram = self._histogram(text, output)
         top = self.range_us if histogram.overflow else max(histogram.counts)
         high = float(top) if top > max(high, -low) else high
-        labels = {"cpu": str(self.cpu), "context": self.mode}
+        labels = {"cpu": str(self.cpu), "context": self.context}
         return (
             *latencies(histogram, (low, mean, high), labels),
             count("overruns", overruns, Better.LOWER, labels),
@@ -159,7 +157,7 @@ class XenomaiLatency(Tool):
         )
 
     def _check_parameters(self, text: str) -> None:
-        asked = (f"== Sampling period: {self.period_us} us", f"== Test mode: {_MODES[self.mode]}")
+        asked = (f"== Sampling period: {self.period_us} us", f"== Test mode: {_CONTEXTS[self.context]}")
         missing = [line for line in asked if line not in text.splitlines()]
         if missing:
             raise ParseError(f"latency did not say {missing[0]!r}: {text.strip()[:300] or 'it printed nothing'}")
@@ -182,6 +180,27 @@ def _check_clock(took: list[int], told: list[int], asked_s: int) -> None:
     took_s, told_s = (3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in (took, told))
     if told_s != asked_s or took_s < asked_s:
         raise ParseError(f"latency measured for {took_s} s of {told_s} s, and {asked_s} s were asked for")
+
+
+_TIMERBENCH = Need(test="[ -c /dev/rtdm/timerbench ]", reason="the kernel lacks XENO_DRIVERS_TIMERBENCH")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiLatencyKernel(XenomaiLatency):
+    """latency -t 1: how late a task in the kernel wakes up, which no switch to user space delays."""
+
+    context: ClassVar[str] = "kernel"
+    name: ClassVar[str] = "xenomai-latency-kernel"
+    needs: ClassVar[tuple[Need, ...]] = (*COBALT, _TIMERBENCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiLatencyIrq(XenomaiLatency):
+    """latency -t 2: how late the handler of Cobalt's timer runs, with no task at all."""
+
+    context: ClassVar[str] = "irq"
+    name: ClassVar[str] = "xenomai-latency-irq"
+    needs: ClassVar[tuple[Need, ...]] = (*COBALT, _TIMERBENCH)
 
 
 _SWITCHES = re.compile(rf"^RTD\|(?: *({WHOLE})\|)? *({WHOLE})\| *({WHOLE}) *$", re.MULTILINE)
@@ -207,7 +226,7 @@ class XenomaiSwitchtest(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
-        return (*_PROGRAMS, "switchtest", "-T", f"{math.ceil(setting.duration_s)}")
+        return (*PROGRAMS, "switchtest", "-T", f"{math.ceil(setting.duration_s)}")
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: without a floating-point unit six real-time threads per CPU."""
@@ -253,103 +272,4 @@ def _check_switches(switches: Mapping[str, int], output: Output) -> None:
     if not cpus or idle or set(switches) != cpus:
         raise ParseError(
             f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {program_message(output)}"
-        )
-
-
-_TEST = re.compile(
-    r"^(?:(?P<ok>[a-z][a-z0-9_]*) OK|(?P<skipped>[a-z][a-z0-9_]*) skipped \(no kernel support\)|"
-    r"test (?P<failed>[a-z][a-z0-9_]*) failed: [0-9]+)$",
-    re.MULTILINE,
-)
-
-
-# What a test finds out by itself: smokey prints OK for it all the same.
-_LEFT_OUT = re.compile(r"^([a-z][a-z0-9_]*)(?:: skipped \(| skipped\. )", re.MULTILINE)
-
-
-def _results(text: str) -> dict[str, str]:
-    """Return the result of each test: `ok`, `skipped` or `failed`. Raises ParseError.
-
-    Some print results of their parts as well, as `alchemytests_pipe1 OK`.
-    """
-    results: dict[str, str] = {}
-    for line in _TEST.finditer(text):
-        word = str(line.lastgroup)
-        if results.setdefault(line[word], word) != word:
-            raise ParseError(f"smokey contradicts itself: {line[word]} {results[line[word]]} and {word}")
-    left_out = {f"{name}{plural}" for name in _LEFT_OUT.findall(text) for plural in ("", "s")}
-    return {
-        name: "skipped" if word == "ok" and name in left_out else word
-        for name, word in results.items()
-        if word == "failed" or not any(name.startswith(f"{other}_") for other in results)
-    }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XenomaiSmokey(Tool):
-    """smokey: Xenomai's functional tests.
-
-    A test that fails says so from 3.1 on. Before, it prints nothing, and only the exit code tells that there was one.
-
-    Attributes:
-        vm: leave out checks of times, which no virtual machine keeps.
-        rounds: how often the tests of memory repeat themselves; xeno-test, too, takes 64.
-        virtual_rounds: the same on virtual time; of memory_pshared 4 take 17 s there.
-        seconds: about how long it takes. The plan stops it after twice this time and 20 s.
-    """
-
-    vm: bool = False
-    rounds: int = 64
-    virtual_rounds: int = 4
-    seconds: int = 130
-
-    name: ClassVar[str] = "xenomai-smokey"
-    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
-    needs: ClassVar[tuple[Need, ...]] = COBALT
-    reports: ClassVar[Mapping[str, Reports]] = {
-        **dict.fromkeys(("test.failed", "tests.failed"), Reports.FAILURES),
-        **dict.fromkeys(("tests.passed", "tests.skipped"), Reports.COUNT),
-    }
-
-    def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: all tests, also after one that failed."""
-        rounds = self.virtual_rounds if setting.virtual_time else self.rounds
-        tests = (
-            *("smokey", "--run", "--keep-going", *(("--vm",) if self.vm else ())),
-            *(f"random_alloc_rounds={rounds}", f"pattern_check_rounds={rounds}"),
-        )
-        if setting.virtual_time:  # a board without a clock is in 1970, and that cannot be set again (posix_clock)
-            tests = ("sh", "-c", f"date -s 202401010000 >/dev/null && exec {' '.join(tests)}")
-        return (*_PROGRAMS, *tests)
-
-    def expected(self, _setting: Setting) -> Expected:
-        """Return what must be seen: no thread lives all the time, but a test must have passed."""
-        return Expected(
-            threads=(),
-            duration_s=self.seconds,
-            seen=ThreadScope.SESSION,
-            counts=(Count(measurement="tests.passed", least=1),),
-        )
-
-    def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return `tests.passed`, `.skipped`, `.failed`, and for each test that did not skip `test.failed`, 0 or 1.
-
-        Raises:
-            ParseError: it was stopped, died, or its output is missing or contradicts itself.
-        """
-        check_end("smokey", output, codes=(0, 1))
-        results = _results(output.text("tool.out"))
-        sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
-        if not results or (sums["failed"] and not output.exit_code):
-            raise ParseError(f"smokey ended with {output.exit_code} after {sums}: {program_message(output)}")
-        failed = max(sums["failed"], int(output.exit_code == 1))
-        return (
-            count("tests.passed", sums["ok"], Better.HIGHER),
-            count("tests.skipped", sums["skipped"], Better.LOWER),
-            count("tests.failed", failed, Better.LOWER),
-            *(
-                count("test.failed", int(word == "failed"), Better.LOWER, {"test": name})
-                for name, word in results.items()
-                if word != "skipped"
-            ),
         )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""smokey, Xenomai's functional tests, each run by itself: one that crashes ends no other, and is named.
+
+Facts of Xenomai 3.0 to 3.3 (testsuite/smokey/main.c, lib/smokey/init.c):
+
+* `--list` prints each test's number and name, and below that an indented description.
+* A test ends with `NAME OK` and 0, or `NAME skipped (no kernel support)` and 0, or 1.
+* Some find out by themselves that they cannot run, say so, and are OK all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.errors import ParseError
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
+from rtgate.tools.measurement import Better, Measurement
+from rtgate.tools.needs import Need
+from rtgate.tools.rt_tests import check_end
+from rtgate.tools.threads import ThreadScope
+from rtgate.tools.xenomai import COBALT, PROGRAMS, program_message
+
+_EACH = (
+    "smokey --list | while read -r number name more; do case $number in '#'*) "
+    'echo "== $name"; smokey --run=$name {options} 2>&1 </dev/null; echo "== exit code $?";; esac; done'
+)
+_PART = re.compile(r"^== ([a-z][a-z0-9_]*)\n(.*?)^== exit code ([0-9]{1,3})$", re.MULTILINE | re.DOTALL)
+_HEAD = re.compile(r"^== (?!exit code )", re.MULTILINE)
+_SKIPPED = re.compile(r"^([a-z][a-z0-9_]*)(?:: skipped \(| skipped\. | skipped \(no kernel support\)$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XenomaiSmokey(Tool):
+    """smokey: Xenomai's functional tests.
+
+    Attributes:
+        vm: leave out checks of times, which no virtual machine keeps.
+        rounds: how often the tests of memory repeat themselves; xeno-test, too, takes 64.
+        virtual_rounds: the same on virtual time; of memory_pshared 4 take 17 s there.
+        seconds: how long it may take: twice what it took. The plan stops it then, as hung.
+    """
+
+    vm: bool = False
+    rounds: int = 64
+    virtual_rounds: int = 4
+    seconds: int = 280
+
+    name: ClassVar[str] = "xenomai-smokey"
+    suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    needs: ClassVar[tuple[Need, ...]] = COBALT
+    reports: ClassVar[Mapping[str, Reports]] = {
+        **dict.fromkeys(("test.failed", "tests.failed"), Reports.FAILURES),
+        **dict.fromkeys(("tests.passed", "tests.skipped"), Reports.COUNT),
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: every test that smokey lists, each by itself."""
+        rounds = self.virtual_rounds if setting.virtual_time else self.rounds
+        options = f"{'--vm ' * self.vm}random_alloc_rounds={rounds} pattern_check_rounds={rounds}"
+        # A board without a clock is in 1970, and that cannot be set again (posix_clock).
+        clock = "date -s 202401010000 >/dev/null && " if setting.virtual_time else ""
+        return (*PROGRAMS, "sh", "-c", clock + _EACH.format(options=options))
+
+    def expected(self, _setting: Setting) -> Expected:
+        """Return what must be seen: no thread lives all the time, but a test must have passed."""
+        return Expected(
+            threads=(),
+            duration_s=0,
+            work_s=self.seconds,
+            seen=ThreadScope.SESSION,
+            counts=(Count(measurement="tests.passed", least=1),),
+        )
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `tests.passed`, `.skipped`, `.failed`, and for each test that did not skip `test.failed`, 0 or 1.
+
+        Raises:
+            ParseError: it was stopped, or its output is missing, damaged, or contradicts itself.
+        """
+        check_end("smokey", output)
+        text = output.text("tool.out")
+        parts = _PART.findall(text)
+        if not parts or len(parts) != len(_HEAD.findall(text)) or len({name for name, _, _ in parts}) != len(parts):
+            raise ParseError(f"smokey's output is damaged, {len(parts)} tests are whole: {program_message(output)}")
+        results = {name: _result(name, said, int(code)) for name, said, code in parts}
+        sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
+        return (
+            count("tests.passed", sums["ok"], Better.HIGHER),
+            count("tests.skipped", sums["skipped"], Better.LOWER),
+            count("tests.failed", sums["failed"], Better.LOWER),
+            *(
+                count("test.failed", int(word == "failed"), Better.LOWER, {"test": name})
+                for name, word in results.items()
+                if word != "skipped"
+            ),
+        )
+
+
+def _result(name: str, said: str, code: int) -> str:
+    """Return `ok`, `skipped` or `failed`; one that a signal ended (128 and more) has failed. Raises ParseError."""
+    if code:
+        return "failed"
+    if {name, name.removesuffix("s")} & {*_SKIPPED.findall(said)}:  # vxworkstests says vxworkstest
+        return "skipped"
+    if f"{name} OK" not in said.splitlines():
+        raise ParseError(f"smokey's test {name} ended with 0 and did not say OK: {said.strip()[:200] or 'no message'}")
+    return "ok"
