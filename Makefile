@@ -10,6 +10,7 @@ SEED ?= 1
 CASES ?=
 KERNEL ?=
 XENOMAI ?=
+JAILHOUSE ?=
 
 run := .venv/bin/rtgate
 # Make itself ends with 2 whatever failed, so say what rtgate said; `rtgate --help` explains the codes.
@@ -17,7 +18,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-all test-xenomai coverage mutants check docs fuzz bench bench-kernels bench-concurrency bench-reviews lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-all test-xenomai test-jailhouse coverage mutants check docs fuzz bench bench-kernels bench-concurrency bench-reviews lab lab-down lab-status clean bootstrap bootstrap-dev
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -40,6 +41,9 @@ test-all: bootstrap-dev ## every test of rtgate's own: before an issue is called
 test-xenomai: bootstrap-dev ## a real Cobalt kernel, built, booted and slowed: KERNEL=DIR with Dovetail, XENOMAI=DIR of Xenomai's source
 	@RTGATE_DOVETAIL="$(patsubst ~/%,$(HOME)/%,$(KERNEL))" RTGATE_XENOMAI="$(patsubst ~/%,$(HOME)/%,$(XENOMAI))" \
 		.venv/bin/pytest -m "" selftests/integration/test_cobalt.py
+
+test-jailhouse: bootstrap-dev ## a real hypervisor beside a kernel, built, booted and slowed: JAILHOUSE=DIR of Jailhouse's source
+	@RTGATE_JAILHOUSE="$(patsubst ~/%,$(HOME)/%,$(JAILHOUSE))" .venv/bin/pytest -m "" selftests/integration/test_jailhouse.py
 
 coverage: bootstrap-dev ## the unit tests, and which share of lines and branches they run
 	@.venv/bin/python ci/coverage

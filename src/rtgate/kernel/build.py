@@ -12,7 +12,7 @@ from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import BuildError, BuildLimitError, ConfigError
 from rtgate.files import waiting_lock
-from rtgate.kernel import artefacts, build_log, publish, tuxmake
+from rtgate.kernel import artefacts, build_log, jailhouse, publish, tuxmake
 from rtgate.kernel.configure import configure_if_needed, refuse_lost
 from rtgate.kernel.make import make
 from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
@@ -120,6 +120,8 @@ def _existing(output: Path, inputs: str) -> KernelBuild | None:
 
 def _make(work: Work, listener: Listener) -> publish.BuildResult:
     """Configure and compile in the build directory, unless exactly this is in it already."""
+    if work.description.cells:
+        jailhouse.require(work.hypervisor, work.description.name)
     stamp = work.job.log_directory / "made.json"
     made = publish.BuildResult.read(stamp)
     if made is not None and made.inputs == work.inputs and publish.is_complete(work):
@@ -165,7 +167,13 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     job.ccache_log.unlink(missing_ok=True)
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)
+    if work.hypervisor:
+        jailhouse.prepare(job)
     make(work, work.description.targets, log, counter.watch)
+    if work.hypervisor:
+        listener.notice(f"building Jailhouse of {work.hypervisor.path} against Linux {work.tree.version}")
+        jailhouse.build(work.hypervisor, job)
+        make(work, work.description.targets, log, counter.watch)
     if full:
         work.steps_file.parent.mkdir(parents=True, exist_ok=True)
         work.steps_file.write_text(str(counter.done))

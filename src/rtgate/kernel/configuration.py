@@ -11,7 +11,7 @@ from rtgate import files, site, strict_yaml
 from rtgate.arches import ARCHES
 from rtgate.board.boards import FLAVOURS
 from rtgate.errors import BuildError, ConfigError
-from rtgate.kernel import xenomai
+from rtgate.kernel import jailhouse, xenomai
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
 from rtgate.units import plural
 
@@ -43,6 +43,7 @@ class BuildDescription:
         patches: a directory with a patch series, applied to a copy of the tree.
         built_in: sources of ours (`target/modules`) that become part of the kernel, in a copy of the tree.
         device_trees: what a tree must have the source of (`rockchip/rk3588-evb1-v10`), and which kernels have it.
+        cells: the configurations of Jailhouse's root cell and of an inmate's; empty for a kernel alone.
     """
 
     name: str
@@ -57,6 +58,7 @@ class BuildDescription:
     patches: Path | None
     built_in: tuple[Path, ...]
     device_trees: Mapping[str, str]
+    cells: Mapping[str, Path]
 
     def unsupported(self, tree: Path) -> str:
         """Return why this build is not for a kernel tree, which lacks something; empty where it is."""
@@ -85,7 +87,8 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
     """
     top = strict_yaml.load(path).mapping(
-        ("arch", "flavour", "base", "fragments"), ("targets", "patches", "built_in", "optional", "device_trees")
+        ("arch", "flavour", "base", "fragments"),
+        ("targets", "patches", "built_in", "optional", "device_trees", "cells"),
     )
     if fragment_directories is None:
         fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
@@ -106,6 +109,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         patches=_patches(top.get("patches"), path.parent),
         built_in=tuple(_module(item) for item in top["built_in"].items()) if "built_in" in top else (),
         device_trees=_device_trees(top.get("device_trees"), targets),
+        cells=_cells(top["cells"], top) if "cells" in top else {},
     )
 
 
@@ -169,6 +173,14 @@ def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> di
         if not _DEVICE_TREE.fullmatch(name):
             entry.value.fail(f"{name!r} is not a device tree (expected: VENDOR/NAME, without .dts)")
     return {name: entry.value.text() for name, entry in trees.items()}
+
+
+def _cells(value: strict_yaml.Value, top: strict_yaml.Mapping) -> dict[str, Path]:
+    if top["flavour"].text() != jailhouse.FLAVOUR or top["arch"].text() not in jailhouse.DEMOS:
+        value.fail(f"only builds of flavour jailhouse have cells, for {', '.join(jailhouse.DEMOS)}")
+    named = value.mapping(jailhouse.CELLS)
+    known = site.names("target/jailhouse", ".c")
+    return {cell: site.find("target/jailhouse", f"{named[cell].text(known)}.c") for cell in jailhouse.CELLS}
 
 
 @dataclass(frozen=True, slots=True)

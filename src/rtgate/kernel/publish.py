@@ -15,7 +15,7 @@ from rtgate import files as regular_file
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
-from rtgate.kernel import artefacts, confinement, xenomai
+from rtgate.kernel import artefacts, confinement, jailhouse, xenomai
 
 if TYPE_CHECKING:
     from rtgate.kernel.artefacts import KernelBuild
@@ -139,6 +139,7 @@ def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]
         "source": work.source.identity.as_json(),
         "patches": [{"file": patch.path.name, "sha256": patch.sha256} for patch in patches],
         **({"xenomai": core.source.identity.as_json()} if core else {}),
+        **({"jailhouse": work.hypervisor.identity.as_json()} if work.hypervisor else {}),
         "config_sha256": files["config"]["sha256"],
         "toolchain": work.toolchain,
         "artefacts": files,
@@ -158,4 +159,6 @@ def _command(work: Work) -> list[str]:
     patches = ["--patches", str(work.series.directory)] if work.series and work.series.patches else []
     core = work.series.core if work.series else None
     environment = ["env", f"{xenomai.VARIABLE}={core.source.path}"] if core else []
+    if work.hypervisor:
+        environment = ["env", f"{jailhouse.VARIABLE}={work.hypervisor.path}"]
     return [*environment, "rtgate", "build", work.description.name, *tree, *patches]

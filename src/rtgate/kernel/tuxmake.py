@@ -173,18 +173,22 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
     Raises:
         Interrupted: as `run`.
     """
+    return make_beside(job, job.tree, {"O": str(job.build_directory), "M": str(directory)}, log)
+
+
+def make_beside(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
+    """Make `modules` in a directory, as `make_external`, with more variables of make."""
     arguments = {
-        "O": job.build_directory,
+        **variables,
         "ARCH": ARCHES[job.arch].kbuild,
         "CROSS_COMPILE": compiler(job.arch).removesuffix("gcc"),
         "CC": f"ccache {compiler(job.arch)}",
         "HOSTCC": "ccache gcc",
-        "M": directory,
         **_CONSTANTS,
         **job.variables,
     }
     words = [f"{name}={value}" for name, value in arguments.items()]
-    return _run_with_log(["make", f"--directory={job.tree}", f"--jobs={job.jobs}", *words, "modules"], job, log)
+    return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, "modules"], job, log)
 
 
 def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:

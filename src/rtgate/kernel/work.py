@@ -15,7 +15,7 @@ from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.files import waiting_lock
-from rtgate.kernel import kconfig, tuxmake, xenomai
+from rtgate.kernel import jailhouse, kconfig, tuxmake, xenomai
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import Series, copy_of, load_series, patched_tree
@@ -71,6 +71,7 @@ class Work:
         source: the tree that was asked for.
         tree: the tree that is built: the same, or a copy with patches.
         requested_options: the requested options for this tree's version, by symbol.
+        hypervisor: what becomes part of the image, beside the kernel.
     """
 
     description: BuildDescription
@@ -80,6 +81,7 @@ class Work:
     requested_options: dict[str, Option]
     job: tuxmake.Job
     toolchain: str
+    hypervisor: jailhouse.Hypervisor | None = None
 
     @property
     def inputs(self) -> str:
@@ -97,6 +99,8 @@ class Work:
             "toolchain": self.toolchain,
             "tuxmake": tuxmake.recipe(self.job.variables),
         }
+        if self.hypervisor:
+            inputs["jailhouse"] = self.hypervisor.fingerprint
         if not self.job.trusted:
             # A kernel notes what it finds on the machine, and in confinement there is less of it.
             inputs["confined"] = True
@@ -174,6 +178,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             limits=options.limits,
         ),
         toolchain=tuxmake.toolchain(description.arch),
+        hypervisor=_hypervisor(description, trusted=options.trusted),
     )
 
 
@@ -201,6 +206,15 @@ def _core(description: BuildDescription, source: Tree, *, patched: bool, trusted
         )
     xenomai.require_arch(description.arch)
     return xenomai.CobaltCore(xenomai.named_tree(), description.arch)
+
+
+def _hypervisor(description: BuildDescription, *, trusted: bool) -> jailhouse.Hypervisor | None:
+    """Return the Jailhouse that a build adds to its image; None where it adds none. Raises ConfigError."""
+    if not description.cells:
+        return None
+    if not trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
+        raise ConfigError(f"{description.name}: code that nobody has read gets no Jailhouse: no build with cells")
+    return jailhouse.named_tree(description.cells)
 
 
 def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT
+/* a cell of another board */
