@@ -18,6 +18,7 @@ SHARED = {
     **dict.fromkeys(("pcitest", "pci_endpoint_test"), "endpoint-test"),
     **dict.fromkeys(("irq-hard", "irq-threaded"), "irq-response"),
     "dmatest-rkep": "dmatest",
+    **dict.fromkeys(("xenomai-latency-kernel", "xenomai-latency-irq"), "xenomai-latency"),
 }
 SECTIONS = {
     "what it measures": r"\A# .+\n\n(?:Not yet|[A-Z`])[^|*]{80,}",

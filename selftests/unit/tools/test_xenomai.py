@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -391,9 +392,20 @@ ALL: tuple[tuple[Tool, str], ...] = (
 
 @pytest.mark.parametrize("tool", [tool for tool, _ in ALL])
 def test_they_are_skipped_without_cobalt(tool: Tool) -> None:
-    assert [(need.test, need.reason) for need in tool.needs] == [
-        ("[ -e /proc/xenomai/version ]", "no Cobalt core (/proc/xenomai is missing)")
-    ]
+    need = tool.needs[0]
+    assert (need.test, need.reason) == ("[ -e /proc/xenomai/version ]", "no Cobalt core (/proc/xenomai is missing)")
+
+
+@pytest.mark.parametrize(
+    ("content", "runs"), [(b"\x7fELF\0libcobalt.so.2\0", True), (b"\x7fELF\0libc.so.6\0", False), (None, False)]
+)
+def test_a_cyclictest_without_cobalt_s_library_is_skipped(tmp_path: Path, content: bytes | None, *, runs: bool) -> None:
+    """A document's figures of Cobalt were those of Linux: its cyclictest was the stock one."""
+    if content is not None:
+        (tmp_path / "cyclictest").write_bytes(content)
+        (tmp_path / "cyclictest").chmod(0o755)
+    test = XenomaiCyclictest.needs[1].test.replace("/usr/xenomai/demo", str(tmp_path))
+    assert (subprocess.run(["sh", "-c", test], check=False, timeout=60).returncode == 0) is runs
 
 
 def test_what_measures_wakes_up_on_time() -> None:

@@ -25,7 +25,12 @@ from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, pro
 
 # It is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: only one that is linked with
 # Cobalt's library measures Cobalt.
-_DEMOS = ("env", "PATH=/usr/xenomai/demo:/usr/demo")
+_PATH = "PATH=/usr/xenomai/demo:/usr/demo"
+_DEMOS = ("env", _PATH)
+_LINKED = Need(
+    test=f'grep -qi cobalt "$({_PATH} command -v cyclictest)"',
+    reason="its cyclictest is not there, or not linked with Cobalt's library: it would measure Linux",
+)
 _ROW = re.compile(rf"^({WHOLE}) ((?:{WHOLE}\t)*{WHOLE})$", re.MULTILINE)
 _DISTANCE_US = 500  # between the periods of two threads
 _SUMMARY = re.compile(
@@ -71,7 +76,7 @@ class XenomaiCyclictest(Tool):
 
     name: ClassVar[str] = "xenomai-cyclictest"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
-    needs: ClassVar[tuple[Need, ...]] = COBALT
+    needs: ClassVar[tuple[Need, ...]] = (*COBALT, _LINKED)
     writes: ClassVar[tuple[Write, ...]] = ON_TIME
     reports: ClassVar[Mapping[str, Reports]] = REPORTS | {"wakeups.lost": Reports.COUNT}
 
