@@ -16,7 +16,7 @@ from selftests.integration.conftest import rtgate
 
 from rtgate.kernel.xenomai import VARIABLE
 
-BOARD, BUILD = "virt-arm64-xenomai", "virt-arm64-xenomai"
+ARM64, X86_64 = "virt-arm64-xenomai", "virt-x86_64-xenomai"
 KERNEL = "RTGATE_DOVETAIL"
 TICK = "\tsched->status |= XNINTCK;\n"
 """Stands in Cobalt's handler of its clock (kernel/cobalt/clock.c), before it looks which timers have elapsed."""
@@ -47,15 +47,15 @@ pytestmark = [
 ]
 
 
-def build(output: Path, xenomai: Path) -> Path:
+def build(name: str, output: Path, xenomai: Path) -> Path:
     words = ("--tree", os.environ[KERNEL], "-o", output)
-    assert rtgate("build", BUILD, *words, timeout=3000, RTGATE_XENOMAI=str(xenomai)).returncode == 0
+    assert rtgate("build", name, *words, timeout=3000, RTGATE_XENOMAI=str(xenomai)).returncode == 0
     return output
 
 
-def statuses(kernel: Path, report: Path, *words: str) -> dict[str, str]:
+def statuses(board: str, kernel: Path, report: Path, *words: str) -> dict[str, str]:
     """Return the worst status of each case of a gate."""
-    rtgate("gate", "--board", BOARD, "--kernel", kernel, *words, "-o", report, timeout=1800)
+    rtgate("gate", "--board", board, "--kernel", kernel, *words, "-o", report, timeout=1800)
     ranks = ("PASS", "SKIP", "DONE", "ERROR", "FAIL")
     found: dict[str, str] = {}
     for verdict in json.loads((report / "verdict.json").read_text())["verdicts"]:
@@ -70,22 +70,42 @@ def xenomai() -> Path:
 
 @pytest.fixture(scope="module")
 def cobalt(xenomai: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("kernel") / "cobalt", xenomai)
+    return build(ARM64, tmp_path_factory.mktemp("kernel") / "cobalt", xenomai)
 
 
-def test_a_cobalt_kernel_keeps_its_limits(cobalt: Path, tmp_path: Path) -> None:
-    found = statuses(cobalt, tmp_path / "report")
-    assert found == {f"latency/xenomai-latency:{load}": "PASS" for load in ("idle", "hackbench")}
+@pytest.fixture(scope="module")
+def cobalt_x86(xenomai: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(X86_64, tmp_path_factory.mktemp("kernel") / "cobalt", xenomai)
+
+
+CASES = [
+    f"latency/xenomai-latency{where}:{load}" for where in ("", "-kernel", "-irq") for load in ("idle", "hackbench")
+]
+WORKS = ["clocktest:hackbench", "clocktest:idle", "smokey:idle", "switchtest:idle"]
+
+
+@pytest.mark.parametrize(("board", "kernel"), [(ARM64, "cobalt"), (X86_64, "cobalt_x86")])
+def test_a_cobalt_kernel_keeps_its_limits(
+    board: str, kernel: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cobalt = request.getfixturevalue(kernel)
+    found = statuses(board, cobalt, tmp_path / "report")
+    assert found == dict.fromkeys(CASES, "PASS")
     described = json.loads((cobalt / "build.json").read_text())
     records = [json.loads(path.read_text()) for path in (tmp_path / "report/records").glob("*/*/*/*/record.json")]
     assert described["xenomai"]["version"]
     assert {record["environment"]["flavour"] for record in records} == {"xenomai"}
 
 
-def test_what_measures_linux_is_left_out_and_switches_keep_registers(cobalt: Path, tmp_path: Path) -> None:
-    found = statuses(cobalt, tmp_path / "report", "--profile", "mr", "-k", "switchtest or (test_cyclictest and idle)")
-    assert found["latency/cyclictest:idle"] == "SKIP"
-    assert found["scheduling/xenomai-switchtest:idle"] == "PASS"
+@pytest.mark.parametrize(("board", "kernel"), [(ARM64, "cobalt"), (f"{ARM64}-smp2", "cobalt"), (X86_64, "cobalt_x86")])
+def test_cobalt_works_and_what_measures_linux_is_left_out(
+    board: str, kernel: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    chosen = "smokey or clocktest or switchtest or (test_cyclictest and idle and not xenomai)"
+    cobalt = request.getfixturevalue(kernel)
+    found = statuses(board, cobalt, tmp_path / "report", "--profile", "mr", "-k", chosen)
+    assert found.pop("latency/cyclictest:idle") == "SKIP"
+    assert {case: found[f"scheduling/xenomai-{case}"] for case in WORKS} == dict.fromkeys(WORKS, "PASS")
 
 
 @pytest.mark.parametrize(("change", "status"), [(SLOW, "FAIL"), (HARMLESS, "PASS")])
@@ -95,5 +115,6 @@ def test_a_change_of_cobalt(xenomai: Path, tmp_path: Path, change: str, status: 
     code = (tree / "kernel/cobalt/clock.c").read_text()
     assert code.count(TICK) == 1
     (tree / "kernel/cobalt/clock.c").write_text(code.replace(TICK, TICK + change))
-    found = statuses(build(tmp_path / "kernel", tree), tmp_path / "report", "-k", "idle")
-    assert found == {"latency/xenomai-latency:idle": status}
+    kernel = build(ARM64, tmp_path / "kernel", tree)
+    found = statuses(ARM64, kernel, tmp_path / "report", "-k", "test_latency and idle")
+    assert found["latency/xenomai-latency:idle"] == status

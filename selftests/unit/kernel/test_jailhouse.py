@@ -109,7 +109,7 @@ def test_a_change_of_the_hypervisor_is_another_image(
 
 
 def test_a_change_of_a_cell_is_another_input(root_cell: BuildDescription, fake_tree: Path, source: Path) -> None:
-    other = dataclasses.replace(root_cell, cells={**root_cell.cells, "inmate": TARGET / "virt-arm64-root.c"})
+    other = dataclasses.replace(root_cell, cells={**root_cell.cells, "inmate": "other"})
     tree = open_tree(fake_tree)
     assert prepare(root_cell, tree, Options()).inputs == prepare(root_cell, tree, Options()).inputs
     assert prepare(root_cell, tree, Options()).inputs != prepare(other, tree, Options()).inputs
@@ -165,6 +165,18 @@ def test_a_jailhouse_without_this_architecture(
         made(root_cell, fake_tree, tmp_path / "out")
 
 
+def test_a_cell_may_be_jailhouse_s_own(
+    root_cell: BuildDescription, fake_tree: Path, source: Path, tmp_path: Path
+) -> None:
+    other = dataclasses.replace(root_cell, cells={**root_cell.cells, "inmate": "other"})
+    assert b"a cell of another board" in made(other, fake_tree, tmp_path / "out").image.read_bytes()
+    nobody = dataclasses.replace(root_cell, cells={**root_cell.cells, "inmate": "nobody"})
+    with pytest.raises(
+        ConfigError, match=r"no cell 'nobody' in .*\(there are: other, virt-arm64-inmate, virt-arm64-root"
+    ):
+        made(nobody, fake_tree, tmp_path / "out")
+
+
 def test_code_that_nobody_has_read_gets_no_jailhouse(
     root_cell: BuildDescription, fake_tree: Path, source: Path
 ) -> None:
@@ -181,7 +193,7 @@ def test_code_that_nobody_has_read_gets_no_jailhouse(
             r"fake.yaml:5:8: only builds of flavour jailhouse have cells, for arm64",
         ),
         ("arch: arm64", "arch: x86_64", r"only builds of flavour jailhouse have cells, for arm64"),
-        ("root: virt-arm64-root", "root: virt-arm64", r"fake.yaml:5:15: .*virt-arm64-inmate, virt-arm64-root"),
+        ("root: virt-arm64-root", "root: ../root", r"fake.yaml:5:15: '../root' is not the name of a cell"),
         ("root: virt-arm64-root, ", "", r"fake.yaml:5:8: .*root"),
         ("inmate: virt", "second: virt", r"second"),
     ],

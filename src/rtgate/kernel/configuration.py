@@ -27,6 +27,7 @@ TARGETS = ("kernel", "modules", "dtbs")
 # Make targets that need no answer (`make help` of Linux); `menuconfig` or `oldconfig` would wait for one.
 BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig", "allyesconfig")
 _DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
+_CELL = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:_defconfig|\.config)")
 
 
@@ -43,7 +44,7 @@ class BuildDescription:
         patches: a directory with a patch series, applied to a copy of the tree.
         built_in: sources of ours (`target/modules`) that become part of the kernel, in a copy of the tree.
         device_trees: what a tree must have the source of (`rockchip/rk3588-evb1-v10`), and which kernels have it.
-        cells: the configurations of Jailhouse's root cell and of an inmate's; empty for a kernel alone.
+        cells: the names of Jailhouse's root cell and of an inmate's; empty for a kernel alone.
     """
 
     name: str
@@ -58,7 +59,7 @@ class BuildDescription:
     patches: Path | None
     built_in: tuple[Path, ...]
     device_trees: Mapping[str, str]
-    cells: Mapping[str, Path]
+    cells: Mapping[str, str]
 
     def unsupported(self, tree: Path) -> str:
         """Return why this build is not for a kernel tree, which lacks something; empty where it is."""
@@ -175,12 +176,14 @@ def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> di
     return {name: entry.value.text() for name, entry in trees.items()}
 
 
-def _cells(value: strict_yaml.Value, top: strict_yaml.Mapping) -> dict[str, Path]:
+def _cells(value: strict_yaml.Value, top: strict_yaml.Mapping) -> dict[str, str]:
     if top["flavour"].text() != jailhouse.FLAVOUR or top["arch"].text() not in jailhouse.DEMOS:
         value.fail(f"only builds of flavour jailhouse have cells, for {', '.join(jailhouse.DEMOS)}")
     named = value.mapping(jailhouse.CELLS)
-    known = site.names("target/jailhouse", ".c")
-    return {cell: site.find("target/jailhouse", f"{named[cell].text(known)}.c") for cell in jailhouse.CELLS}
+    for cell in jailhouse.CELLS:
+        if not _CELL.fullmatch(named[cell].text()):
+            named[cell].fail(f"{named[cell].text()!r} is not the name of a cell (expected: NAME of a file NAME.c)")
+    return {cell: named[cell].text() for cell in jailhouse.CELLS}
 
 
 @dataclass(frozen=True, slots=True)

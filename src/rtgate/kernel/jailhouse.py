@@ -65,11 +65,13 @@ class Hypervisor:
         return " ".join((self.identity.fingerprint, *ours))
 
 
-def named_tree(cells: Mapping[str, Path]) -> Hypervisor | None:
+def named_tree(cells: Mapping[str, str], arch: str) -> Hypervisor | None:
     """Return the Jailhouse that RTGATE_JAILHOUSE names, with these cells, or None where it is not set; reads only.
 
+    A cell is `target/jailhouse/NAME.c` of the site or of rtgate, or else `configs/ARCH/NAME.c` of Jailhouse's tree.
+
     Raises:
-        ConfigError: what it names is something else.
+        ConfigError: what it names is something else, or nobody has a cell of this name.
         InfrastructureError: git fails on it.
     """
     named = os.environ.get(VARIABLE)
@@ -80,7 +82,17 @@ def named_tree(cells: Mapping[str, Path]) -> Hypervisor | None:
         if not (path / name).exists():
             raise ConfigError(f"{path} is not the source of Jailhouse: it has no {name} ({VARIABLE})")
     version = files.read_text(path / "VERSION", files.YAML_LIMIT).strip()
-    return Hypervisor(path, identity.of_tree(path, version), cells, site.find("target", "jailhouse") / "start")
+    found = {cell: _cell(name, path / "configs" / arch) for cell, name in cells.items()}
+    return Hypervisor(path, identity.of_tree(path, version), found, site.find("target/jailhouse", "start"))
+
+
+def _cell(name: str, configs: Path) -> Path:
+    own = [path for _, path in site.matches("target/jailhouse", f"{name}.c")]
+    for path in (*own, configs / f"{name}.c"):
+        if path.is_file():
+            return path
+    known = sorted({*site.names("target/jailhouse", ".c"), *(path.stem for path in configs.glob("*.c"))})
+    raise ConfigError(f"no cell {name!r} in target/jailhouse or in {configs} (there are: {', '.join(known)})")
 
 
 def require(hypervisor: Hypervisor | None, build: str) -> None:

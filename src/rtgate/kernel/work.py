@@ -214,7 +214,7 @@ def _hypervisor(description: BuildDescription, *, trusted: bool) -> jailhouse.Hy
         return None
     if not trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
         raise ConfigError(f"{description.name}: code that nobody has read gets no Jailhouse: no build with cells")
-    return jailhouse.named_tree(description.cells)
+    return jailhouse.named_tree(description.cells, ARCHES[description.arch].kbuild)
 
 
 def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:
