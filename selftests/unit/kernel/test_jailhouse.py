@@ -150,19 +150,69 @@ def test_a_configuration_is_checked_without_jailhouse_and_nothing_is_built(
     assert not (tmp_path / "cache/builds").exists()
 
 
-@pytest.mark.parametrize("lost", ["VERSION", "driver/main.c", "include/jailhouse/cell-config.h"])
+@pytest.mark.parametrize("lost", ["VERSION", "driver/main.c", "include/jailhouse/cell-config.h", "configs/arm64"])
 def test_what_is_no_jailhouse_is_refused(root_cell: BuildDescription, fake_tree: Path, source: Path, lost: str) -> None:
-    (source / lost).unlink()
-    with pytest.raises(ConfigError, match=rf"is not the source of Jailhouse: it has no {lost} \(RTGATE_JAILHOUSE\)"):
+    (source / lost).rename(source / "elsewhere")
+    with pytest.raises(
+        ConfigError, match=rf"is not the source of Jailhouse for arm64: it has no {lost} \(RTGATE_JAILHOUSE\)"
+    ):
         prepare(root_cell, open_tree(fake_tree), Options())
 
 
-def test_a_jailhouse_without_this_architecture(
+def test_what_changes_while_the_kernel_is_made_is_another_build(
     root_cell: BuildDescription, fake_tree: Path, source: Path, tmp_path: Path
 ) -> None:
-    shutil.rmtree(source / "configs/arm64")
-    with pytest.raises(ConfigError, match="has no configs/arm64: it is not for this board"):
-        made(root_cell, fake_tree, tmp_path / "out")
+    """The hypervisor was copied after that, and what it was noted before: the next build took it for the old one."""
+
+    def change(_done: int, _total: int | None, _file: str) -> None:
+        (source / "hypervisor/main.c").write_text("int later;\n")
+
+    first = made(root_cell, fake_tree, tmp_path / "a", Options(listener=Listener(progress=change)))
+    second = made(root_cell, fake_tree, tmp_path / "b")
+    assert b"int later;" not in first.image.read_bytes()
+    assert b"int later;" in second.image.read_bytes()
+
+
+def test_jailhouse_s_options_count_although_git_ignores_them(
+    root_cell: BuildDescription, fake_tree: Path, source: Path, tmp_path: Path
+) -> None:
+    (source / ".gitignore").write_text("include/jailhouse/config.h\n")
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "a"],
+    ):
+        subprocess.run(["git", "-C", str(source), *words], check=True, timeout=60)
+    before = prepare(root_cell, open_tree(fake_tree), Options()).inputs
+    (source / "include/jailhouse/config.h").write_text("#define CONFIG_TRACE_ERROR 1\n")
+    assert prepare(root_cell, open_tree(fake_tree), Options()).inputs != before
+    made(root_cell, fake_tree, tmp_path / "out")
+    [copy] = (tmp_path / "cache/builds").glob("*.jailhouse")
+    assert (copy / "include/jailhouse/config.h").read_text() == "#define CONFIG_TRACE_ERROR 1\n"
+
+
+def test_files_of_any_bytes_are_taken(
+    root_cell: BuildDescription, fake_tree: Path, source: Path, tmp_path: Path
+) -> None:
+    (source / "configs/arm64/other.c").write_bytes(b"/* f\xfcr */\n")
+    (source / "VERSION").write_bytes(b"v0.12\xff\n")
+    other = dataclasses.replace(root_cell, cells={**root_cell.cells, "inmate": "other"})
+    kernel = made(other, fake_tree, tmp_path / "out")
+    assert b"/* f\xfcr */" in kernel.image.read_bytes()
+
+
+def test_nobody_s_home_is_no_jailhouse(
+    root_cell: BuildDescription, fake_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(jailhouse.VARIABLE, "~nobody-whom-anybody-knows/jailhouse")
+    with pytest.raises(ConfigError, match="is not the source of Jailhouse"):
+        prepare(root_cell, open_tree(fake_tree), Options())
+
+
+def test_the_log_has_all_of_it(root_cell: BuildDescription, fake_tree: Path, source: Path, tmp_path: Path) -> None:
+    log = (made(root_cell, fake_tree, tmp_path / "out").directory / "build.log").read_text()
+    assert log.index("  CC      kernel") < log.rindex("  LD      vmlinux")
+    assert log.count("  LD      vmlinux") == 2
 
 
 def test_a_cell_may_be_jailhouse_s_own(
@@ -204,9 +254,39 @@ def test_cells_that_cannot_be_are_refused(root_cell: BuildDescription, before: s
         load_description(root_cell.path)
 
 
-def test_the_program_that_enables_it_goes_on_whatever_fails() -> None:
-    """A board whose hypervisor does not come up is a Linux that says so, not a board that hangs."""
+STUB = """\
+#!/bin/sh
+name=${0##*/}
+case $name in mount|umount) ;; *) echo "$name $*" >&2 ;; esac
+case "$name $*" in "$FAILS"*) exit 1 ;; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("fails", "last"),
+    [
+        ("nothing", "jailhouse cell start 1"),
+        ("insmod /lib/jailhouse.ko", "insmod /lib/jailhouse.ko"),
+        ("jailhouse enable", "jailhouse enable /lib/root.cell"),
+        ("jailhouse cell", "jailhouse disable"),
+    ],
+)
+def test_a_board_without_its_inmate_has_no_jailhouse(tmp_path: Path, fails: str, last: str) -> None:
+    """Else Linux's tools would measure beside nobody, and pass."""
+    for name in ("insmod", "jailhouse", "mount", "umount"):
+        (tmp_path / name).write_text(STUB)
+        (tmp_path / name).chmod(0o755)
     text = (TARGET / "start").read_text()
-    subprocess.run(["sh", "-n", str(TARGET / "start")], check=True, timeout=60)
-    assert text.endswith("exec /init\n")
-    assert "set -e" not in text
+    for before, after in (
+        ("/usr/bin:/usr/sbin", str(tmp_path)),
+        ("/usr/lib/jailhouse", "/lib"),
+        ("exec /init", "echo on"),
+    ):
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    shell = str(shutil.which("sh"))
+    done = subprocess.run(
+        [shell, "-c", text], env={"FAILS": fails}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "on\n")
+    assert done.stderr.splitlines()[-1] == last

@@ -56,7 +56,7 @@ def test_what_a_virtual_board_printed() -> None:
 
 def test_a_test_that_fails_and_one_that_crashes_are_named() -> None:
     failed = part("posix_clock", "posix-clock.c:420, assertion failed: diff\ntest posix_clock failed: 22", 1)
-    found = _parse(part("arith") + failed + part("leaks", "leaks OK", 139))
+    found = _parse("3\n" + part("arith") + failed + part("leaks", "leaks OK", 139))
     assert found == {
         "tests.passed": 1,
         "tests.skipped": 0,
@@ -70,12 +70,15 @@ def test_a_test_that_fails_and_one_that_crashes_are_named() -> None:
 @pytest.mark.parametrize(
     ("out", "err", "code", "reason"),
     [
-        ("", "", 0, "damaged, 0 tests are whole: no message"),
-        ("", "smokey: not found\n", 0, "0 tests are whole: smokey: not found"),
-        (part("arith") + "== leaks\nleaks OK\n", "", 0, "damaged, 1 tests"),
-        (part("arith") + part("arith"), "", 0, "damaged, 2 tests"),
-        (part("arith", "all is well"), "", 0, "arith ended with 0 and did not say OK: all is well"),
-        (part("arith"), "sh: syntax error\n", 2, "exit code 2: sh: syntax error"),
+        ("", "", 0, "smokey listed 0 tests, and 0 are whole: no message"),
+        ("0\n", "", 0, "smokey listed 0 tests"),
+        ("", "smokey: not found\n", 127, "exit code 127: smokey: not found"),
+        (part("arith"), "", 0, "smokey listed 0 tests, and 1 are whole"),
+        ("2\n" + part("arith"), "", 0, "listed 2 tests, and 1 are whole"),
+        ("2\n" + part("arith") + "== leaks\nleaks OK\n", "", 0, "listed 2 tests, and 1 are whole"),
+        ("2\n" + part("arith") + part("arith"), "", 0, "listed 2 tests"),
+        ("1\n" + part("arith", "all is well"), "", 0, "arith ended with 0 and did not say OK: all is well"),
+        ("1\n" + part("arith"), "sh: syntax error\n", 2, "exit code 2: sh: syntax error"),
     ],
 )
 def test_what_says_nothing_certain_is_refused(out: str, err: str, code: int, reason: str) -> None:
@@ -111,18 +114,34 @@ def test_each_test_of_the_list_is_run_by_a_shell(tmp_path: Path) -> None:
         check=True,
         timeout=60,
     )
+    assert done.stdout.startswith("2\n")
     words = "--run=arith --vm random_alloc_rounds=3 pattern_check_rounds=3"
-    assert [line for line in done.stdout.splitlines() if "Segmentation" not in line] == [
+    assert [line for line in done.stdout.splitlines()[1:] if "Segmentation" not in line] == [
         *("== arith", f"arith OK {words}", "== exit code 0"),
         *("== leaks", "leaks failed", "== exit code 139"),
     ]
+
+
+def test_a_list_that_breaks_off_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "smokey").write_text("#!/bin/sh\necho '#0   arith'\nkill -SEGV $$\n")
+    (tmp_path / "smokey").chmod(0o755)
+    *_, option, command = XenomaiSmokey().argv(SETTING)
+    paths = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", option, command], env=paths, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (139, b"")
+
+
+def test_a_test_skipped_whole_did_not_pass() -> None:
+    """As y2038 of Xenomai 3.3 on kernels before 5.4 (testsuite/smokey/y2038/syscall-tests.c)."""
+    found = _parse("1\n" + part("y2038", "y2038: skipped. (no y2038 safe kernel)\ny2038 OK"))
+    assert (found["tests.passed"], found["tests.skipped"]) == (0, 1)
 
 
 def test_on_virtual_time_the_clock_is_set_and_memory_is_tested_for_seconds() -> None:
     *path, shell, option, command = XenomaiSmokey().argv(VIRTUAL)
     assert path == ["env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin"]
     assert (shell, option) == ("sh", "-c")
-    assert command.startswith("date -s 202401010000 >/dev/null && smokey --list | ")
+    assert command.startswith("date -s 202401010000 >/dev/null && list=$(smokey --list) || exit; ")
     assert "--run=$name random_alloc_rounds=4 pattern_check_rounds=4 " in command
     assert "--vm" not in command
 

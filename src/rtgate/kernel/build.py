@@ -168,16 +168,25 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     log = job.log_directory / "build.log"
     counter = _Counter(_expected_steps(work) if full else None, listener.progress)
     if work.hypervisor:
-        jailhouse.prepare(job)
+        jailhouse.prepare(work.hypervisor, job)
     make(work, work.description.targets, log, counter.watch)
     if work.hypervisor:
         listener.notice(f"building Jailhouse of {work.hypervisor.path} against Linux {work.tree.version}")
-        jailhouse.build(work.hypervisor, job)
-        make(work, work.description.targets, log, counter.watch)
+        _add_hypervisor(work, work.hypervisor, log)
     if full:
         work.steps_file.parent.mkdir(parents=True, exist_ok=True)
         work.steps_file.write_text(str(counter.done))
     return counter.done, *tuxmake.ccache_counts(job)
+
+
+def _add_hypervisor(work: Work, hypervisor: jailhouse.Hypervisor, log: Path) -> None:
+    """Build Jailhouse, and the image again with it; `log` gets what both print."""
+    jailhouse.build(hypervisor, work.job)
+    again = log.with_name("image.log")
+    make(work, work.description.targets, again)
+    with log.open("ab") as file:
+        for part in (log.with_name("jailhouse.log"), again):
+            file.write(part.read_bytes())
 
 
 def _expected_steps(work: Work) -> int:

@@ -6,6 +6,7 @@ Facts of Jailhouse 0.12 that this module depends on (Makefile, Kbuild, driver/ma
 * `make modules` with KDIR, a built kernel, makes all of it below the tree: the driver, the hypervisor, each
   `configs/ARCH/NAME.c` as `NAME.cell`, the demo inmates, and the program `jailhouse`.
 * The driver asks Linux for the firmware `jailhouse.bin`.
+* `include/jailhouse/config.h` has the user's options, and git ignores it.
 * Branches with memguard want its interrupts in the configuration of the root cell. Their
   `include/jailhouse/cell-config.h` names it.
 
@@ -16,13 +17,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import files, site
-from rtgate.errors import BuildError, ConfigError
+from rtgate import site
+from rtgate.errors import BuildError, ConfigError, InfrastructureError
 from rtgate.kernel import build_log, identity, tuxmake
 from rtgate.kernel.patches import synchronise
 
@@ -38,31 +38,28 @@ DEMOS = {"arm64": "gic-demo"}
 """The demo inmate of each architecture for which this is built."""
 _LIST = "jailhouse.list"  # what CONFIG_INITRAMFS_SOURCE of the fragment `jailhouse` names
 _CELL_CONFIG = "include/jailhouse/cell-config.h"
+_OPTIONS = "include/jailhouse/config.h"
+_START = "rtgate-start"
 # As the kernel's own default (usr/default_cpio_list): a root filesystem on a disk needs its console.
 _HEAD = "dir /dev 0755 0 0\nnod /dev/console 0600 0 0 c 5 1\ndir /root 0700 0 0\n"
 _DIRECTORIES = ("/usr", "/usr/lib", "/usr/lib/firmware", "/usr/lib/jailhouse", "/usr/sbin")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hypervisor:
-    """Jailhouse for one build.
+    """Jailhouse for one build, as it was when the build began.
 
     Attributes:
         path: its source.
-        cells: the configurations of the root cell and of the inmate's, in C.
-        start: the program that enables it.
+        added: what the copy that is built gets beside the source's own files, by name: two cells, and the program that
+            enables them.
+        fingerprint: changes with any file that goes into it.
     """
 
     path: Path
     identity: SourceIdentity
-    cells: Mapping[str, Path]
-    start: Path
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with any file that goes into it."""
-        ours = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (*self.cells.values(), self.start)]
-        return " ".join((self.identity.fingerprint, *ours))
+    added: Mapping[str, bytes]
+    fingerprint: str
 
 
 def named_tree(cells: Mapping[str, str], arch: str) -> Hypervisor | None:
@@ -72,21 +69,42 @@ def named_tree(cells: Mapping[str, str], arch: str) -> Hypervisor | None:
 
     Raises:
         ConfigError: what it names is something else, or nobody has a cell of this name.
-        InfrastructureError: git fails on it.
+        InfrastructureError: git fails on it, or a file cannot be read.
     """
     named = os.environ.get(VARIABLE)
     if not named:
         return None
-    path = Path(named).expanduser().resolve()
-    for name in ("hypervisor", "driver/main.c", _CELL_CONFIG, "VERSION"):
+    path = Path(os.path.expanduser(named)).resolve()  # noqa: PTH111 - leaves a user whom nobody knows as it is
+    for name in ("hypervisor", "driver/main.c", _CELL_CONFIG, "VERSION", f"configs/{arch}"):
         if not (path / name).exists():
-            raise ConfigError(f"{path} is not the source of Jailhouse: it has no {name} ({VARIABLE})")
-    version = files.read_text(path / "VERSION", files.YAML_LIMIT).strip()
-    found = {cell: _cell(name, path / "configs" / arch) for cell, name in cells.items()}
-    return Hypervisor(path, identity.of_tree(path, version), found, site.find("target/jailhouse", "start"))
+            raise ConfigError(f"{path} is not the source of Jailhouse for {arch}: it has no {name} ({VARIABLE})")
+    try:
+        version = (path / "VERSION").read_bytes().decode("ascii", "replace").strip()
+        added = _added(path, cells, arch)
+    except OSError as error:
+        raise InfrastructureError(f"Jailhouse in {path} cannot be read: {error}") from error
+    source = identity.of_tree(path, version)
+    digests = [f"{name} {hashlib.sha256(content).hexdigest()}" for name, content in added.items()]
+    return Hypervisor(path=path, identity=source, added=added, fingerprint=" ".join((source.fingerprint, *digests)))
 
 
-def _cell(name: str, configs: Path) -> Path:
+def _added(path: Path, cells: Mapping[str, str], arch: str) -> dict[str, bytes]:
+    configs = f"configs/{arch}"
+    head = b"#define MEMGUARD\n" if b"memguard" in (path / _CELL_CONFIG).read_bytes() else b""
+    added = {
+        _cell(cell, arch): head + _configuration(name, path / configs).read_bytes() for cell, name in cells.items()
+    }
+    added[_START] = site.find("target/jailhouse", "start").read_bytes()
+    if (path / _OPTIONS).is_file():
+        added[_OPTIONS] = (path / _OPTIONS).read_bytes()
+    return added
+
+
+def _cell(cell: str, arch: str) -> str:
+    return f"configs/{arch}/rtgate-{cell}.c"
+
+
+def _configuration(name: str, configs: Path) -> Path:
     own = [path for _, path in site.matches("target/jailhouse", f"{name}.c")]
     for path in (*own, configs / f"{name}.c"):
         if path.is_file():
@@ -103,29 +121,35 @@ def require(hypervisor: Hypervisor | None, build: str) -> None:
         )
 
 
-def prepare(job: tuxmake.Job) -> None:
-    """Let the kernel's build begin with a list of no files, where it has none yet."""
-    path = job.build_directory / _LIST
-    if not path.exists():
-        path.write_text(_HEAD, encoding="utf-8")
+def prepare(hypervisor: Hypervisor, job: tuxmake.Job) -> None:
+    """Copy Jailhouse's tree before the kernel is made, and give that a list of no files where it has no other.
+
+    Raises:
+        InfrastructureError: the copy cannot be written.
+    """
+    copy = _copy(job)
+    try:
+        synchronise(hypervisor.path, copy)
+        for name, content in hypervisor.added.items():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_bytes(content)
+        path = job.build_directory / _LIST
+        if not path.exists() or not all((copy / place).is_file() for place, _ in _contents(job.arch).values()):
+            path.write_text(_HEAD, encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"Jailhouse cannot be copied to {copy}: {error}") from error
 
 
 def build(hypervisor: Hypervisor, job: tuxmake.Job) -> None:
-    """Build Jailhouse against the kernel in a build directory, and list there what the kernel's image gets.
+    """Build the copy against the kernel in a build directory, and list there what the kernel's image gets.
 
     Raises:
         BuildError: it does not compile, or made less than it should.
         InfrastructureError: the disk is full, or a tool is missing.
         Interrupted: Ctrl-C.
     """
-    # Beside the build directory and always at the same place: paths may end up in what is made.
-    copy = job.build_directory.with_name(f"{job.build_directory.name}.jailhouse")
-    log = job.log_directory / "jailhouse.log"
-    synchronise(hypervisor.path, copy)
-    configs = copy / "configs" / job.arch
-    _add_cells(hypervisor, configs, memguard="memguard" in (copy / _CELL_CONFIG).read_text(errors="replace"))
-    shutil.copyfile(hypervisor.start, copy / "rtgate-start")
-    if not tuxmake.make_beside(job, copy, {"KDIR": str(job.build_directory)}, log):
+    copy, log = _copy(job), job.log_directory / "jailhouse.log"
+    if not tuxmake.make_project(job, copy, log):
         raise build_log.failure(log, copy, title=str(hypervisor.path))
     lines = [_HEAD, *(f"dir {name} 0755 0 0\n" for name in _DIRECTORIES)]
     for name, (place, mode) in _contents(job.arch).items():
@@ -133,15 +157,15 @@ def build(hypervisor: Hypervisor, job: tuxmake.Job) -> None:
             raise BuildError(f"Jailhouse in {hypervisor.path} made no {place}", log)
         os.utime(copy / place, (0, 0))  # the archive has the times of files
         lines.append(f"file {name} ../{copy.name}/{place} {mode} 0 0\n")
-    (job.build_directory / _LIST).write_text("".join(lines), encoding="utf-8")
+    try:
+        (job.build_directory / _LIST).write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{job.build_directory / _LIST} cannot be written: {error}") from error
 
 
-def _add_cells(hypervisor: Hypervisor, configs: Path, *, memguard: bool) -> None:
-    if not configs.is_dir():
-        raise ConfigError(f"Jailhouse in {hypervisor.path} has no configs/{configs.name}: it is not for this board")
-    for name, path in hypervisor.cells.items():
-        head = "#define MEMGUARD\n" * memguard
-        (configs / f"rtgate-{name}.c").write_text(head + path.read_text(encoding="utf-8"), encoding="utf-8")
+def _copy(job: tuxmake.Job) -> Path:
+    """Return where Jailhouse is built: beside the kernel's build directory."""
+    return job.build_directory.with_name(f"{job.build_directory.name}.jailhouse")
 
 
 def _contents(arch: str) -> Mapping[str, tuple[str, str]]:
@@ -150,8 +174,8 @@ def _contents(arch: str) -> Mapping[str, tuple[str, str]]:
     return {
         "/usr/lib/firmware/jailhouse.bin": ("hypervisor/jailhouse.bin", "0644"),
         f"{library}/jailhouse.ko": ("driver/jailhouse.ko", "0644"),
-        **{f"{library}/{name}.cell": (f"configs/{arch}/rtgate-{name}.cell", "0644") for name in CELLS},
+        **{f"{library}/{cell}.cell": (f"{_cell(cell, arch).removesuffix('.c')}.cell", "0644") for cell in CELLS},
         f"{library}/demo.bin": (f"inmates/demos/{arch}/{DEMOS[arch]}.bin", "0644"),
         "/usr/sbin/jailhouse": ("tools/jailhouse", "0755"),
-        "/usr/sbin/jailhouse-start": ("rtgate-start", "0755"),
+        "/usr/sbin/jailhouse-start": (_START, "0755"),
     }

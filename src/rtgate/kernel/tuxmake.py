@@ -173,19 +173,27 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
     Raises:
         Interrupted: as `run`.
     """
-    return make_beside(job, job.tree, {"O": str(job.build_directory), "M": str(directory)}, log)
+    return _make_modules(job, job.tree, {"O": str(job.build_directory), "M": str(directory)}, log)
 
 
-def make_beside(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
-    """Make `modules` in a directory, as `make_external`, with more variables of make."""
+def make_project(job: Job, directory: Path, log: Path) -> bool:
+    """Make `modules` of a project that has a makefile and finds the kernel by KDIR; as `make_external` otherwise.
+
+    What the compiler notes of the directory is relative, so that the same bytes come out wherever it lies.
+    """
+    mapped = f"ccache {compiler(job.arch)} -ffile-prefix-map={directory}=."
+    return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": mapped}, log)
+
+
+def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
     arguments = {
-        **variables,
         "ARCH": ARCHES[job.arch].kbuild,
         "CROSS_COMPILE": compiler(job.arch).removesuffix("gcc"),
         "CC": f"ccache {compiler(job.arch)}",
         "HOSTCC": "ccache gcc",
         **_CONSTANTS,
         **job.variables,
+        **variables,
     }
     words = [f"{name}={value}" for name, value in arguments.items()]
     return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, "modules"], job, log)

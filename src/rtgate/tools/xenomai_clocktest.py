@@ -28,8 +28,11 @@ from rtgate.tools.xenomai import COBALT, PROGRAMS, WHOLE, program_message
 from rtgate.units import Quantity, Unit
 
 _TABLES_PER_S = 4
-_NUMBER = r"(-?[0-9]{1,24}\.[0-9]{1,3}|-?nan|-?inf)"
-_ROW = re.compile(rf"^(?:\x1b\[[0-9]+A)? *([0-9]{{1,4}}) +{_NUMBER} +{_NUMBER} +({WHOLE}) +{_NUMBER}$", re.MULTILINE)
+_NUMBER = r"-?[0-9]{1,24}\.[0-9]"
+_DRIFT = r"(-?[0-9]{1,24}\.[0-9]{3}|-?nan|-?inf)"
+_ROW = re.compile(rf"(?:\x1b\[[0-9]+A)? *([0-9]{{1,4}}) +{_NUMBER} +{_DRIFT} +({WHOLE}) +([0-9]{{1,18}}\.[0-9])")
+_UP = re.compile(r"\x1b\[[0-9]+A\Z")  # the alarm may come between a table and the next one
+_HEAD = 3  # lines above the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +78,32 @@ class XenomaiClocktest(Tool):
         """
         check_end("clocktest", output)
         text = output.text("tool.out")
-        rows: dict[int, list[tuple[str, ...]]] = defaultdict(list)
-        for cpu, *figures in _ROW.findall(text):
-            rows[int(cpu)].append(tuple(figures))
-        if "== Testing built-in CLOCK_REALTIME (0)" not in text.splitlines() or not rows:
+        lines = _UP.sub("", text).split("\n")
+        if lines[0] != "== Testing built-in CLOCK_REALTIME (0)" or len(lines) <= _HEAD + 1:
             raise ParseError(f"clocktest printed no table of CLOCK_REALTIME: {program_message(output)}")
-        if len({len(tables) for tables in rows.values()}) != 1:
-            raise ParseError(f"clocktest's last table is not whole: {text[-200:].strip()}")
+        rows = _rows(lines[_HEAD:-1])
+        asked = output.setting.cpus
+        if lines[-1] or len(rows) != asked or len({len(tables) for tables in rows.values()}) != 1:
+            raise ParseError(f"clocktest's last table is not whole, with a row for {asked} CPUs: {text[-200:].strip()}")
         return tuple(one for cpu, tables in sorted(rows.items()) for one in _cpu(str(cpu), tables, output))
 
 
-def _cpu(cpu: str, tables: list[tuple[str, ...]], output: Output) -> tuple[Measurement, ...]:
-    _, drift, warps, largest = tables[-1]
-    before = [int(table[2]) for table in tables]
-    if before != sorted(before) or not math.isfinite(float(drift)) or (int(warps) > 0) != (float(largest) > 0):
+def _rows(lines: list[str]) -> dict[int, list[tuple[str, str, str]]]:
+    """Return drift, warps and the largest warp of each table, by CPU. Raises ParseError: a line is something else."""
+    rows: dict[int, list[tuple[str, str, str]]] = defaultdict(list)
+    for line in lines:
+        row = _ROW.fullmatch(line)
+        if row is None:
+            raise ParseError(f"clocktest's table has a line that is no row: {line[:200]!r}")
+        rows[int(row[1])].append((row[2], row[3], row[4]))
+    return rows
+
+
+def _cpu(cpu: str, tables: list[tuple[str, str, str]], output: Output) -> tuple[Measurement, ...]:
+    drift, warps, largest = tables[-1]
+    before = [int(table[1]) for table in tables]
+    # A warp of less than 50 ns is printed as 0.0 us.
+    if before != sorted(before) or not math.isfinite(float(drift)) or (float(largest) > 0 and not int(warps)):
         raise ParseError(f"clocktest contradicts itself on CPU {cpu}: drift {drift}, warps {before[-1]}, {largest} us")
     labels = {"cpu": cpu}
     return (

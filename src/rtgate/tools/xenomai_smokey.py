@@ -24,12 +24,16 @@ from rtgate.tools.threads import ThreadScope
 from rtgate.tools.xenomai import COBALT, PROGRAMS, program_message
 
 _EACH = (
-    "smokey --list | while read -r number name more; do case $number in '#'*) "
+    "list=$(smokey --list) || exit; echo \"$list\" | grep -c '^#'; "
+    "echo \"$list\" | while read -r number name more; do case $number in '#'*) "
     'echo "== $name"; smokey --run=$name {options} 2>&1 </dev/null; echo "== exit code $?";; esac; done'
 )
+_LISTED = re.compile(r"\A([0-9]{1,4})\n")
 _PART = re.compile(r"^== ([a-z][a-z0-9_]*)\n(.*?)^== exit code ([0-9]{1,3})$", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r"^== (?!exit code )", re.MULTILINE)
-_SKIPPED = re.compile(r"^([a-z][a-z0-9_]*)(?:: skipped \(| skipped\. | skipped \(no kernel support\)$)", re.MULTILINE)
+_SKIPPED = re.compile(
+    r"^([a-z][a-z0-9_]*)(?:: skipped(?:\.)? \(| skipped\. | skipped \(no kernel support\)$)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +86,10 @@ class XenomaiSmokey(Tool):
         """
         check_end("smokey", output)
         text = output.text("tool.out")
-        parts = _PART.findall(text)
-        if not parts or len(parts) != len(_HEAD.findall(text)) or len({name for name, _, _ in parts}) != len(parts):
-            raise ParseError(f"smokey's output is damaged, {len(parts)} tests are whole: {program_message(output)}")
+        parts, listed = _PART.findall(text), _LISTED.match(text)
+        asked = int(listed[1]) if listed else 0
+        if not {len(parts), len(_HEAD.findall(text)), len({name for name, _, _ in parts})} == {asked} or not asked:
+            raise ParseError(f"smokey listed {asked} tests, and {len(parts)} are whole: {program_message(output)}")
         results = {name: _result(name, said, int(code)) for name, said, code in parts}
         sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
         return (
