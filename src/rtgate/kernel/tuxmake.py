@@ -179,10 +179,11 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
 def make_project(job: Job, directory: Path, log: Path) -> bool:
     """Make `modules` of a project that has a makefile and finds the kernel by KDIR; as `make_external` otherwise.
 
-    What the compiler notes of the directory is relative, so that the same bytes come out wherever it lies.
+    What the compiler notes of both directories is relative, so that the same bytes come out wherever they lie.
     """
-    mapped = f"ccache {compiler(job.arch)} -ffile-prefix-map={directory}=."
-    return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": mapped}, log)
+    mapped = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
+    words = ("ccache", compiler(job.arch), *mapped)
+    return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
 
 
 def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
