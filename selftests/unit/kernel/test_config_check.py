@@ -155,6 +155,37 @@ def test_a_tree_is_not_copied_for_code_of_ours(describe: Describe, fake_tree: Pa
     assert not (cache / "trees").exists()
 
 
+PATCH = "--- a/kernel/loop.c\n+++ b/kernel/loop.c\n@@ -1 +1,2 @@\n {}\n+int more;\n"
+
+
+def test_a_build_s_own_patch_is_tried_on_the_tree_without_a_copy(
+    describe: Describe, fake_tree: Path, tmp_path: Path, cache: Path
+) -> None:
+    (fake_tree / "kernel/loop.c").write_text("int loop;\n")
+    make_series(tmp_path / "kernel-configs/mine", one=PATCH.format("int loop;"))
+    before = state(fake_tree)
+    build = describe(more="patches: mine\n")
+    (checked,) = check_configs([build], open_tree(fake_tree))
+    assert (checked.unsupported, checked.failure, checked.lost) == ("", "", ())
+    assert not (cache / "trees").exists()
+    (tmp_path / "kernel-configs/mine/one.patch").write_text(PATCH.format("int other;"))
+    (checked,) = check_configs([build], open_tree(fake_tree))
+    assert checked.unsupported == "no place for its patch"
+    with pytest.raises(ConfigError, match=r"mine/one\.patch: does not apply: kernel/loop\.c"):
+        check_config(build, open_tree(fake_tree))
+    assert state(fake_tree) == before
+
+
+def test_a_patch_of_kconfig_is_applied_before_options_are_asked(
+    describe: Describe, fake_tree: Path, tmp_path: Path
+) -> None:
+    end = (fake_tree / "init/Kconfig").read_text().splitlines()
+    hunk = f'@@ -{len(end)} +{len(end)},4 @@\n {end[-1]}\n+\n+config BROUGHT\n+\tbool "Brought"\n'
+    make_series(tmp_path / "kernel-configs/mine", one=f"--- a/init/Kconfig\n+++ b/init/Kconfig\n{hunk}")
+    build = describe("CONFIG_BROUGHT=y\n", more="patches: mine\n")
+    assert check_config(build, open_tree(fake_tree)).lost == ()
+
+
 def test_a_patched_tree_is_called_by_its_own_name(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     site_build = replace(named(describe, "site"), base="vendor_defconfig")
     series = make_series(tmp_path / "series", one=DEVICE_TREE)

@@ -82,7 +82,8 @@ ROWS = (
     "RTD|     -0.542|      4.182|     44.958|       0|     0|     -0.542|     44.958\n"
     "RTD|      1.999|      4.708|     38.499|       0|     0|     -0.542|     44.958\n"
 )
-CELLS = {0: 3, 1: 40, 4: 4900, 38: 30, 44: 27}
+CELLS = {0: 3, 19: 40, 41: 4900, 384: 30, 449: 27}
+"""Samples by cell of 100 ns."""
 LATENCY = HEAD + ROWS + _cells(CELLS) + RULE + _rts(-0.542, 4.445, 44.958)
 
 
@@ -97,10 +98,11 @@ class TestLatency:
             "overruns": 0,
             "modeswitches": 0,
         }
-        assert {one.unit for one in found if one.name.startswith("latency")} == {Unit.US}
+        assert {one.unit for one in found if one.name.startswith("latency")} == {Unit.US, Unit.NS}
         assert {tuple(one.labels.items()) for one in found} == {(("cpu", "0"), ("context", "user"))}
         histogram = _histogram(found)
-        assert (dict(histogram.counts), histogram.overflow, histogram.limit) == (CELLS, 0, 1000)
+        counts = {cell * 100: samples for cell, samples in CELLS.items()}
+        assert (dict(histogram.counts), histogram.overflow, histogram.limit) == (counts, 0, 1_000_000)
 
     def test_overruns_and_mode_switches_are_counted(self) -> None:
         text = LATENCY.replace(_rts(-0.542, 4.445, 44.958), _rts(-0.542, 4.445, 44.958, 3, 2))
@@ -110,18 +112,18 @@ class TestLatency:
 
     def test_the_last_cell_holds_what_is_beyond(self) -> None:
         tool = XenomaiLatency(range_us=44)
-        found = _parse(tool, LATENCY)
+        found = _parse(tool, LATENCY.replace("449", "440").replace("450", "441"))
         assert (_histogram(found).overflow, _histogram(found).total) == (27, 5000)
-        assert 44 not in _histogram(found).counts
+        assert 44_000 not in _histogram(found).counts
 
     def test_a_latency_in_the_last_broken_second_is_the_maximum(self) -> None:
-        late = LATENCY.replace(_cells(CELLS), _cells({**CELLS, 700: 1}))
+        late = LATENCY.replace(_cells(CELLS), _cells({**CELLS, 7000: 1}))
         assert _number(_parse(XenomaiLatency(), late), "latency.max") == 700
-        beyond = LATENCY.replace(_cells(CELLS), _cells({**CELLS, 1000: 1}))
+        beyond = LATENCY.replace(_cells(CELLS), _cells({**CELLS, 10000: 1}))
         assert _number(_parse(XenomaiLatency(), beyond), "latency.max") == 1000
 
     def test_a_cell_of_values_below_zero_is_no_maximum(self) -> None:
-        early = HEAD + _cells({**CELLS, 80: 1}) + RULE + _rts(-80.25, 4.445, 44.958)
+        early = HEAD + _cells({**CELLS, 800: 1}) + RULE + _rts(-80.25, 4.445, 44.958)
         assert _number(_parse(XenomaiLatency(), early), "latency.max") == 44.958
 
     def test_quiet_versions_have_no_rows(self) -> None:
@@ -156,8 +158,8 @@ class TestLatency:
             ("Sampling period: 1000", "Sampling period: 100", "did not say '== Sampling period: 1000 us'"),
             ("HSS|    avg|      5000", "HSS|    avg|      5001", "holds 5000 samples of 5001"),
             ("HSS|    avg|", "HSS|    ave|", "printed 0 results"),
-            ("HSD|    avg|  44 - 45 |       27\n", "HSD|    avg|   4 -  5 |       27\n", "damaged at cell 4"),
-            ("HSD|    avg|  44 -", "HSD|    avg|1044 -", "damaged at cell 1044"),
+            ("HSD|    avg| 449 -450 |       27\n", "HSD|    avg|  41 - 42 |       27\n", "damaged at cell 41"),
+            ("HSD|    avg| 449 -", "HSD|    avg|10449 -", "damaged at cell 10449"),
         ],
     )
     def test_what_is_damaged_is_refused(self, before: str, after: str, reason: str) -> None:
@@ -186,7 +188,8 @@ class TestLatency:
     def test_the_command_line_and_what_it_must_be_seen_to_do(self) -> None:
         setting = Setting(cpus=4, duration_s=9.5, virtual_time=False)
         assert XenomaiLatency(cpu=1).argv(setting) == (
-            *(*PATH, "latency", "-h", "-H", "1001", "-t", "0", "-p", "1000", "-P", "99", "-c", "1", "-T", "10"),
+            *(*PATH, "latency", "-h", "-B", "100", "-H", "10001", "-t", "0", "-p", "1000", "-P", "99", "-c", "1"),
+            *("-T", "10"),
         )
         assert XenomaiLatency().expected(setting) == Expected(
             threads=(Threads(count=1, policy=SCHED_FIFO, priority=99),),
@@ -203,7 +206,7 @@ class TestLatency:
 
     @examples(100)
     @given(
-        cells=st.dictionaries(st.integers(0, 1000), st.integers(1, 10**7), min_size=1, max_size=20),
+        cells=st.dictionaries(st.integers(0, 10_000), st.integers(1, 10**7), min_size=1, max_size=20),
         low=st.floats(-50, 0),
         high=st.floats(0, 2000),
     )
@@ -212,7 +215,8 @@ class TestLatency:
         found = _parse(XenomaiLatency(), text)
         histogram = _histogram(found)
         assert histogram.total == sum(cells.values()) == _number(found, "wakeups")
-        assert dict(histogram.counts) | ({1000: histogram.overflow} if histogram.overflow else {}) == cells
+        beyond = {1_000_000: histogram.overflow} if histogram.overflow else {}
+        assert dict(histogram.counts) | beyond == {cell * 100: samples for cell, samples in cells.items()}
         assert _number(found, "latency.max") >= round(high, 3)
 
 
@@ -478,13 +482,13 @@ def captured(tool: Tool, setting: Setting = VIRTUAL, code: int = 0) -> tuple[Mea
 def test_latency_as_a_virtual_board_printed_it() -> None:
     found = captured(XenomaiLatency())
     times = [_number(found, f"latency.{name}") for name in ("min", "avg", "max")]
-    assert times == [17.328, 17.872, 19.312]
+    assert times == [17.232, 17.872, 19.312]
     assert (_number(found, "overruns"), _number(found, "modeswitches")) == (0, 0)
 
 
 @pytest.mark.parametrize(
     ("tool", "times"),
-    [(XenomaiLatencyKernel(), [6.928, 8.383, 9.072]), (XenomaiLatencyIrq(), [4.976, 5.485, 5.984])],
+    [(XenomaiLatencyKernel(), [6.928, 8.382, 9.296]), (XenomaiLatencyIrq(), [4.24, 5.485, 8.7])],
 )
 def test_latency_in_the_kernel_as_a_virtual_board_printed_it(tool: Tool, times: list[float]) -> None:
     found = captured(tool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -18,6 +19,7 @@ from rtgate.files import scratch
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
 from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from
+from rtgate.kernel.patches import load_series, misfit
 from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.fragments import Option
     from rtgate.kernel.source import Tree
+
+
+_KCONFIG = re.compile(rb"^\+\+\+ .*(?:Kconfig|_defconfig|\.config)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,19 @@ def check_configs(
 
 
 def _prepared(description: BuildDescription, tree: Tree, options: Options) -> AbstractContextManager[Work]:
-    """Return the work without code of ours: Kconfig does not read that, and the tree would be copied for it."""
-    return prepare_work(dataclasses.replace(description, built_in=()), tree, options)
+    """Return the work without what Kconfig does not read, for which the tree would be copied: code and a patch of ours.
+
+    Raises:
+        UnsupportedTreeError: the build's own patch is not for this tree; and as `prepare`.
+    """
+    plain = dataclasses.replace(description, built_in=())
+    if description.patches and not options.patches:
+        patches = load_series(description.patches).patches
+        if len(patches) == 1 and not _KCONFIG.search(patches[0].path.read_bytes()):
+            if reason := misfit(patches[0].path, tree.path):
+                raise UnsupportedTreeError(f"{patches[0].path}: does not apply: {reason}", "no place for its patch")
+            plain = dataclasses.replace(plain, patches=None)
+    return prepare_work(plain, tree, options)
 
 
 _Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]

@@ -180,13 +180,20 @@ def apply(patch: Path, tree: Path) -> None:
         ConfigError: it does not apply; names the patch, the file and the hunk. The tree is then as it was.
         InfrastructureError: `patch` is not installed.
     """
+    if reason := misfit(patch, tree):
+        raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {reason}")
+    process.output([*_command(patch, tree), "--no-backup-if-mismatch", "--reject-file=-"])
+
+
+def misfit(patch: Path, tree: Path) -> str:
+    """Return why a patch does not apply to a tree, which is only read; empty if it does. Raises as `apply`."""
     process.require("patch")
-    command = ["patch", "--strip=1", "--batch", "--forward", "--fuzz=0", f"--directory={tree}", f"--input={patch}"]
-    trial = process.attempt([*command, "--dry-run"])
-    if trial.returncode == 0:
-        process.output([*command, "--no-backup-if-mismatch", "--reject-file=-"])
-        return
-    raise ConfigError(f"{patch}: does not apply to Linux {read_version(tree)}: {_reason(trial.stdout + trial.stderr)}")
+    trial = process.attempt([*_command(patch, tree), "--dry-run"])
+    return "" if trial.returncode == 0 else _reason(trial.stdout + trial.stderr)
+
+
+def _command(patch: Path, tree: Path) -> list[str]:
+    return ["patch", "--strip=1", "--batch", "--forward", "--fuzz=0", f"--directory={tree}", f"--input={patch}"]
 
 
 def _add_core(core: CobaltCore, tree: Path) -> None:
