@@ -94,7 +94,7 @@ def _rows(lines: list[str]) -> dict[int, list[tuple[str, str, str]]]:
     for line in lines:
         row = _ROW.fullmatch(line)
         if row is None:
-            raise ParseError(f"clocktest's table has a line that is no row: {line[:200]!r}")
+            raise ParseError(f"clocktest's table has a line that is not a row: {line[:200]!r}")
         rows[int(row[1])].append((row[2], row[3], row[4]))
     return rows
 
