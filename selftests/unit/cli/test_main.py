@@ -153,7 +153,8 @@ def test_a_reader_that_has_gone_is_no_defect() -> None:
         done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert done.returncode == 141
+    assert done.stderr in {b"", b"rtgate: loading\n"}  # which a machine that is busy says
 
 
 STOPPED = """

@@ -64,12 +64,12 @@ def _single_match(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
 
 
 def latencies(
-    histogram: Histogram, numbers: tuple[float, float, float], unit: Unit, labels: Mapping[str, str]
+    histogram: Histogram, numbers: tuple[float, float, float], labels: Mapping[str, str]
 ) -> tuple[Measurement, ...]:
-    """Return the histogram, and minimum, average and maximum in a unit of their own."""
+    """Return the histogram, and minimum, average and maximum in its unit."""
     return (
         Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
-        *time_figures("latency", numbers, unit, labels),
+        *time_figures("latency", numbers, histogram.unit, labels),
         count("wakeups", histogram.total, Better.NEITHER, labels),
     )
 
@@ -158,7 +158,7 @@ class XenomaiLatency(Tool):
         # Of the kernel's own contexts nobody says on which CPU they are (testsuite/latency/latency.c, option -c).
         labels = {**({"cpu": str(self.cpu)} if self.context == "user" else {}), "context": self.context}
         return (
-            *latencies(histogram, (low, mean, high), output.microsecond, labels),
+            *latencies(histogram, (round(low * 1000), round(mean * 1000), round(high * 1000)), labels),
             count("overruns", overruns, Better.LOWER, labels),
             count("modeswitches", switches, Better.LOWER, labels),
         )

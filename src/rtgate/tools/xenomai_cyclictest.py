@@ -185,4 +185,4 @@ class XenomaiCyclictest(Tool):
         lost = count(
             "wakeups.lost", max(0, self._expected_wakeups(cpu, output.setting) - histogram.total), Better.LOWER, labels
         )
-        return (*latencies(histogram, (low, mean, high), output.microsecond, labels), lost)
+        return (*latencies(histogram, (low, mean, high), labels), lost)
