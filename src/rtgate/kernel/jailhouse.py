@@ -152,12 +152,12 @@ def build(hypervisor: Hypervisor, job: tuxmake.Job) -> None:
     if not tuxmake.make_project(job, copy, log):
         raise build_log.failure(log, copy, title=str(hypervisor.path))
     lines = [_HEAD, *(f"dir {name} 0755 0 0\n" for name in _DIRECTORIES)]
-    for name, (place, mode) in _contents(job.arch).items():
-        if not (copy / place).is_file():
-            raise BuildError(f"Jailhouse in {hypervisor.path} made no {place}", log)
-        os.utime(copy / place, (0, 0))  # the archive has the times of files
-        lines.append(f"file {name} ../{copy.name}/{place} {mode} 0 0\n")
     try:
+        for name, (place, mode) in _contents(job.arch).items():
+            if not (copy / place).is_file():
+                raise BuildError(f"Jailhouse in {hypervisor.path} made no {place}", log)
+            os.utime(copy / place, (0, 0))  # the archive has the times of files
+            lines.append(f"file {name} ../{copy.name}/{place} {mode} 0 0\n")
         (job.build_directory / _LIST).write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{job.build_directory / _LIST} cannot be written: {error}") from error
