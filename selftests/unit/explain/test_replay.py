@@ -26,6 +26,8 @@ from .test_sections import site_bytes, sum_bytes
 class _Record:
     """As much of a record as is read."""
 
+    case = "latency/cyclictest:idle"
+
     def __init__(self, found: Any) -> None:
         self.measurements = found
 

@@ -6,14 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rtgate.errors import ConfigError
+from rtgate.explain.cobalt import CobaltWakeUps
 from rtgate.explain.intervals import IntervalFinder
 from rtgate.explain.roundtrips import RoundTrips
 from rtgate.explain.wakeups import WakeUps
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.signaltest import Signaltest
+from rtgate.tools.xenomai import XenomaiLatency
 
-FINDERS: Mapping[str, IntervalFinder] = {Cyclictest.name: WakeUps(), Signaltest.name: RoundTrips()}
+FINDERS: Mapping[str, IntervalFinder] = {
+    Cyclictest.name: WakeUps(),
+    Signaltest.name: RoundTrips(),
+    XenomaiLatency.name: CobaltWakeUps(),
+}
 """By the name of the tool."""
 
 
@@ -21,5 +27,5 @@ def finder(case: str) -> IntervalFinder:
     """Return what finds the measurements of a case. Raises ConfigError: its tool cannot be explained."""
     found = FINDERS.get(CaseName.parse(case).tool)
     if found is None:
-        raise ConfigError(f"{case}: a trace shows what {' and '.join(FINDERS)} measure, and not what this tool does")
+        raise ConfigError(f"{case}: a trace shows what {', '.join(FINDERS)} measure, and not what this tool does")
     return found

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a tool measures, as intervals of a trace: where each begins and ends, and how that is proven.
 
-Every tool that can be explained has an `IntervalFinder`: `wakeups` for cyclictest, `roundtrips` for signaltest. All
-that follows (what is logged, which functions ran, which sentence comes of it) knows intervals only.
+Every tool that can be explained has an `IntervalFinder`: `wakeups` for cyclictest, `roundtrips` for signaltest,
+`cobalt` for Xenomai's latency. All that follows (what is logged, which functions ran, which sentence comes of it) knows
+intervals only.
 """
 
 from __future__ import annotations

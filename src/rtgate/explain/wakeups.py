@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Finding cyclictest's wake-ups among the events of a trace, and when each timer was due.
+"""Finding periodic wake-ups among the events of a trace, and when each timer was due: cyclictest's.
 
 cyclictest asks to be woken at equal intervals, reads the clock when it runs, and calls the difference latency. So the
 moments at which it reads the clock, known to the instruction, and its interval give every latency; where the first
 interval lies follows from the smallest latency, which it reports. That all the others then agree with the histogram of
-the record is the proof that nothing is missing.
+the record is the proof that nothing is missing. The same holds for whatever else wakes up periodically (`cobalt`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,24 @@ from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
 from rtgate.explain.trace import Event, Kind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.measurement import Histogram
+from rtgate.units import Quantity, Unit
 
 _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuReport:
-    """What cyclictest reported of one CPU.
+    """What a tool reported of its wake-ups on one CPU.
 
     Attributes:
-        counts: samples by latency in virtual nanoseconds.
+        cycles: how many they are.
+        minimum: the smallest latency in virtual nanoseconds.
+        minimum_of: of how many wake-ups, from the first one; None: of all.
+        counts: samples by latency in virtual nanoseconds; of a cell by the least that it holds.
+        cell_ns: how many nanoseconds a cell is wide.
         overflow: samples beyond the histogram's range.
     """
 
@@ -40,6 +47,8 @@ class CpuReport:
     maximum: int
     counts: dict[int, int]
     overflow: int
+    minimum_of: int | None = None
+    cell_ns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +72,49 @@ class WakeUps:
 
 
 def reports(record: Record) -> tuple[CpuReport, ...]:
-    """Return what cyclictest reported, by CPU. Raises ParseError: something is missing."""
-    by_cpu: dict[str, dict[str, object]] = {}
+    """Return what a tool reported of its wake-ups, by CPU. Raises ParseError: something is missing."""
+    by_cpu: dict[str, dict[str, Histogram | Quantity | None]] = {}
     for measurement in record.measurements:
         value = measurement.histogram or measurement.quantity
         by_cpu.setdefault(measurement.labels.get("cpu", ""), {})[measurement.name] = value
-    try:
-        return tuple(_read_report(cpu, values) for cpu, values in sorted(by_cpu.items()) if cpu)
-    except (KeyError, AttributeError) as error:
-        raise ParseError(f"the record has no {error} of cyclictest") from error
+    return tuple(_read_report(CaseName.parse(record.case).tool, cpu, by_cpu[cpu]) for cpu in sorted(by_cpu) if cpu)
 
 
-def _read_report(cpu: str, values: dict[str, object]) -> CpuReport:
-    numbers = {name: int(values[name].value) for name in ("wakeups", "latency.min", "latency.max")}  # type: ignore[attr-defined]
-    histogram = values["latency"]
+def _read_report(tool: str, cpu: str, values: Mapping[str, Histogram | Quantity | None]) -> CpuReport:
+    histogram = values.get("latency")
+    if not isinstance(histogram, Histogram):
+        raise ParseError(f"the record has no histogram 'latency' of {tool}")
     return CpuReport(
         cpu=int(cpu),
-        cycles=numbers["wakeups"],
-        minimum=numbers["latency.min"],
-        maximum=numbers["latency.max"],
-        counts=dict(histogram.counts),  # type: ignore[attr-defined]
-        overflow=histogram.overflow,  # type: ignore[attr-defined]
+        cycles=_number(tool, values, "wakeups", Unit.COUNT),
+        minimum=_number(tool, values, "latency.min", Unit.VIRTUAL_NS),
+        maximum=_number(tool, values, "latency.max", Unit.VIRTUAL_NS),
+        counts=dict(histogram.counts),
+        overflow=histogram.overflow,
     )
 
 
+def _number(tool: str, values: Mapping[str, Histogram | Quantity | None], name: str, unit: Unit) -> int:
+    quantity = values.get(name)
+    if not isinstance(quantity, Quantity):
+        raise ParseError(f"the record has no '{name}' of {tool}")
+    return round(quantity.to(unit).value)
+
+
 def find(events: Sequence[Event], reported: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
-    """Return the wake-ups of one CPU.
+    """Return cyclictest's wake-ups on one CPU. Raises ParseError as `ending_at`, and if there are too few."""
+    return ending_at(_reads(events, reported), events, reported, interval_ns, instruction_ns)
+
+
+def ending_at(
+    reads: Sequence[Event], events: Sequence[Event], reported: CpuReport, interval_ns: int, instruction_ns: int
+) -> CpuIntervals:
+    """Return the wake-ups that ended with these readings of the clock, one for each.
 
     Raises:
-        ParseError: the trace does not have as many as were reported, or they are not those of the histogram.
+        ParseError: they are not those of the histogram.
     """
     axis = Axis(events, instruction_ns)
-    reads = _reads(events, reported)
     ends = [axis.at(event) + instruction_ns for event in reads]
     wakes = _interrupts(events, reads, axis)
     best = _latencies(ends, wakes, float(interval_ns), reported)
@@ -183,7 +203,7 @@ def _numbers(ends: Sequence[int], first: float, step: float) -> list[int]:
 def _latencies(ends: Sequence[int], wakes: Sequence[int], step: float, reported: CpuReport) -> list[int]:
     numbers = _numbers(ends, wakes[0], step)
     raw = [end - step * number for end, number in zip(ends, numbers, strict=True)]
-    offset = min(raw) - reported.minimum
+    offset = min(raw[: reported.minimum_of]) - reported.minimum
     return [round(value - offset) for value in raw]
 
 
@@ -219,8 +239,9 @@ def _below(first: tuple[int, int], second: tuple[int, int], third: tuple[int, in
 def _missing(latencies: Sequence[int], reported: CpuReport) -> int:
     """Return how many reported samples have no wake-up of nearly that latency, each wake-up serving for one."""
     left = sorted(latencies)
+    above = reported.cell_ns - 1 + TOLERANCE_NS
     top = max(reported.counts, default=0)
     samples = [value for value, count in sorted(reported.counts.items()) for _ in range(count)]
-    beyond = sum(value > top + TOLERANCE_NS for value in left)
-    wrong = sum(abs(a - b) > TOLERANCE_NS for a, b in zip(samples, left, strict=False))
+    beyond = sum(value > top + above for value in left)
+    wrong = sum(not -TOLERANCE_NS <= own - value <= above for value, own in zip(samples, left, strict=False))
     return wrong + abs(len(left) - beyond - len(samples)) + abs(beyond - reported.overflow)

@@ -74,9 +74,11 @@ def latencies(
     )
 
 
-# Of a cell. In wide ones a mean moves by up to a cell where the samples hardly move: with 1000 ns, latency's default, a
-# harmless kernel's rose by 3.5 % of 18 us.
-_CELL_NS = 100
+CELL_NS = 100
+"""Of a cell. In wide ones a mean moves by up to a cell where the samples hardly move.
+
+With 1000 ns, latency's default, a harmless kernel's rose by 3.5 % of 18 us.
+"""
 # In the order of their numbers for the option -t.
 _CONTEXTS = {"user": "periodic user-mode task", "kernel": "in-kernel periodic task", "irq": "in-kernel timer handler"}
 _FIGURES = rf"{_MICROSECONDS}\|{_MICROSECONDS}\|{_MICROSECONDS}\| *({WHOLE})\| *({WHOLE})"
@@ -114,7 +116,7 @@ class XenomaiLatency(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a histogram of equal cells, whose last one holds what is beyond."""
         return (
-            *(*PROGRAMS, "latency", "-h", "-B", f"{_CELL_NS}", "-H", f"{self._cells + 1}"),
+            *(*PROGRAMS, "latency", "-h", "-B", f"{CELL_NS}", "-H", f"{self._cells + 1}"),
             *("-t", f"{[*_CONTEXTS].index(self.context)}"),
             *("-p", f"{self.period_us}", "-P", f"{self.priority}"),
             *(("-c", f"{self.cpu}") if self.context == "user" else ()),
@@ -171,20 +173,20 @@ class XenomaiLatency(Tool):
 
     @property
     def _cells(self) -> int:
-        return self.range_us * 1000 // _CELL_NS
+        return self.range_us * 1000 // CELL_NS
 
     def _histogram(self, text: str, output: Output) -> Histogram:
         """Return the samples by size in nanoseconds, as multiples of a cell."""
         counts: dict[int, int] = {}
         for cell, samples in _CELL.findall(text):
-            value = int(cell) * _CELL_NS
+            value = int(cell) * CELL_NS
             if value in counts or int(cell) > self._cells:
                 raise ParseError(f"latency's histogram is damaged at cell {cell}")
             counts[value] = int(samples)
         total = int(_single_match(_CELLS, output)[1])
         if total == 0 or sum(counts.values()) != total:
             raise ParseError(f"latency's histogram holds {sum(counts.values())} samples of {total}")
-        limit = self._cells * _CELL_NS
+        limit = self._cells * CELL_NS
         overflow = counts.pop(limit, 0)
         unit = Unit.VIRTUAL_NS if output.setting.virtual_time else Unit.NS
         return Histogram(unit=unit, counts=counts, overflow=overflow, limit=limit)
