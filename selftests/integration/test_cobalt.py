@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selftests.integration.conftest import rtgate
 
 from rtgate.kernel.xenomai import VARIABLE
 
+COMPARED = "latency/xenomai-latency:idle"
+PLACEBOS = ("one-word", "dotted-word", "four-words", "24-words", "boot-nops-1", "boot-nops-100")
 ARM64, X86_64 = "virt-arm64-xenomai", "virt-x86_64-xenomai"
 KERNEL = "RTGATE_DOVETAIL"
 TICK = "\tsched->status |= XNINTCK;\n"
@@ -53,12 +57,18 @@ def build(name: str, output: Path, xenomai: Path) -> Path:
     return output
 
 
-def statuses(board: str, kernel: Path, report: Path, *words: str) -> dict[str, str]:
-    """Return the worst status of each case of a gate."""
-    rtgate("gate", "--board", board, "--kernel", kernel, *words, "-o", report, timeout=1800)
+def verdicts(report: Path) -> list[dict[str, Any]]:
+    return json.loads((report / "verdict.json").read_text())["verdicts"]  # type: ignore[no-any-return]
+
+
+def statuses(
+    board: str, kernel: Path, report: Path, *words: str | Path, options: tuple[str | Path, ...] = ()
+) -> dict[str, str]:
+    """Return the worst status of each case of a gate; `options` are those of every command."""
+    rtgate(*options, "gate", "--board", board, "--kernel", kernel, *words, "-o", report, timeout=1800)
     ranks = ("PASS", "SKIP", "DONE", "ERROR", "FAIL")
     found: dict[str, str] = {}
-    for verdict in json.loads((report / "verdict.json").read_text())["verdicts"]:
+    for verdict in verdicts(report):
         found[verdict["case"]] = max(found.get(verdict["case"], "PASS"), verdict["status"], key=ranks.index)
     return found
 
@@ -108,13 +118,39 @@ def test_cobalt_works_and_what_measures_linux_is_left_out(
     assert {case: found[f"scheduling/xenomai-{case}"] for case in WORKS} == dict.fromkeys(WORKS, "PASS")
 
 
-@pytest.mark.parametrize(("change", "status"), [(SLOW, "FAIL"), (HARMLESS, "PASS")])
-def test_a_change_of_cobalt(xenomai: Path, tmp_path: Path, change: str, status: str) -> None:
-    tree = tmp_path / "xenomai"
-    shutil.copytree(xenomai, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+@pytest.fixture(scope="module")
+def site(xenomai: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a site directory that says what harmless changes of this kernel do."""
+    site = tmp_path_factory.mktemp("site")
+    changes = [word for name in PLACEBOS for word in ("--change", name)]
+    words = ("--board", ARM64, "--tree", os.environ[KERNEL], "--case", COMPARED, "--seeds", "1-8", *changes)
+    out = ("--out", site / "placebos.yaml", "--work", site / "work")
+    done = rtgate("placebos", "learn", *words, *out, timeout=7200, RTGATE_XENOMAI=str(xenomai))
+    assert done.returncode == 0, done.stderr[-2000:]
+    return site
+
+
+@pytest.fixture
+def changed(xenomai: Path, tmp_path: Path) -> Path:
+    """Return a directory with a copy of Xenomai's source, `xenomai`."""
+    shutil.copytree(xenomai, tmp_path / "xenomai", symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        (SLOW, "FAIL", r"regression: .* instructions in xnclock_tick \(changed and slower\)"),
+        (HARMLESS, "PASS", r"(no worse|slower, below what blocks): .* ran: xnclock_tick; changed instructions: "),
+    ],
+)
+def test_a_change_of_cobalt(changed: Path, cobalt: Path, site: Path, change: str, status: str, sentence: str) -> None:
+    """Compared with the kernel without the change, and judged by limits."""
+    tree, report = changed / "xenomai", changed / "report"
     code = (tree / "kernel/cobalt/clock.c").read_text()
     assert code.count(TICK) == 1
     (tree / "kernel/cobalt/clock.c").write_text(code.replace(TICK, TICK + change))
-    kernel = build(ARM64, tmp_path / "kernel", tree)
-    found = statuses(ARM64, kernel, tmp_path / "report", "-k", "test_latency and idle")
-    assert found["latency/xenomai-latency:idle"] == status
+    kernel = build(ARM64, changed / "kernel", tree)
+    words = ("--baseline", cobalt, "-k", "test_latency and idle")
+    assert statuses(ARM64, kernel, report, *words, options=("--site", site)) == {COMPARED: status}
+    assert any(re.search(sentence, one["sentence"]) for one in verdicts(report))
