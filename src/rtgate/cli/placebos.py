@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from rtgate.kernel.checkout import checkout
 from rtgate.kernel.harmless import KernelChange, harmless_changes
 from rtgate.kernel.source import Tree
 from rtgate.measure.profiles import seeds
-from rtgate.report.notices import say
+from rtgate.report.notices import say, step_printer
 from rtgate.workflow import placebos
 from rtgate.workflow.kernels import find_description
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.commit and not arguments.tree:
         raise ConfigError("--commit is one of a kernel tree: name it with --tree DIR")
     output = (arguments.out or _usual_output()).absolute()
-    with _tree(arguments) as tree, _report_kept_boots():
+    with step_printer() as tell, _tree(arguments, tell) as tree, _report_kept_boots():
         request = placebos.Request(
             board=board,
             build=find_description(name),
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             cases=tuple(arguments.case),
             seeds=seeds(arguments.seeds) if arguments.seeds else (),
             jobs=max(1, arguments.jobs),
-            say=say,
+            say=tell,
         )
         for sentence in placebos.learn(request):
             print(sentence)
@@ -107,12 +107,12 @@ def _changes(names: list[str]) -> Mapping[str, KernelChange]:
 
 
 @contextmanager
-def _tree(arguments: argparse.Namespace) -> Iterator[Tree]:
+def _tree(arguments: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[Tree]:
     if arguments.commit:
-        with checkout(arguments.tree, arguments.commit, "placebos", say) as tree:
+        with checkout(arguments.tree, arguments.commit, "placebos", tell) as tree:
             yield tree
     else:
-        yield source.open_tree(arguments.tree) if arguments.tree else source.default_tree(say)
+        yield source.open_tree(arguments.tree) if arguments.tree else source.default_tree(tell)
 
 
 @contextmanager
