@@ -153,4 +153,5 @@ def test_a_change_of_cobalt(changed: Path, cobalt: Path, site: Path, change: str
     kernel = build(ARM64, changed / "kernel", tree)
     words = ("--baseline", cobalt, "-k", "test_latency and idle")
     assert statuses(ARM64, kernel, report, *words, options=("--site", site)) == {COMPARED: status}
-    assert any(re.search(sentence, one["sentence"]) for one in verdicts(report))
+    told = [f"{one['kind']}: {one['sentence']}; {one['cause']}" for one in verdicts(report)]
+    assert any(re.search(sentence, one) for one in told)
