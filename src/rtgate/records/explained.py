@@ -7,19 +7,16 @@ instructions of a slow wake-up went.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import decode, encode
+from rtgate.records import case_file
+from rtgate.records.codec import encode
 from rtgate.units import plural
 
 _NAME = "explained.json"
-FORMAT = 1
 # Options that give a kernel its name: nothing that runs decides by it.
 _NAMING = frozenset({"LOCALVERSION", "LOCALVERSION_AUTO", "BUILD_SALT", "DEFAULT_HOSTNAME"})
 
@@ -108,25 +105,9 @@ def as_json(explained: CaseExplanation) -> dict[str, Any]:
 
 def write(directory: Path, explained: CaseExplanation) -> None:
     """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
-    try:
-        files.write_text(directory / _NAME, json.dumps({"format": FORMAT, **as_json(explained)}, indent=1) + "\n")
-    except OSError as error:
-        raise InfrastructureError(f"{directory} cannot be written: {error}") from error
+    case_file.write(directory / _NAME, explained)
 
 
 def read(directory: Path) -> CaseExplanation | None:
     """Return what was seen of a case; None if nobody traced it. Raises ConfigError: the file is damaged."""
-    path = directory / _NAME
-    try:
-        return _decode(json.loads(files.read_text(path, files.JSON_LIMIT)))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = files.damage(error)
-        raise ConfigError(f"{path}: damaged: {what}: run the gate again, or remove the file") from error
-
-
-def _decode(data: dict[str, Any]) -> CaseExplanation:
-    if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
-    return decode({name: value for name, value in data.items() if name != "format"}, CaseExplanation)
+    return case_file.read(directory / _NAME, CaseExplanation)
