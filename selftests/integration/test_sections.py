@@ -13,7 +13,7 @@ from rtgate.explain.sections import Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
-from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import measure
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
@@ -37,6 +37,8 @@ EXACT = {
 }
 """How long each section is, whenever it runs."""
 LOCK = 2 * 1600  # with what locks and unlocks around it
+ALTERED = frozenset({"known_end", "known_hrtimer_function"})
+"""Functions whose calls are looked for: the first one enables interrupts, the second one runs in a hard interrupt."""
 
 
 @pytest.mark.long("a kernel of its own")
@@ -61,6 +63,15 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == "el1h_64_irq" and each.site.kind == "irqsoff"]
     assert max(each.longest for each in interrupts) > 2 * 5000
+    calls = {
+        (each.site.begin.function, str(each.site.kind)): each.call.instructions
+        for each in found
+        if each.call is not None
+    }
+    for kind in ("irqsoff", "preemptirqsoff"):
+        assert calls.pop(("known_begin", kind)) == 2 * 1500 + 2  # a constant is loaded first
+        assert calls.pop(("el1h_64_irq", kind)) == 2 * 5000 + 3  # and the result is returned
+    assert {function for function, _ in calls} <= {"el0t_64_irq", "irq_enter_rcu"}  # parts of the same interrupts
 
 
 def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
@@ -70,7 +81,9 @@ def of_whole_boot(directory: Path, board: str) -> tuple[Section, ...]:
     (arm,), _ = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
     kernel = Vmlinux(directory / "vmlinux")
     kept = preemption(kernel)
-    order = TraceRequest(slice_bits=21, preemption=kept)
+    begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]
+    assert len(begins) == len(ALTERED)
+    order = TraceRequest(slice_bits=21, preemption=kept, altered=begins)
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
     _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)

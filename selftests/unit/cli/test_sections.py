@@ -33,9 +33,9 @@ class _Boots:
         cls.asked.append(request)
         return cls(request)
 
-    def follow(self) -> dict[str, tuple[Section, ...]]:
+    def follow(self) -> dict[str, dict[int, tuple[Section, ...]]]:
         self.request.tell("booting")
-        return {arm: {"new": NEW, "old": OLD}[directory.name] for arm, directory in self.request.kernels.items()}
+        return {arm: {1: {"new": NEW, "old": OLD}[directory.name]} for arm, directory in self.request.kernels.items()}
 
     def paths(self, change: SiteChange) -> SectionPaths:
         assert change.site == SITE
@@ -80,6 +80,7 @@ def test_one_kernel_is_listed(
             "start": 7,
             "end": 7617,
             "buckets": list(NEW[0].buckets),
+            "call": None,
         }
     ]
 

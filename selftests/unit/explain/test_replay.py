@@ -48,7 +48,7 @@ def test_a_record_without_a_histogram_is_refused() -> None:
 
 
 def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
-    intervals = replay._join_spans(
+    intervals = replay.join_spans(
         [wakeup(90_000, 93_000), wakeup(10_000, 12_000), wakeup(14_000, 15_000), wakeup(5, 9)]
     )
     assert intervals == [(0, 9), (6_000, 15_000), (86_000, 93_000)]
@@ -126,7 +126,7 @@ def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace
     class Order:
         finder = WakeUps()
         arm = SimpleNamespace(name="candidate")
-        kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f")})
+        kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f"), "symbols": ()})
         tell = staticmethod(lambda _: None)
         seed = 1
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rtgate.explain.path import Profile
-from rtgate.explain.section_path import SectionPaths, section_profile
+from rtgate.explain.section_path import SectionPaths, section_profiles
 from rtgate.explain.sections import Context, Kind, Section, Site, Spot
 from rtgate.explain.trace import Block, Run, Trace, TraceRequest
 
@@ -28,7 +28,7 @@ def test_what_ran_from_the_beginning_to_the_end_is_counted() -> None:
     order: Any = SimpleNamespace(
         trace=trace, kernel=kernel, tell=lambda _: None, arm=SimpleNamespace(name="candidate"), seed=1
     )
-    found = section_profile(order, SECTION, frozenset({"g"}))
+    (found,) = section_profiles(order, [SECTION], frozenset({"g"}))
     assert asked[0].intervals == [(5000, 9020)]
     assert (found.own, found.blamed, found.total) == ({"f": 5, "g": 15}, {"g": 15}, 20)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
-from rtgate.explain.sections import SUM, Context, Kind, Section, Site, Spot, merge, parse, sections_by_site
+from rtgate.explain.sections import SUM, Call, Context, Kind, Section, Site, Spot, merge, parse, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.kernel.preemption import Preemption
 
@@ -26,12 +26,13 @@ def site_bytes(*sites: tuple[int, int, int, int, int, int]) -> bytes:
     return np.array(list(sites), sections._SITE).tobytes()
 
 
-def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
+def sum_bytes(site: int, slice_: int, lengths: Sequence[int], altered: tuple[int, int, int] = (0, 0, 0)) -> bytes:
     buckets = [0] * sections.BUCKETS
     for length in lengths:
         buckets[bucket(length)] += 1
     longest = max(lengths)
-    record = (site, slice_, len(lengths), sum(lengths), longest, 1000 * slice_, 1000 * slice_ + site, buckets)
+    places = (1000 * slice_, 1000 * slice_ + site)
+    record = (site, slice_, len(lengths), sum(lengths), longest, *places, *altered, buckets)
     return np.array([record], SUM).tobytes()
 
 
@@ -75,6 +76,15 @@ def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
     ]
 
 
+def test_the_longest_call_of_an_altered_function_is_that_of_one_section() -> None:
+    sums = sum_bytes(0, 1, [5], (3, 100, 105)) + sum_bytes(0, 2, [9, 9], (8, 300, 309)) + sum_bytes(0, 3, [9])
+    log = parse(site_bytes((1, 0, 2, 0, 2, 0)), sums, "unseen 0\n")
+    (found,) = sections_by_site(log, range(1, 4), spot, seed=7)
+    assert found.call == Call(8, 7, 300, 309)
+    (found,) = sections_by_site(log, range(3, 4), spot, seed=7)
+    assert found.call is None
+
+
 GOOD = (site_bytes((1, 0, 2, 0, 0, 0)), sum_bytes(0, 0, [5, 9]), "unseen 0\n")
 
 
@@ -114,7 +124,8 @@ def section(site: Site, lengths: Sequence[int]) -> Section:
     buckets = [0] * (bucket(max(lengths)) + 1)
     for length in lengths:
         buckets[bucket(length)] += 1
-    return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets))
+    call = Call(lengths[0], 1, 7, 9) if lengths[0] else None
+    return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets), call)
 
 
 SECTIONS = st.lists(st.builds(section, SITES, LENGTHS), max_size=12)
@@ -126,6 +137,8 @@ def test_boots_are_added_up_in_any_order(one: list[Section], other: list[Section
     assert both == merge([*other, *one]) == merge([*merge(one), *merge(other)])
     assert sum(each.count for each in both) == sum(each.count for each in [*one, *other])
     assert len({each.site for each in both}) == len(both)
+    calls = [each.call.instructions for each in [*one, *other] if each.call]
+    assert max([each.call.instructions for each in both if each.call], default=0) == max(calls, default=0)
 
 
 def test_an_entry_for_exceptions_has_the_name_of_the_exception() -> None:

@@ -82,3 +82,5 @@ def test_an_order_is_written_for_the_plugin() -> None:
     assert TraceRequest(slice_bits=21, preemption=kept).text() == (
         "slices 21\ncount 8\nsoftirq 1816 100\nvectors 800 1000\nhelper 10 20\n"
     )
+    followed = TraceRequest(slice_bits=21, preemption=kept, altered=[0xFFFFFFC0800AF6D4, 0x10])
+    assert followed.text().endswith("helper 10 20\naltered ffffffc0800af6d4\naltered 10\n")

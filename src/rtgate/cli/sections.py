@@ -21,7 +21,7 @@ from rtgate.measure.profiles import seeds
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import note_output
 from rtgate.report.text import plain_text
-from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document
+from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document, merge_boots
 
 DESCRIPTION = """\
 Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
-    found = boots.follow()
+    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
     if arguments.baseline:
         listed = changes(found["baseline"], found["candidate"])
         _show_compared(listed[: arguments.rows], instruction_ns)

@@ -8,11 +8,11 @@
 
 /* All of a CPU's, as QEMU itself keeps it; registers are exact at the beginning of a block. */
 struct guest_cpu {
-	const uint64_t *registers; /* x0 to x30 */
+	const uint64_t *registers; /* x0 to x30, and the stack pointer */
 	const uint8_t *mask; /* the byte with GUEST_MASKED */
 };
 
-enum { GUEST_REGISTERS = 31, GUEST_MASKED = 0x80 };
+enum { GUEST_REGISTERS = 31, GUEST_STACK = 31, GUEST_MASKED = 0x80 };
 
 void guest_install(void); /* ends QEMU with a message if it does not export what is needed */
 

@@ -7,9 +7,10 @@ import itertools
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
-from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard
@@ -36,6 +37,18 @@ _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 time
 _GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
+
+
+class Span(Protocol):
+    """What ran from one instruction to another."""
+
+    @property
+    def start(self) -> int:
+        """`n` of the first instruction."""
+
+    @property
+    def end(self) -> int:
+        """`n` after the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +139,7 @@ def explain_boot(order: Replay, differing: frozenset[str]) -> Explained:
     sampled = _spread(chosen.intervals, SAMPLED)
     count = sum(len(each.intervals) for each in found)
     order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(sampled) + 1}")
-    wanted = TraceRequest(marks=marks, intervals=_join_spans([worst, *sampled]), window=_window(found))
+    wanted = TraceRequest(marks=marks, intervals=join_spans([worst, *sampled]), window=_window(found))
     _, second = replace(order, expected=record).trace(wanted)
     return _explain(order, differing, found, (worst, sampled), second)
 
@@ -159,8 +172,12 @@ def trace_functions(order: Replay) -> Ran:
     return Ran(functions=count_instructions(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
 
 
-def trace_sections(order: Replay) -> tuple[Record, tuple[Section, ...]]:
+def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tuple[Record, tuple[Section, ...]]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
+
+    Args:
+        order: the boot.
+        altered: functions of which each section's longest call is looked for.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
@@ -168,7 +185,7 @@ def trace_sections(order: Replay) -> tuple[Record, tuple[Section, ...]]:
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
     kept = preemption(order.kernel)
-    record, seen, slices = _trace_slices(order, kept)
+    record, seen, slices = _trace_slices(order, kept, altered)
     assert seen.sections is not None
     if seen.sections.unseen:
         raise ParseError(
@@ -178,9 +195,13 @@ def trace_sections(order: Replay) -> tuple[Record, tuple[Section, ...]]:
     return record, sections_by_site(seen.sections, slices, SpotNames(order.kernel, kept).spot, order.seed)
 
 
-def _trace_slices(order: Replay, kept: Preemption | None = None) -> tuple[Record, Trace, range]:
+def _trace_slices(
+    order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()
+) -> tuple[Record, Trace, range]:
     """Run a boot and return its record, its trace, and the slices of it that lie wholly within what it measured."""
-    record, seen = order.trace(TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept))
+    begins = sorted(one.address for one in order.kernel.symbols if one.function and plain_name(one.name) in altered)
+    wanted = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept, altered=begins)
+    record, seen = order.trace(wanted)
     start, end = _window(_find_intervals(order, record, seen))
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
@@ -222,7 +243,7 @@ def _spread(intervals: Sequence[Interval], count: int) -> list[Interval]:
     return [intervals[place] for place in places]
 
 
-def _join_spans(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
+def join_spans(intervals: Sequence[Span]) -> list[tuple[int, int]]:
     """Return the spans to log, with what leads to each interval; those that meet become one."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted((max(0, one.start - LEAD), one.end) for one in intervals):
@@ -243,13 +264,13 @@ def _explain(
     worst, sampled = chosen
     code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
     ns = order.instruction_ns
-    profiles = _profiles(code, logged, [worst, *sampled], differing)
-    passages = [_passage(one, each, ns) for one, each in zip([worst, *sampled], profiles, strict=True)]
+    ran = profiles(code, logged, [worst, *sampled], differing)
+    passages = [_passage(one, each, ns) for one, each in zip([worst, *sampled], ran, strict=True)]
     typical = Passage(
         latency_ns=_mean([each.latency_ns for each in passages[1:]]),
         idle_ns=_mean([each.idle_ns for each in passages[1:]]),
         unaccounted_ns=_mean([each.unaccounted_ns for each in passages[1:]]),
-        profile=mean(profiles[1:]),
+        profile=mean(ran[1:]),
     )
     count = sum(len(each.intervals) for each in found)
     return Explained(
@@ -273,7 +294,8 @@ def _passage(interval: Interval, made: Profile, ns: int) -> Passage:
     return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=made)
 
 
-def _profiles(code: Code, logged: Trace, intervals: Sequence[Interval], differing: frozenset[str]) -> list[Profile]:
+def profiles(code: Code, logged: Trace, intervals: Sequence[Span], differing: frozenset[str]) -> list[Profile]:
+    """Return the instructions of each function in each of the intervals that were logged."""
     runs = logged.runs
     places = [run.n for run in runs]
     return [

@@ -18,14 +18,24 @@ class SiteChange:
     Attributes:
         baseline: None where the baseline has no sections of the site.
         candidate: None where the candidate has none.
-        before: the baseline's longest, in instructions: of the site or, if it has none, of those that begin or end
-            alike; 0 if there are none, so that the site is new.
+        like: what the baseline has of the site or, if it has none, of the one with the longest section of those that
+            begin or end alike; None if there are none, so that the site is new.
     """
 
     site: Site
     baseline: Section | None
     candidate: Section | None
-    before: int
+    like: Section | None
+
+    @property
+    def before(self) -> int:
+        """The baseline's longest, in instructions; 0 if the site is new."""
+        return self.like.longest if self.like else 0
+
+    @property
+    def off(self) -> str:
+        """What was off, in words."""
+        return _OFF[self.site.kind]
 
     @property
     def growth(self) -> int:
@@ -49,7 +59,7 @@ def changes(baseline: Iterable[Section], candidate: Iterable[Section]) -> tuple[
     new = {section.site: section for section in candidate}
     alike = [(key, _longest(old.values(), key)) for key in (_begin, _end)]
     found = [
-        SiteChange(site, old.get(site), new.get(site), _before(site, old, alike)) for site in old.keys() | new.keys()
+        SiteChange(site, old.get(site), new.get(site), _like(site, old, alike)) for site in old.keys() | new.keys()
     ]
     kinds = tuple(Kind)
     found.sort(key=lambda change: (-change.growth, kinds.index(change.site.kind), change.site))
@@ -68,18 +78,21 @@ def _end(site: Site) -> _Place:
     return site.kind, site.context, site.end.function
 
 
-def _longest(sections: Iterable[Section], key: _Key) -> dict[_Place, int]:
-    longest: dict[_Place, int] = {}
+def _longest(sections: Iterable[Section], key: _Key) -> dict[_Place, Section]:
+    longest: dict[_Place, Section] = {}
     for section in sections:
-        place = key(section.site)
-        longest[place] = max(section.longest, longest.get(place, 0))
+        other = longest.setdefault(key(section.site), section)
+        if section.longest > other.longest:
+            longest[key(section.site)] = section
     return longest
 
 
-def _before(site: Site, old: Mapping[Site, Section], alike: Sequence[tuple[_Key, Mapping[_Place, int]]]) -> int:
+def _like(
+    site: Site, old: Mapping[Site, Section], alike: Sequence[tuple[_Key, Mapping[_Place, Section]]]
+) -> Section | None:
     if site in old:
-        return old[site].longest
-    return next((longest[key(site)] for key, longest in alike if key(site) in longest), 0)
+        return old[site]
+    return next((longest[key(site)] for key, longest in alike if key(site) in longest), None)
 
 
 def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:
@@ -99,11 +112,10 @@ def sentence(found: Iterable[SiteChange], instruction_ns: int) -> str:
     change = next(iter(found), None)
     if change is None or change.growth <= 0 or change.candidate is None:
         return "no critical section is longer than in the baseline"
-    new, site = change.candidate, change.site
-    place = site.begin.function if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
+    new = change.candidate
     before = "a new site" if change.new else f"{change.before:,} before"
     time = f"{change.growth * instruction_ns / 1000:.1f} virtual us"
     return (
-        f"{_OFF[site.kind]} for {change.growth:,} instructions ({time}) more in {place}: "
-        f"{new.longest:,} at the longest of {new.count:,} ({site.context}), {before}"
+        f"{change.off} for {change.growth:,} instructions ({time}) more in {change.site.place}: "
+        f"{new.longest:,} at the longest of {new.count:,} ({change.site.context}), {before}"
     )

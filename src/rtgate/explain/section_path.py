@@ -3,33 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rtgate.explain.explanation import gains
-from rtgate.explain.path import Code, Profile, profile
-from rtgate.explain.replay import LEAD, Replay
-from rtgate.explain.sections import Section
+from rtgate.explain.path import Code, Profile
+from rtgate.explain.replay import Replay, Span, join_spans, profiles
 from rtgate.explain.trace import TraceRequest
+from rtgate.units import plural
 
 _SHARE = 0.2  # of what a section gained, a function must have gained so much to be named
 
 
-def section_profile(order: Replay, section: Section, differing: frozenset[str]) -> Profile:
-    """Return the instructions of each function in the longest section of a site.
+def section_profiles(order: Replay, sections: Sequence[Span], differing: frozenset[str]) -> list[Profile]:
+    """Return the instructions of each function in some sections.
 
     Args:
-        order: the boot that had it.
-        section: what that boot, or several, had of the site.
+        order: the boot that had them.
+        sections: the longest one of a site, or the one with the longest call.
         differing: functions that differ between the kernels.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `Replay.trace`.
     """
-    order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {section.site.begin.function}")
-    _, logged = order.trace(TraceRequest(intervals=[(max(0, section.start - LEAD), section.end)]))
+    order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {plural(len(sections), 'section')}")
+    _, logged = order.trace(TraceRequest(intervals=join_spans(sections)))
     code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
-    return profile(code, logged.runs, (section.start, section.end), differing)
+    return profiles(code, logged, sections, differing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class SectionPaths:
     """The longest section of a site in two kernels.
 
     Attributes:
-        baseline: empty, if it has no section of the site.
+        baseline: empty, if it has no section that begins or ends like it.
         changed: functions that differ between the kernels.
     """
 

@@ -14,6 +14,7 @@
  *   softirq OFFSET MASK    of what says there that a softirq runs (32 bits); without it the preemption count says it
  *   vectors START END      an exception begins in here, at a multiple of 128
  *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks
+ *   altered ADDRESS        a function begins here whose calls are counted that begin in a section, with all they call
  * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
  *
  * PREFIX.sites, PREFIX.sections and PREFIX.followed are written: records as below, and text.
@@ -33,6 +34,7 @@ struct place {
 	bool vector; /* an exception begins here */
 	bool interrupt; /* and it is an interrupt */
 	bool returns; /* the instruction returns from an exception */
+	bool altered; /* a function begins here whose calls are counted */
 	uint32_t source; /* the register that the instruction writes to sp_el0 */
 };
 
@@ -48,6 +50,7 @@ struct site {
 struct sum {
 	uint32_t site, slice;
 	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
+	uint64_t altered, altered_from, altered_to; /* the longest call of an altered function, and n of that section */
 	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1; the last one has no end */
 };
 
@@ -66,12 +69,21 @@ struct spot {
 	uint64_t caller;
 };
 
+/* The outermost call of an altered function: where it returns to, and with which stack pointer. */
+struct call {
+	bool running;
+	uint64_t back, stack;
+	uint64_t begin, taken; /* as of a section */
+};
+
 struct section {
 	bool open;
 	uint64_t begin, taken; /* in the CPU's own instructions; of those of interrupts */
 	uint64_t from; /* n */
 	struct spot spot;
 	uint32_t context;
+	uint64_t altered; /* instructions of the longest call that has ended */
+	struct call call;
 };
 
 struct cpu {
@@ -92,7 +104,8 @@ static bool wanted;
 static uint64_t count_offset, softirq_offset;
 static uint32_t softirq_mask;
 static struct range *vectors, *helpers;
-static size_t vector_count, helper_count;
+static uint64_t *altered;
+static size_t vector_count, helper_count, altered_count;
 static struct cpu cpus[CPUS];
 static struct cpu *running;
 static uint64_t since; /* n when the running CPU's turn began */
@@ -124,6 +137,9 @@ bool sections_order(const char *line)
 		range(&vectors, &vector_count, a, b);
 	} else if (sscanf(line, "helper %llx %llx", &a, &b) == 2) {
 		range(&helpers, &helper_count, a, b);
+	} else if (sscanf(line, "altered %llx", &a) == 1) {
+		altered = grown(altered, (altered_count + 1) * sizeof(*altered));
+		altered[altered_count++] = a;
 	} else {
 		return false;
 	}
@@ -233,13 +249,28 @@ static struct known_site *known(const struct site *site)
 	return sites[place];
 }
 
+/* Return how many instructions a section or a call took; no interrupt comes while they are masked. */
+static uint64_t length_of(enum kind kind, uint64_t now, uint64_t begin, uint64_t taken)
+{
+	return now - begin - (kind == IRQSOFF ? 0 : taken);
+}
+
+static void return_from(struct section *section, enum kind kind, uint64_t now, uint64_t taken)
+{
+	uint64_t length = length_of(kind, now, section->call.begin, taken - section->call.taken);
+
+	if (section->call.running && length > section->altered)
+		section->altered = length;
+	section->call.running = false;
+}
+
 static void end_of(struct section *section, enum kind kind, struct spot spot, uint64_t now, uint64_t taken)
 {
 	struct site site = { section->spot.place->address, section->spot.caller, spot.place->address, spot.caller,
 			     kind, section->context };
 	struct known_site *there = known(&site);
 	uint32_t slice = slice_bits ? n >> slice_bits : 0;
-	uint64_t length = now - section->begin - (kind == IRQSOFF ? 0 : taken - section->taken);
+	uint64_t length = length_of(kind, now, section->begin, taken - section->taken);
 	int bucket = length ? 63 - __builtin_clzll(length) : 0;
 
 	if (there->sum.slice != slice) {
@@ -254,6 +285,12 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 		there->sum.to = n;
 	}
 	there->sum.buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+	return_from(section, kind, now, taken);
+	if (section->altered > there->sum.altered) {
+		there->sum.altered = section->altered;
+		there->sum.altered_from = section->from;
+		there->sum.altered_to = n;
+	}
 	section->open = false;
 }
 
@@ -274,7 +311,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 		if (section->open && !states[kind]) {
 			end_of(section, kind, spot, now, cpu->taken);
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place) };
+			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place), 0, { 0 } };
 		}
 	}
 	cpu->masked = mask;
@@ -324,6 +361,8 @@ struct place *sections_translated(uint64_t address)
 	place->vector = !(address & 127) && find(vectors, vector_count, address);
 	/* Of each four: synchronous, interrupt, fast interrupt, error. */
 	place->interrupt = place->vector && (address & 0x180) != 0;
+	for (size_t i = 0; i < altered_count && !place->altered; i++)
+		place->altered = altered[i] == address;
 	return place;
 }
 
@@ -387,6 +426,24 @@ static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off
 		cpu->interrupt = own(cpu);
 }
 
+/* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
+static void follow_calls(struct cpu *cpu, const struct place *block)
+{
+	const uint64_t *registers = cpu->guest.registers;
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct section *section = &cpu->sections[kind];
+		struct call *call = &section->call;
+
+		if (!section->open || (kind != IRQSOFF && cpu->exceptions))
+			continue;
+		if (!call->running && block->altered)
+			*call = (struct call){ true, registers[30], registers[GUEST_STACK], own(cpu), cpu->taken };
+		else if (call->running && block->address == call->back && registers[GUEST_STACK] == call->stack)
+			return_from(section, kind, own(cpu), cpu->taken);
+	}
+}
+
 void sections_block(unsigned int number, struct place *block)
 {
 	struct cpu *cpu = &cpus[number];
@@ -425,6 +482,8 @@ void sections_block(unsigned int number, struct place *block)
 		cpu->waiting = false;
 		follow(cpu, cpu->changer ? cpu->changer : block, own(cpu), mask, off);
 	}
+	if (altered_count)
+		follow_calls(cpu, block);
 	cpu->changer = NULL;
 }
 

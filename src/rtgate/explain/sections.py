@@ -31,6 +31,7 @@ SUM = np.dtype(
     [
         *((name, "<u4") for name in ("site", "slice")),
         *((name, "<u8") for name in ("count", "total", "longest", "start", "end")),
+        *((name, "<u8") for name in ("altered", "altered_start", "altered_end")),
         ("buckets", "<u4", BUCKETS),
     ]
 )
@@ -84,6 +85,27 @@ class Site:
     end: Spot
     switches: bool = False
 
+    @property
+    def place(self) -> str:
+        """Where it begins and ends, in words."""
+        return self.begin.function if self.begin.function == self.end.function else f"{self.begin} to {self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The longest call of an altered function that began in a section, with all that it called.
+
+    Attributes:
+        instructions: how many it took, in that section.
+        seed: the boot that had it.
+        start, end: of that section, as of `Section`.
+    """
+
+    instructions: int
+    seed: int
+    start: int
+    end: int
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -94,6 +116,7 @@ class Section:
         start: instructions of all CPUs from power-on to its beginning, in that boot.
         end: the same to its end.
         buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
+        call: the longest of an altered function; None where none was called in a section, or nobody asked.
     """
 
     site: Site
@@ -104,6 +127,7 @@ class Section:
     start: int
     end: int
     buckets: tuple[int, ...]
+    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +218,14 @@ def _section(site: Site, sums: NDArray[np.void], seed: int) -> Section:
         start=int(sums["start"][longest]),
         end=int(sums["end"][longest]),
         buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
+        call=_call(sums, seed),
     )
+
+
+def _call(sums: NDArray[np.void], seed: int) -> Call | None:
+    most = sums[int(sums["altered"].argmax())]
+    instructions, start, end = (int(most[name]) for name in ("altered", "altered_start", "altered_end"))
+    return Call(instructions, seed, start, end) if instructions else None
 
 
 def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
@@ -216,11 +247,13 @@ def merge(sections: Iterable[Section]) -> tuple[Section, ...]:
 def _sum(one: Section, other: Section) -> Section:
     longer = other if other.longest > one.longest else one
     counts = itertools.zip_longest(one.buckets, other.buckets, fillvalue=0)
+    calls = [side.call for side in (one, other) if side.call]
     return replace(
         longer,
         count=one.count + other.count,
         total=one.total + other.total,
         buckets=tuple(mine + theirs for mine, theirs in counts),
+        call=max(calls, key=lambda call: call.instructions, default=None),
     )
 
 

@@ -86,6 +86,7 @@ class TraceRequest:
         slice_bits: they are counted from power-on to the end, in each slice of 2 to the power of this for itself; 0 to
             count those of the window.
         preemption: where the kernel keeps what sections are followed by; None to follow none.
+        altered: where functions begin of which the longest call is looked for that begins in a section.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class TraceRequest:
     window: tuple[int, int] = (0, 0)
     slice_bits: int = 0
     preemption: Preemption | None = None
+    altered: Sequence[int] = ()
 
     def text(self) -> str:
         """Return the order as the plugin reads it."""
@@ -100,6 +102,7 @@ class TraceRequest:
         lines += [f"interval {start} {end}" for start, end in self.intervals]
         lines.append(f"slices {self.slice_bits}" if self.slice_bits else "window {} {}".format(*self.window))
         lines += _following(self.preemption) if self.preemption else []
+        lines += [f"altered {address:x}" for address in self.altered]
         return "\n".join(lines) + "\n"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,15 @@ from rtgate.errors import ConfigError
 from rtgate.explain.comparing import boot_pool, vmlinux
 from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay, trace_sections
+from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
-from rtgate.explain.section_path import SectionPaths, section_profile
-from rtgate.explain.sections import Section, as_json, merge
+from rtgate.explain.section_path import SectionPaths, section_profiles
+from rtgate.explain.sections import Call, Section, as_json, merge
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
-from rtgate.measure.case import Arm
+from rtgate.measure.case import Arm, Case
+from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
@@ -71,12 +72,24 @@ def as_document(request: SectionsRequest, found: Mapping[str, Sequence[Section]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionBoots:
-    """Kernels that are ready to boot, by the names of arms."""
+    """Kernels that are ready to boot, by the names of arms.
 
-    request: SectionsRequest
+    Attributes:
+        seeds: the boots of each.
+        expected: the records that boots must reproduce, by arm and seed; empty for none.
+        altered: functions of which each section's longest call is looked for.
+        cache: keeps the sections of boots that are expected; None to follow each.
+    """
+
+    case: Case
+    seeds: Sequence[int]
     arms: Mapping[str, Arm]
     kernels: Mapping[str, Vmlinux]
     stop: threading.Event
+    tell: Callable[[str], None]
+    expected: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
+    altered: frozenset[str] = frozenset()
+    cache: SectionCache | None = None
 
     @classmethod
     def of(cls, request: SectionsRequest) -> SectionBoots:
@@ -96,38 +109,76 @@ class SectionBoots:
             console="virtual",
         )
         arms, stop = make_arms(asked)
-        return cls(request=request, arms={arm.name: arm for arm in arms}, kernels=kernels, stop=stop)
+        return cls(
+            case=find_case(request.case, request.profile),
+            seeds=request.seeds,
+            arms={arm.name: arm for arm in arms},
+            kernels=kernels,
+            stop=stop,
+            tell=request.tell,
+        )
 
-    def follow(self) -> dict[str, tuple[Section, ...]]:
-        """Boot each kernel with each seed, and return its sections by arm.
+    def follow(self) -> dict[str, dict[int, tuple[Section, ...]]]:
+        """Boot each kernel with each seed, and return its sections by arm and seed.
 
         Raises:
             ConfigError: the case or the kernel cannot be followed.
             InfrastructureError: this machine cannot trace.
-            ParseError: a boot was not measured, or its trace cannot be read.
+            ParseError: a boot was not measured, did not repeat its record, or its trace cannot be read.
         """
         with boot_pool(self.stop) as pool:
-            boots = {
-                arm: [pool.submit(trace_sections, self._replay(arm, seed)) for seed in self.request.seeds]
-                for arm in self.arms
-            }
-            return {arm: merge(chain.from_iterable(boot.result()[1] for boot in each)) for arm, each in boots.items()}
+            boots = {arm: {seed: pool.submit(self._follow, arm, seed) for seed in self.seeds} for arm in self.arms}
+            return {arm: {seed: boot.result() for seed, boot in own.items()} for arm, own in boots.items()}
+
+    def _follow(self, arm: str, seed: int) -> tuple[Section, ...]:
+        """Return the sections of a boot, from the cache if it was followed before."""
+        record = self.expected.get(arm, {}).get(seed)
+        known = self.cache.find(record, self.altered) if self.cache and record else None
+        if known is not None:
+            return known
+        _, found = trace_sections(self._replay(arm, seed), self.altered)
+        if self.cache and record:
+            self.cache.keep(record, self.altered, found)
+        return found
 
     def paths(self, change: SiteChange) -> SectionPaths:
         """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
-        found = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
+        changed = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
         with boot_pool(self.stop) as pool:
-            sides = {"baseline": change.baseline, "candidate": change.candidate}
-            profiles: dict[str, Future[Profile]] = {
-                arm: pool.submit(section_profile, self._replay(arm, side.seed), side, found)
+            sides = {"baseline": change.like, "candidate": change.candidate}
+            boots = {
+                arm: pool.submit(section_profiles, self._replay(arm, side.seed), [side], changed)
                 for arm, side in sides.items()
                 if side
             }
-            made = {arm: future.result() for arm, future in profiles.items()}
+            made = {arm: one for arm, boot in boots.items() for one in boot.result()}
         return SectionPaths(
-            baseline=made.get("baseline", Profile()), candidate=made.get("candidate", Profile()), changed=found
+            baseline=made.get("baseline", Profile()), candidate=made.get("candidate", Profile()), changed=changed
         )
 
+    def altered_in(self, calls: Sequence[Call]) -> list[str]:
+        """Boot the candidate again, and return which altered function ran most where each call was made.
+
+        Raises as `follow`.
+        """
+        with boot_pool(self.stop) as pool:
+            boots = [
+                pool.submit(section_profiles, self._replay("candidate", one.seed), [one], self.altered) for one in calls
+            ]
+            ran = [one for boot in boots for one in boot.result()]
+        return [max(one.blamed, key=lambda name: one.blamed[name], default="") for one in ran]
+
     def _replay(self, arm: str, seed: int) -> Replay:
-        case = find_case(self.request.case, self.request.profile)
-        return Replay(case=case, arm=self.arms[arm], seed=seed, kernel=self.kernels[arm], tell=self.request.tell)
+        return Replay(
+            case=self.case,
+            arm=self.arms[arm],
+            seed=seed,
+            kernel=self.kernels[arm],
+            expected=self.expected.get(arm, {}).get(seed),
+            tell=self.tell,
+        )
+
+
+def merge_boots(boots: Mapping[int, Sequence[Section]]) -> tuple[Section, ...]:
+    """Return the sections of several boots as one of each site."""
+    return merge(chain.from_iterable(boots.values()))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Critical sections of boots, kept so that no boot has to be followed twice: those of a baseline serve every gate.
+
+Following changes nothing, so what is found follows from the boot, the plugin and this program. A boot is known by what
+it was made of and by what it measured.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rtgate import files, site
+from rtgate.errors import InfrastructureError
+from rtgate.explain import plugin
+from rtgate.explain.sections import Section, as_json
+from rtgate.records.codec import decode
+from rtgate.records.record import Record
+from rtgate.target.boot_cache import VARIABLE
+
+_FORMAT = "1"  # other than before where sections are named or counted otherwise
+_LONGEST_S = 30 * 86_400
+_MADE_OF = ("qemu", "qemu_sha256", "rootfs", "command", "image_sha256", "initrd_sha256", "plan")
+
+
+class SectionCache:
+    """The sections of boots that are kept in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Use what a directory keeps; it need not exist."""
+        self._directory = directory
+
+    @classmethod
+    def open(cls) -> SectionCache | None:
+        """Return that of this user, without what is too old; None with `RTGATE_KEEP_BOOTS=no`."""
+        if os.environ.get(VARIABLE) == "no":
+            return None
+        directory = site.cache() / "sections"
+        with suppress(OSError):
+            for path in directory.glob("*"):
+                if time.time() - path.stat().st_mtime > _LONGEST_S:
+                    path.unlink()
+        return cls(directory)
+
+    def find(self, boot: Record, altered: frozenset[str]) -> tuple[Section, ...] | None:
+        """Return the sections of a boot, with calls of these functions; None if they are not kept, or damaged."""
+        with suppress(OSError, EOFError, zlib.error, ValueError):
+            return decode(json.loads(gzip.decompress(self._path(boot, altered).read_bytes())), tuple[Section, ...])
+        return None
+
+    def keep(self, boot: Record, altered: frozenset[str], sections: Sequence[Section]) -> None:
+        """Keep what was found; a disk that does not take it costs another boot, no more."""
+        with suppress(OSError, InfrastructureError):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with files.scratch(self._directory, "staged-") as staged:
+                (staged / "kept").write_bytes(gzip.compress(json.dumps(as_json(sections)).encode()))
+                (staged / "kept").replace(self._path(boot, altered))
+
+    def _path(self, boot: Record, altered: frozenset[str]) -> Path:
+        made_of = {name: boot.machine.get(name) for name in _MADE_OF}
+        measured = [one.as_json() for one in boot.measurements]
+        asked = [_FORMAT, plugin.library().name, sorted(altered), boot.board, boot.case, boot.seed, list(boot.argv)]
+        digest = hashlib.sha256(json.dumps([*asked, made_of, measured]).encode()).hexdigest()
+        return self._directory / f"{digest}.gz"
