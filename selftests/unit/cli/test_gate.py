@@ -13,6 +13,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from rtgate.kernel.version import KernelVersion
 from rtgate.kernel.work import Options
 from rtgate.report import html
 from rtgate.rootfs import images
+from rtgate.workflow import gate as gate_workflow
 from rtgate.workflow import kernels, suite_process
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest
 
@@ -283,6 +285,46 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
     assert [options[options.index("--board") + 1] for options in steps.asked] == boards
     (judged,) = steps.judged
     assert judged.board == ("virt-arm64" if len(boards) == 1 else "")
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((*COMMON, "--kernel", "kernel"), "--sections compares two kernels: --base REF or --baseline DIR is missing"),
+        (
+            ("gate", "--board", "virt-x86_64", "--baseline", "kernel", "--kernel", "kernel"),
+            "--sections: virt-x86_64 is not a virtual arm64 board",
+        ),
+    ],
+)
+def test_where_sections_cannot_be_compared_it_is_said_before_anything_is_measured(
+    words: tuple[str, ...], why: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*words, "--sections"]) == 2
+    told = capfd.readouterr().err
+    assert why in told
+    assert "measuring" not in told
+
+
+def test_what_is_looked_into_after_measuring_is_judged_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
+    image = lab.kernel.with_name("other") / "Image"
+    image.write_bytes(image.read_bytes() + b"another")
+    steps = _steps(monkeypatch, PASSED)
+    looks: list[str] = []
+
+    def look(name: str, *_: object) -> bool:
+        looks.append(name)
+        return name != "trace"
+
+    for name in ("trace", "compare_sections"):
+        monkeypatch.setattr(gate_workflow, name, partial(look, name))
+    main.main([*TWO, "--sections"])
+    assert looks == ["trace", "compare_sections"]
+    assert len(steps.judged) == 2
+    main.main([*TWO, "--no-explain"])
+    assert looks == ["trace", "compare_sections"]
 
 
 @pytest.mark.long("boards of a profile, as two kernels on them are compared in make test")

@@ -53,6 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45 min, 2 h (default: %(default)s)"
     )
     how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
+    how.add_argument(
+        "--sections",
+        action="store_true",
+        help="with two kernels on a virtual arm64 board, also judge how long interrupts or preemption are off",
+    )
     command_options.select(how)
     command_options.judging(how)
     command_options.report(parser)
@@ -73,7 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
             prepare_suites(options, kernels, output, requests.criteria(arguments)), remedy=_remedy(arguments)
         )
         with replacing(output):
-            measured = run_gate(suites, _comparison_options(arguments), explain=not arguments.no_explain)
+            measured = run_gate(
+                suites,
+                _comparison_options(arguments),
+                explain=not arguments.no_explain,
+                sections=arguments.sections,
+            )
             return _end(suites, measured)
 
 
@@ -99,9 +109,19 @@ def _end(suites: Suites, measured: ComparisonOutcome) -> int:
     return finish(suites.output, measured.judging.verdicts, ending)
 
 
+def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
+    """Check that critical sections can be compared. Raises ConfigError."""
+    if not (arguments.base or arguments.baseline):
+        raise ConfigError("--sections compares two kernels: --base REF or --baseline DIR is missing")
+    if not board.virtual or board.arch != "arm64":
+        raise ConfigError(f"--sections: {board.name} is not a virtual arm64 board, so its instructions are not seen")
+
+
 def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
     """Find mistakes on the command line and in the limits now, not after an hour of building and measuring."""
     options.check(boards.board(options.board))
+    if arguments.sections:
+        _check_sections(arguments, boards.board(options.board))
     minutes(arguments.budget)
     with grounds(history_url(arguments.history)):
         pass

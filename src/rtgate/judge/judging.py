@@ -19,6 +19,7 @@ from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
+from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
@@ -62,6 +63,7 @@ class Subject:
         paired: whether a baseline was to be measured on this board, too.
         unpaired: the baseline's boots that were planned and left no record.
         explained: what traced boots showed; None if nobody traced them.
+        sections: how critical sections differ; None if nobody followed them.
         schedule: when somebody was going to look at the boots, or may have looked.
     """
 
@@ -77,6 +79,7 @@ class Subject:
     paired: bool = False
     unpaired: Sequence[str] = ()
     explained: CaseExplanation | None = None
+    sections: SectionComparison | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
 

@@ -148,7 +148,13 @@ def lines(case: CaseReport) -> tuple[Line, ...]:
         typical = f"{_family(name)} {_TYPICAL_MAX}" if several else _TYPICAL_MAX
         made += _compared_line(line, worse, typical) if worse and name == blamed else [line]
     if worse and blamed not in names:
-        made.append(Line(name=blamed, estimate=str(worse.value or "")))
+        value, baseline = (one.quantity if one else None for one in (worse.value, worse.baseline))
+        both = value is not None and baseline is not None
+        made.append(
+            Line(name=blamed, judged=value, baseline=baseline, estimate=str(worse.change or ""))
+            if both
+            else Line(name=blamed, estimate=str(worse.value or ""))
+        )
     return tuple(made)
 
 

@@ -3,27 +3,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.report.notices import say, step
+from rtgate.workflow.section_tracing import compare_sections
 from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome, run_comparison
 from rtgate.workflow.suite_process import Suites
 from rtgate.workflow.tracing import trace
 
+_Look = Callable[[Sequence[str], Mapping[str, Path], Path, Sequence[Verdict]], bool]
 
-def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool) -> ComparisonOutcome:
-    """Measure and judge; with `explain` and two kernels on virtual time also trace what ran, and judge by that, too.
+
+def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, sections: bool = False) -> ComparisonOutcome:
+    """Measure and judge, and look into the boots of two kernels on virtual time and judge by that, too.
+
+    Args:
+        suites: what is measured.
+        options: how far.
+        explain: trace what ran.
+        sections: follow critical sections.
 
     Raises:
         ConfigError, InfrastructureError: as `run_comparison`; records are kept, for `rtgate judge`.
     """
     measured = run_comparison(suites, options)
-    traced = explain and _traceable(suites) and _trace(suites, measured.judging.verdicts)
-    return replace(measured, judging=suites.judge()) if traced else measured
+    if not _traceable(suites):
+        return measured
+    verdicts = measured.judging.verdicts
+    looks = [
+        *([("tracing what ran", trace)] if explain else []),
+        *([("following critical sections", compare_sections)] if sections else []),
+    ]
+    seen = [_look(name, look, suites, verdicts) for name, look in looks]
+    return replace(measured, judging=suites.judge()) if any(seen) else measured
 
 
 def _traceable(suites: Suites) -> bool:
@@ -31,11 +48,11 @@ def _traceable(suites: Suites) -> bool:
     return virtual and set(suites.kernels) == {ArmName.BASELINE, ArmName.CANDIDATE}
 
 
-def _trace(suites: Suites, verdicts: Sequence[Verdict]) -> bool:
-    """Trace, if it can be done: what is judged already must not get lost for it."""
-    with step("tracing what ran"):
+def _look(name: str, look: _Look, suites: Suites, verdicts: Sequence[Verdict]) -> bool:
+    """Look into boots, if it can be done: what is judged already must not get lost for it."""
+    with step(name):
         try:
-            return trace(suites.boards, suites.kernels, suites.records, verdicts)
+            return look(suites.boards, suites.kernels, suites.records, verdicts)
         except InfrastructureError as error:
             say(f"not traced: {error}")
             return False

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from rtgate import files as regular_file
 from rtgate import site
@@ -19,8 +20,9 @@ from rtgate.judge.compare.placebos import Placebos, load_placebos
 from rtgate.judge.judging import Subject
 from rtgate.judge.thresholds import Thresholds, load_thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
-from rtgate.records import explained, planned
+from rtgate.records import explained, longer_sections, planned
 from rtgate.records.explained import CaseExplanation
+from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule
 from rtgate.records.seal import seal, write_sealed
@@ -30,6 +32,7 @@ from rtgate.workflow.limit_profiles import LimitProfiles
 from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
+_Seen = TypeVar("_Seen", CaseExplanation, SectionComparison)
 
 
 def limits(named: Path | None) -> Thresholds:
@@ -127,7 +130,8 @@ def subjects(
             missing=missing(board, judged, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
-            explained=_explanation_of(mine, here),
+            explained=_of_these_kernels(explained.read, mine, here),
+            sections=_of_these_kernels(longer_sections.read, mine, here),
             schedule=_schedule(mine),
         )
 
@@ -138,10 +142,12 @@ def _schedule(mine: Sequence[Record]) -> Schedule:
     return planned.read_in(directory).schedule if directory else Schedule()
 
 
-def _explanation_of(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanation | None:
+def _of_these_kernels(
+    read: Callable[[Path], _Seen | None], mine: Sequence[Record], here: Sequence[Record]
+) -> _Seen | None:
     """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
     directory = next((one.directory.parent for one in mine if one.directory), None)
-    seen = explained.read(directory) if directory else None
+    seen = read(directory) if directory else None
     images = {one.kernel.image_sha256 for one in here}
     return seen if seen is not None and {seen.baseline_image, seen.candidate_image} == images else None
 

@@ -18,6 +18,7 @@ from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.on_boards import has_screen, pairs
 from rtgate.judge.compare.on_virtual_time import phases
 from rtgate.judge.compare.repetition import first_mismatch
+from rtgate.judge.compare.section_findings import section_findings
 from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -36,6 +37,7 @@ def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Ver
     found = (
         *_without_baseline(subjects),
         *phases(on_virtual_time, grounds.placebos),
+        *section_findings(on_virtual_time, grounds.placebos),
         *pairs(on_boards, grounds.history),
     )
     return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in found)

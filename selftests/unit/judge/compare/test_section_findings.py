@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
+
+from rtgate.judge.compare.phases import Placebo
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos
+from rtgate.judge.compare.section_findings import GAINED, GROWN, is_longer, section_findings
+from rtgate.judge.judging import Subject
+from rtgate.judge.limits import Finding
+from rtgate.judge.verdict import Kind, Status
+from rtgate.records.longer_sections import LongerSection, SectionComparison
+
+PLACEBOS = Placebos(
+    {
+        (BOARD, FLAVOUR, CASE): (
+            PlaceboModel(
+                command=" ".join(record().argv),
+                source="30 kernels",
+                figures={"latency p50": Placebo(move=0.01, spike=1.5, kernels=30, boots=12)},
+            ),
+        )
+    }
+)
+SITE = LongerSection(
+    off="interrupts off",
+    place="run_timer_softirq",
+    context="softirq",
+    baseline=849,
+    candidate=8349,
+    count=14,
+    seed=5,
+    function="run_timer_softirq",
+    begins=True,
+)
+CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, function="")
+CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235)
+
+
+def found(*longer: LongerSection, placebos: Placebos = PLACEBOS, followed: bool = True) -> list[Finding]:
+    seen = SectionComparison(
+        baseline_image="a",
+        candidate_image="b",
+        seeds=tuple(range(1, 13)),
+        instruction_ns=8,
+        sites=407,
+        longer=longer,
+    )
+    subject = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=[record()],
+        sections=seen if followed else None,
+    )
+    return [finding for _, finding in section_findings([subject], placebos)]
+
+
+def test_a_section_that_the_change_made_longer_fails_with_site_amount_and_function() -> None:
+    (one,) = found(SITE, CHANCE)
+    assert (one.status, one.kind) == (Status.FAIL, Kind.REGRESSION)
+    assert one.sentence == (
+        "interrupts off for 7,500 instructions (60.0 virtual us) more by run_timer_softirq (changed) in "
+        "run_timer_softirq: 8,349 at the longest of 14 (softirq), 849 before"
+    )
+    assert one.value is not None
+    assert one.value.text == "66.8 virtual us (8349 instructions)"
+    assert one.boot == "seed 5"
+
+
+def test_a_new_site_says_that_the_baseline_has_none() -> None:
+    (one,) = found(replace(SITE, baseline=0))
+    assert one.sentence.endswith(", where the baseline has none")
+    assert one.change is None
+
+
+def test_what_is_longer_within_sections_of_usual_length_fails_too() -> None:
+    """A rare delay in each tenth of ticks hides below the longest tick; what the changed function ran for does not."""
+    (one,) = found(CALLED)
+    assert one.status is Status.FAIL
+    assert one.sentence == (
+        "interrupts off for 2,552 instructions (20.4 virtual us) more by sched_tick (changed) in run_timer_softirq: "
+        "3,787 at the longest call in such a section (softirq), 1,235 before; the longest of 14 sections has 900, "
+        "849 before"
+    )
+    assert one.value is not None
+    assert one.value.text == "30.3 virtual us (3787 instructions)"
+    assert str(one.change) == "+207%"
+
+
+def test_further_sites_are_counted() -> None:
+    (one,) = found(SITE, replace(SITE, place="other"), CHANCE)
+    assert one.sentence.endswith("; 1 more site grew as clearly")
+
+
+def test_growth_by_chance_is_no_worse_and_is_told() -> None:
+    (one,) = found(CHANCE)
+    assert (one.status, one.kind) == (Status.PASS, Kind.NO_WORSE)
+    assert one.sentence == (
+        "no critical section is longer than harmless changes make one: 407 sites in 12 boots of each kernel, the one "
+        "that grew most by 1,266 instructions (10.1 virtual us) in rt_spin_lock"
+    )
+
+
+def test_without_anything_longer_it_passes() -> None:
+    (one,) = found()
+    assert one.status is Status.PASS
+    assert one.sentence.endswith("407 sites in 12 boots of each kernel")
+
+
+@pytest.mark.parametrize("longer", [(), (CHANCE,)])
+def test_where_harmless_changes_were_never_measured_nothing_passes(longer: tuple[LongerSection, ...]) -> None:
+    (one,) = found(*longer, placebos=Placebos())
+    assert (one.status, one.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert "placebos.yaml does not say" in one.sentence
+
+
+def test_a_longer_section_fails_there_all_the_same() -> None:
+    (one,) = found(SITE, placebos=Placebos())
+    assert one.status is Status.FAIL
+
+
+def test_nothing_is_said_of_a_case_that_was_not_followed() -> None:
+    assert found(SITE, followed=False) == []
+
+
+@given(growth=st.integers(-50, 50_000), share=st.integers(0, 50_000), begins=st.booleans())
+def test_a_section_is_longer_only_if_it_grew_much_or_by_the_change(growth: int, share: int, *, begins: bool) -> None:
+    one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begins=begins)
+    by_change = share - 200 >= GAINED or (begins and growth >= GAINED)
+    assert is_longer(one) is (growth >= GROWN or by_change)

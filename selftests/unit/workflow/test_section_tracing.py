@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Which cases of a comparison have their critical sections compared, and what is written of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from selftests.unit.judge.conftest import record
+
+from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.sections import Call, Context, Kind, Section, Site, Spot
+from rtgate.judge.verdict import Kind as VerdictKind
+from rtgate.judge.verdict import Status, Verdict
+from rtgate.records import longer_sections
+from rtgate.records.longer_sections import SectionComparison
+from rtgate.records.record import Record
+from rtgate.workflow import section_tracing
+
+IDLE, OTHER = "latency/cyclictest:idle", "scheduling/pip_stress:idle"
+
+
+def section(name: str, longest: int, seed: int, call: int = 0, kind: Kind = Kind.PREEMPTIRQSOFF) -> Section:
+    site = Site(kind, Context.SOFTIRQ, Spot(name), Spot(name))
+    altered = Call(call, seed, 7, 7 + longest) if call else None
+    return Section(site, 4, 4 * longest, longest, seed, 7, 7 + longest, (), altered)
+
+
+class Boots:
+    """Kernels whose sections are known, by arm and seed."""
+
+    def __init__(self, found: Mapping[str, Mapping[int, tuple[Section, ...]]]) -> None:
+        self.found = found
+        self.seeds = tuple(found["candidate"])
+        self.arms = {"candidate": SimpleNamespace(board=SimpleNamespace(qemu=SimpleNamespace(shift=3)))}
+        self.altered = frozenset({"f", "called"})
+        self.asked: list[int] = []
+
+    def follow(self) -> Any:
+        return self.found
+
+    def altered_in(self, calls: Sequence[Call]) -> list[str]:
+        self.asked += [one.instructions for one in calls]
+        return ["called" for _ in calls]
+
+
+def verdict(case: str, arm: str = "candidate") -> Verdict:
+    return Verdict(
+        status=Status.PASS,
+        kind=VerdictKind.LIMIT,
+        sentence="",
+        board="virt-arm64",
+        arm=arm,
+        flavour="preempt_rt",
+        case=case,
+    )
+
+
+def stored(arm: str, *seeds: int, image: str = "") -> list[Record]:
+    one = record(arm=arm)
+    kernel = replace(one.kernel, image_sha256=image or arm)
+    return [replace(one, seed=seed, kernel=kernel) for seed in seeds]
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
+    before = {seed: (section("f", 100, seed), section("h", 50, seed)) for seed in (1, 2)}
+    after = {1: (section("f", 100, 1), section("h", 60, 1)), 2: (section("f", 7100, 2), section("new", 900, 2))}
+    made = Boots({"baseline": before, "candidate": after})
+    monkeypatch.setattr(section_tracing, "_section_boots", lambda *_: made)
+    monkeypatch.setattr(section_tracing, "Vmlinux", lambda _: None)
+    monkeypatch.setattr(section_tracing, "vmlinux", lambda directory: directory)
+    records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 1, 2, 3)}
+    monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
+    return made
+
+
+def compared(path: Path, *verdicts: Verdict) -> SectionComparison | None:
+    place = path / "virt-arm64" / "candidate" / IDLE.replace("/", ".")
+    place.mkdir(parents=True, exist_ok=True)
+    found = section_tracing.compare_sections(("virt-arm64",), {"candidate": path, "baseline": path}, path, verdicts)
+    seen = longer_sections.read(place)
+    assert found is (seen is not None)
+    return seen
+
+
+def told(path: Path) -> list[tuple[str, int, int, str]]:
+    seen = compared(path, verdict(IDLE))
+    assert seen is not None
+    return [(one.place, one.growth, one.gained, one.function) for one in seen.longer]
+
+
+def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path: Path) -> None:
+    seen = compared(tmp_path, verdict(IDLE), verdict(IDLE), verdict(OTHER), verdict(IDLE, "baseline"))
+    assert seen is not None
+    assert (seen.baseline_image, seen.candidate_image, seen.seeds) == ("baseline", "candidate", (1, 2))
+    assert (seen.sites, seen.instruction_ns) == (3, 8)
+    assert told(tmp_path) == [("f", 7000, 7000, "f"), ("new", 900, 0, "")]
+    assert boots.asked == []
+
+
+def test_calls_of_altered_functions_are_compared_within_a_context(boots: Boots, tmp_path: Path) -> None:
+    """The longest tick is as long as before: a usual one in which the changed function was slow hides below it."""
+    before = (section("tick", 6000, 1, call=900), section("other", 500, 1, call=1000))
+    boots.found = {"baseline": {1: before}, "candidate": {1: (section("tick", 6000, 1, call=4000),)}}
+    assert told(tmp_path) == [("tick", 0, 3000, "called")]
+    assert boots.asked == [4000]
+
+
+def test_a_case_that_cannot_be_followed_is_said_and_stays_as_it_is(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> Any:
+        raise ParseError("the boot did not repeat itself")
+
+    monkeypatch.setattr(boots, "follow", fail)
+    assert compared(tmp_path, verdict(IDLE)) is None
+    assert f"critical sections of {IDLE} are not compared: the boot did not repeat itself" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("boots")
+@pytest.mark.parametrize(
+    ("baseline", "why"),
+    [
+        (stored("baseline", 3, 4), "no seed was measured with both kernels"),
+        (stored("baseline", 1, 2, image="candidate"), "both kernels are one image"),
+    ],
+)
+def test_without_boots_of_two_kernels_nothing_is_compared(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    baseline: list[Record],
+    why: str,
+) -> None:
+    records = {"candidate": stored("candidate", 1, 2), "baseline": baseline}
+    monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
+    assert compared(tmp_path, verdict(IDLE)) is None
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("boots")
+def test_a_kernel_without_its_elf_file_costs_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(directory: Path) -> Path:
+        raise ConfigError(f"{directory}/vmlinux: no such file")
+
+    monkeypatch.setattr(section_tracing, "vmlinux", missing)
+    assert compared(tmp_path, verdict(IDLE)) is None
+    assert "critical sections are not compared:" in capsys.readouterr().err
+
+
+def test_nothing_is_booted_where_no_case_can_be_followed(tmp_path: Path) -> None:
+    assert compared(tmp_path, verdict(OTHER)) is None

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Judging critical sections: is one longer than the baseline's, by more than harmless changes make it?
+
+A longest length is a sample, too: another phase takes other ways through the kernel. So growth alone says little, but
+growth by what functions execute that the change altered says much. Both limits come from measured kernels
+(docs/explanation/critical-sections.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.judging import Subject
+from rtgate.judge.limits import Finding, figure
+from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.records.longer_sections import LongerSection, SectionComparison
+from rtgate.units import Quantity, Unit, plural
+
+MEASUREMENT = "critical section"
+GAINED = 400
+"""Instructions by which functions that differ must make sections longer."""
+GROWN = 2500
+"""Instructions by which a section must be longer, whatever ran in it."""
+
+
+def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
+    """Yield what the critical sections of each case say that was followed."""
+    for subject in subjects:
+        seen = subject.sections
+        if seen is None:
+            continue
+        longer = [one for one in seen.longer if is_longer(one)]
+        yield subject, _longer(seen, longer) if longer else _no_longer(seen, _unknown(subject, placebos))
+
+
+def is_longer(one: LongerSection) -> bool:
+    """Return whether a section grew by more than harmless changes show."""
+    return one.gained >= GAINED or one.growth >= GROWN
+
+
+def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
+    one = longer[0]
+    old, new = (one.baseline, one.candidate) if one.growth >= one.gained else (one.call_before, one.call)
+    others = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
+    whose = f" by {one.function} (changed)" if one.function else ""
+    what = f"{one.off} for {_amount(new - old, seen)} more{whose} in {one.place}"
+    if one.growth >= one.gained:
+        before = f"{old:,} before" if old else "where the baseline has none"
+        sentence = f"{what}: {new:,} at the longest of {one.count:,} ({one.context}), {before}"
+    else:
+        sentence = (
+            f"{what}: {new:,} at the longest call in such a section ({one.context}), {old:,} before; the longest of "
+            f"{one.count:,} sections has {one.candidate:,}, {one.baseline:,} before"
+        )
+    instruction_ns = str(seen.instruction_ns)
+    return Finding(
+        status=Status.FAIL,
+        kind=Kind.REGRESSION,
+        sentence=sentence + others,
+        value=figure(_quantity(new, seen), instruction_ns),
+        baseline=figure(_quantity(old, seen), instruction_ns),
+        change=_change(old, new),
+        boot=f"seed {one.seed}",
+        measurement=MEASUREMENT,
+    )
+
+
+def _no_longer(seen: SectionComparison, unknown: str) -> Finding:
+    sites = f"{plural(seen.sites, 'site')} in {plural(len(seen.seeds), 'boot')} of each kernel"
+    most = max(seen.longer, key=lambda one: one.growth, default=None)
+    grew = f", the one that grew most by {_amount(most.growth, seen)} in {most.place}" if most else ""
+    told = f"no critical section is longer than harmless changes make one: {sites}{grew}"
+    return Finding(
+        status=Status.DONE if unknown else Status.PASS,
+        kind=Kind.NOT_COMPARED if unknown else Kind.NO_WORSE,
+        sentence=f"{told}; {unknown}" if unknown else told,
+        measurement=MEASUREMENT,
+    )
+
+
+def _unknown(subject: Subject, placebos: Placebos) -> str:
+    """Return why nobody knows what harmless changes do in this case; empty if it was measured."""
+    one = next(record for record in subject.records if record.has_results)
+    model = placebos.model_for(one)
+    if not model.figures:
+        return "not judged: placebos.yaml does not say how much harmless kernels move this case"
+    mismatch = model.mismatch(one.environment)
+    return f"measured with {mismatch}" if mismatch else ""
+
+
+def _change(old: int, new: int) -> Figure | None:
+    return Figure(Quantity((new - old) / old, Unit.RATIO), f"{(new - old) / old:+.0%}") if old else None
+
+
+def _quantity(instructions: int, seen: SectionComparison) -> Quantity:
+    return Quantity(float(instructions * seen.instruction_ns), Unit.VIRTUAL_NS)
+
+
+def _amount(instructions: int, seen: SectionComparison) -> str:
+    return f"{instructions:,} instructions ({instructions * seen.instruction_ns / 1000:.1f} virtual us)"

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""`sections.json`: which critical sections of a case are longer in the candidate, beside the candidate's boots of it.
+
+Following the boots writes it (docs/explanation/critical-sections.md), judging reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rtgate.records import case_file
+
+_NAME = "sections.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongerSection:
+    """A site of critical sections that is longer in the candidate; lengths in instructions.
+
+    Attributes:
+        off: what was off, in words.
+        place: where it begins and ends.
+        context: what ran: a thread, a softirq, a hard interrupt.
+        baseline: the baseline's longest; 0 if it has no section that begins or ends there.
+        candidate: the candidate's longest.
+        count: how many sections the candidate has there.
+        seed: the boot with the longest section, or with the longest call where that grew more.
+        function: the one that differs and that the growth belongs to; empty if that is not known.
+        call: the longest call of a function that differs, made in such a section, with all that it called.
+        call_before: the same of the baseline, of all sections in this context.
+        begins: whether the function that begins the section differs.
+    """
+
+    off: str
+    place: str
+    context: str
+    baseline: int
+    candidate: int
+    count: int
+    seed: int
+    function: str = ""
+    call: int = 0
+    call_before: int = 0
+    begins: bool = False
+
+    @property
+    def growth(self) -> int:
+        """By how many instructions the candidate's longest is longer."""
+        return self.candidate - self.baseline
+
+    @property
+    def gained(self) -> int:
+        """By how many instructions sections are longer because of functions that differ; 0 if they are not."""
+        return max(0, self.call - self.call_before, self.growth if self.begins else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionComparison:
+    """The critical sections of a case in the boots of two kernels.
+
+    Attributes:
+        baseline_image, candidate_image: SHA-256 of the kernels.
+        seeds: the boots of each.
+        instruction_ns: what an instruction takes.
+        sites: how many the candidate has.
+        longer: those that grew: first what functions that differ made longer, the most first.
+    """
+
+    baseline_image: str
+    candidate_image: str
+    seeds: tuple[int, ...]
+    instruction_ns: int
+    sites: int
+    longer: tuple[LongerSection, ...]
+
+
+def write(directory: Path, found: SectionComparison) -> None:
+    """Write down what was found into the directory of the case. Raises InfrastructureError."""
+    case_file.write(directory / _NAME, found)
+
+
+def read(directory: Path) -> SectionComparison | None:
+    """Return what was found of a case; None if nobody followed it. Raises ConfigError: the file is damaged."""
+    return case_file.read(directory / _NAME, SectionComparison)

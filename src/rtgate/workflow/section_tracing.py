@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""After a gate of two kernels on virtual time: which critical sections are longer, and what ran more in them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rtgate.board.boards import board as find_board
+from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.comparing import vmlinux
+from rtgate.explain.finders import FINDERS
+from rtgate.explain.section_cache import SectionCache
+from rtgate.explain.section_changes import changes
+from rtgate.explain.sections import Call, Context, Section
+from rtgate.judge.verdict import Verdict
+from rtgate.kernel.differing import differing
+from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.records import longer_sections
+from rtgate.records.longer_sections import LongerSection, SectionComparison
+from rtgate.records.record import Place, Record
+from rtgate.report.notices import say
+from rtgate.report.text import plain_text
+from rtgate.tools.case_name import CaseName
+from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.sections import SectionBoots, merge_boots
+from rtgate.workflow.slowest import case_of, records_to_explain
+
+_LEAST = 100  # instructions: 0.8 us, less than a tick of the board's counter moves a section
+_NAMED = 2  # sites of which it is found out which altered function ran: a boot each
+
+
+def compare_sections(
+    boards: Sequence[str], kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]
+) -> bool:
+    """Follow the critical sections of every boot of a comparison; return whether any case's could be.
+
+    What they come to is written as `sections.json` beside the candidate's boots of each case. A case that cannot be
+    followed is said, and stays as it is.
+
+    Raises:
+        InfrastructureError: this machine cannot trace.
+        Interrupted: Ctrl-C.
+    """
+    places = dict.fromkeys((one.board, one.case) for one in verdicts if one.board in boards and one.arm == "candidate")
+    chosen = [place for place in places if CaseName.parse(place[1]).tool in FINDERS]
+    if not chosen:
+        return False
+    try:
+        elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
+    except ConfigError as error:
+        say(f"critical sections are not compared: {plain_text(str(error))}")
+        return False
+    followed = [_follow_case(_Case(*place, records), kernels, elfs) for place in chosen]
+    return any(followed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    board: str
+    name: str
+    records: Path
+
+    def place(self, arm: str) -> Place:
+        return Place(records=self.records, board=self.board, arm=arm, case=self.name)
+
+    def boots(self) -> dict[str, dict[int, Record]]:
+        """Return the boots that both kernels have, by arm and seed. Raises ConfigError: there are none."""
+        if "pseudo_nmi" in find_board(self.board).command_line:
+            raise ConfigError(f"{self.board} masks interrupts by priority (pseudo_nmi): this cannot be followed")
+        stored = {
+            arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
+            for arm in ("baseline", "candidate")
+        }
+        images = {one.kernel.image_sha256 for own in stored.values() for one in own.values()}
+        if len(images) == 1:
+            raise ConfigError(f"{self.name}: both kernels are one image")
+        both = sorted(stored["baseline"].keys() & stored["candidate"].keys())
+        if not both:
+            raise ConfigError(f"{self.name}: no seed was measured with both kernels")
+        return {arm: {seed: own[seed] for seed in both} for arm, own in stored.items()}
+
+
+def _follow_case(case: _Case, kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]) -> bool:
+    try:
+        found = _compare(case.boots(), kernels, elfs)
+    except (ConfigError, ParseError) as error:
+        say(f"critical sections of {case.name} are not compared: {plain_text(str(error))}")
+        return False
+    longer_sections.write(case.place("candidate").directory, found)
+    return True
+
+
+def _compare(
+    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]
+) -> SectionComparison:
+    """Make all boots again, and return what grew."""
+    boots = _section_boots(stored, kernels, elfs)
+    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
+    sites = _grown(found["baseline"], found["candidate"], boots.altered)
+    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in stored.items()}
+    qemu = boots.arms["candidate"].board.qemu
+    assert qemu is not None
+    return SectionComparison(
+        baseline_image=images["baseline"],
+        candidate_image=images["candidate"],
+        seeds=tuple(boots.seeds),
+        instruction_ns=1 << qemu.shift,
+        sites=len(found["candidate"]),
+        longer=_named(boots, sites),
+    )
+
+
+def _section_boots(
+    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]
+) -> SectionBoots:
+    one = next(iter(stored["candidate"].values()))
+    case, stop = case_of(one), threading.Event()
+    request = ArmRequest(
+        board=one.board, kernels=dict(kernels), profile=one.profile, tuning=case.tuning, console="virtual"
+    )
+    return SectionBoots(
+        case=case,
+        seeds=tuple(stored["candidate"]),
+        arms={arm.name: arm for arm in make_arms(request, stop)[0]},
+        kernels=elfs,
+        stop=stop,
+        tell=lambda _: None,
+        expected=stored,
+        altered=differing(elfs["baseline"], elfs["candidate"], (None, None)).functions,
+        cache=SectionCache.open(),
+    )
+
+
+def _grown(
+    baseline: Sequence[Section], candidate: Sequence[Section], altered: frozenset[str]
+) -> list[tuple[LongerSection, Call | None]]:
+    """Return the sites that grew, what altered functions made longer first, each with the longest call of these."""
+    before: dict[Context, int] = {}
+    for old in baseline:
+        if old.call:
+            before[old.site.context] = max(old.call.instructions, before.get(old.site.context, 0))
+    found = []
+    for change in changes(baseline, candidate):
+        if change.candidate is None:
+            continue
+        begins = change.site.begin.function in altered
+        call, call_before = change.candidate.call, before.get(change.site.context, 0)
+        by_call = call is not None and call.instructions - call_before > (change.growth if begins else 0)
+        one = LongerSection(
+            off=change.off,
+            place=change.site.place,
+            context=str(change.site.context),
+            baseline=change.before,
+            candidate=change.candidate.longest,
+            count=change.candidate.count,
+            seed=call.seed if call and by_call else change.candidate.seed,
+            function=change.site.begin.function if begins else "",
+            call=call.instructions if call else 0,
+            call_before=call_before,
+            begins=begins,
+        )
+        if max(one.growth, one.gained) >= _LEAST:
+            found.append((one, call))
+    return sorted(found, key=lambda pair: (-pair[0].gained, -pair[0].growth))
+
+
+def _named(boots: SectionBoots, sites: Sequence[tuple[LongerSection, Call | None]]) -> tuple[LongerSection, ...]:
+    """Return the sites; of the first ones, which altered function ran there."""
+    asked = {
+        number: call
+        for number, (one, call) in enumerate(sites[:_NAMED])
+        if call and not one.begins and one.gained >= _LEAST
+    }
+    names = dict(zip(asked, boots.altered_in(list(asked.values())), strict=True))
+    return tuple(replace(one, function=names.get(number, one.function)) for number, (one, _) in enumerate(sites))
