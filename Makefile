@@ -73,10 +73,11 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python bench/report.py
 	@.venv/bin/python bench/rates.py
 
-bench-kernels: bootstrap-dev ## error rates of comparisons on 66 real kernels: built, booted, explained, judged; two to three hours
+bench-kernels: bootstrap-dev ## error rates of comparisons on 100 real kernels: built, booted, explained, judged; four to five hours
 	@.venv/bin/python bench/comparisons.py build
 	@.venv/bin/python bench/comparisons.py measure
 	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
+	@.venv/bin/python bench/sections.py
 	@.venv/bin/python bench/rates.py
 
 bench-concurrency: bootstrap-dev ## gates beside each other, some killed, for SECONDS=30: each must say what it says alone
