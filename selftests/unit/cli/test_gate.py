@@ -296,6 +296,7 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
             ("gate", "--board", "virt-x86_64", "--baseline", "kernel", "--kernel", "kernel"),
             "--sections: virt-x86_64 is not a virtual arm64 board",
         ),
+        ((*TWO, "--console", "host"), "--sections follows boots on virtual time: leave --console away"),
     ],
 )
 def test_where_sections_cannot_be_compared_it_is_said_before_anything_is_measured(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from selftests.unit.judge.conftest import record
 
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ParseError
 from rtgate.explain.sections import Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
@@ -72,8 +72,6 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
     after = {1: (section("f", 100, 1), section("h", 60, 1)), 2: (section("f", 7100, 2), section("new", 900, 2))}
     made = Boots({"baseline": before, "candidate": after})
     monkeypatch.setattr(section_tracing, "_section_boots", lambda *_: made)
-    monkeypatch.setattr(section_tracing, "Vmlinux", lambda _: None)
-    monkeypatch.setattr(section_tracing, "vmlinux", lambda directory: directory)
     records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 1, 2, 3)}
     monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
     return made
@@ -98,7 +96,7 @@ def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path
     seen = compared(tmp_path, verdict(IDLE), verdict(IDLE), verdict(OTHER), verdict(IDLE, "baseline"))
     assert seen is not None
     assert (seen.baseline_image, seen.candidate_image, seen.seeds) == ("baseline", "candidate", (1, 2))
-    assert (seen.sites, seen.instruction_ns) == (3, 8)
+    assert (seen.sites, seen.reached, seen.instruction_ns) == (3, 1, 8)
     assert told(tmp_path) == [("f", 7000, 7000, "f"), ("new", 900, 0, "")]
     assert boots.asked == []
 
@@ -111,15 +109,39 @@ def test_calls_of_altered_functions_are_compared_within_a_context(boots: Boots, 
     assert boots.asked == [4000]
 
 
-def test_a_case_that_cannot_be_followed_is_said_and_stays_as_it_is(
-    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_why_a_case_could_not_be_followed_is_written(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> Any:
         raise ParseError("the boot did not repeat itself")
 
     monkeypatch.setattr(boots, "follow", fail)
-    assert compared(tmp_path, verdict(IDLE)) is None
-    assert f"critical sections of {IDLE} are not compared: the boot did not repeat itself" in capsys.readouterr().err
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert (seen.why_not, seen.seeds, seen.longer) == ("the boot did not repeat itself", (1, 2), ())
+
+
+@pytest.mark.parametrize("arm", ["baseline", "candidate"])
+def test_boots_without_any_section_were_not_followed(boots: Boots, tmp_path: Path, arm: str) -> None:
+    boots.found = {**boots.found, arm: {1: ()}}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert seen.why_not == f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU"
+
+
+def test_a_function_that_is_not_found_out_costs_its_name_alone(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> Any:
+        raise ParseError("the boot did not repeat itself")
+
+    monkeypatch.setattr(boots, "altered_in", fail)
+    boots.found = {
+        "baseline": {1: (section("tick", 6000, 1, call=900),)},
+        "candidate": {1: (section("tick", 6000, 1, call=4000),)},
+    }
+    assert told(tmp_path) == [("tick", 0, 3100, "")]
+    assert "which function made a section longer is not known" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("boots")
@@ -141,18 +163,6 @@ def test_without_boots_of_two_kernels_nothing_is_compared(
     monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
     assert compared(tmp_path, verdict(IDLE)) is None
     assert why in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("boots")
-def test_a_kernel_without_its_elf_file_costs_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def missing(directory: Path) -> Path:
-        raise ConfigError(f"{directory}/vmlinux: no such file")
-
-    monkeypatch.setattr(section_tracing, "vmlinux", missing)
-    assert compared(tmp_path, verdict(IDLE)) is None
-    assert "critical sections are not compared:" in capsys.readouterr().err
 
 
 def test_nothing_is_booted_where_no_case_can_be_followed(tmp_path: Path) -> None:

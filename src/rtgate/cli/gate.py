@@ -113,6 +113,8 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
     """Check that critical sections can be compared. Raises ConfigError."""
     if not (arguments.base or arguments.baseline):
         raise ConfigError("--sections compares two kernels: --base REF or --baseline DIR is missing")
+    if (arguments.console or "virtual") != "virtual":
+        raise ConfigError("--sections follows boots on virtual time: leave --console away")
     if not board.virtual or board.arch != "arm64":
         raise ConfigError(f"--sections: {board.name} is not a virtual arm64 board, so its instructions are not seen")
 

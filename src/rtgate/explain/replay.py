@@ -199,7 +199,9 @@ def _trace_slices(
     order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()
 ) -> tuple[Record, Trace, range]:
     """Run a boot and return its record, its trace, and the slices of it that lie wholly within what it measured."""
-    begins = sorted(one.address for one in order.kernel.symbols if one.function and plain_name(one.name) in altered)
+    # A cold part is jumped to: no return address says where it ends.
+    functions = [one for one in order.kernel.symbols if one.function and ".cold" not in one.name]
+    begins = sorted(one.address for one in functions if plain_name(one.name) in altered)
     wanted = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept, altered=begins)
     record, seen = order.trace(wanted)
     start, end = _window(_find_intervals(order, record, seen))

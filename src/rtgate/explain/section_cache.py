@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Critical sections of boots, kept so that no boot has to be followed twice: those of a baseline serve every gate.
+"""Critical sections of boots, kept so that no boot is followed twice for the same two kernels.
 
 Following changes nothing, so what is found follows from the boot, the plugin and this program. A boot is known by what
 it was made of and by what it measured.
@@ -43,8 +43,8 @@ class SectionCache:
         if os.environ.get(VARIABLE) == "no":
             return None
         directory = site.cache() / "sections"
-        with suppress(OSError):
-            for path in directory.glob("*"):
+        for path in directory.glob("*.gz"):
+            with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _LONGEST_S:
                     path.unlink()
         return cls(directory)

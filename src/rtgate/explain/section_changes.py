@@ -101,6 +101,7 @@ def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:
     for change in found:
         site = change.site
         lengths = [side.longest if side else 0 for side in (change.baseline, change.candidate)]
+        lengths += [side.call.instructions if side and side.call else 0 for side in (change.candidate,)]
         key = (site.context, site.begin, site.end, site.switches, *lengths)
         if key not in known:
             known.add(key)

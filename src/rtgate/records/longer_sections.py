@@ -28,7 +28,7 @@ class LongerSection:
         seed: the boot with the longest section, or with the longest call where that grew more.
         function: the one that differs and that the growth belongs to; empty if that is not known.
         call: the longest call of a function that differs, made in such a section, with all that it called.
-        call_before: the same of the baseline, of all sections in this context.
+        call_before: the same of the baseline, of all sections of this kind in this context.
         begins: whether the function that begins the section differs.
     """
 
@@ -64,15 +64,19 @@ class SectionComparison:
         seeds: the boots of each.
         instruction_ns: what an instruction takes.
         sites: how many the candidate has.
+        reached: in how many of them functions that differ were called, or began the section.
         longer: those that grew: first what functions that differ made longer, the most first.
+        why_not: why the sections could not be compared, in words; empty if they were.
     """
 
     baseline_image: str
     candidate_image: str
     seeds: tuple[int, ...]
     instruction_ns: int
-    sites: int
-    longer: tuple[LongerSection, ...]
+    sites: int = 0
+    reached: int = 0
+    longer: tuple[LongerSection, ...] = ()
+    why_not: str = ""
 
 
 def write(directory: Path, found: SectionComparison) -> None:

@@ -40,7 +40,7 @@ def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, secti
         *([("following critical sections", compare_sections)] if sections else []),
     ]
     seen = [_look(name, look, suites, verdicts) for name, look in looks]
-    return replace(measured, judging=suites.judge()) if any(seen) else measured
+    return replace(measured, judging=suites.judge()) if any(seen) or sections else measured
 
 
 def _traceable(suites: Suites) -> bool:

@@ -14,7 +14,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import changes
-from rtgate.explain.sections import Call, Context, Section
+from rtgate.explain.sections import Call, Context, Kind, Section
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -37,8 +37,7 @@ def compare_sections(
 ) -> bool:
     """Follow the critical sections of every boot of a comparison; return whether any case's could be.
 
-    What they come to is written as `sections.json` beside the candidate's boots of each case. A case that cannot be
-    followed is said, and stays as it is.
+    What they come to, or why nobody can say, is written as `sections.json` beside the candidate's boots of each case.
 
     Raises:
         InfrastructureError: this machine cannot trace.
@@ -46,14 +45,7 @@ def compare_sections(
     """
     places = dict.fromkeys((one.board, one.case) for one in verdicts if one.board in boards and one.arm == "candidate")
     chosen = [place for place in places if CaseName.parse(place[1]).tool in FINDERS]
-    if not chosen:
-        return False
-    try:
-        elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
-    except ConfigError as error:
-        say(f"critical sections are not compared: {plain_text(str(error))}")
-        return False
-    followed = [_follow_case(_Case(*place, records), kernels, elfs) for place in chosen]
+    followed = [_follow_case(_Case(*place, records), kernels) for place in chosen]
     return any(followed)
 
 
@@ -74,8 +66,7 @@ class _Case:
             arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
             for arm in ("baseline", "candidate")
         }
-        images = {one.kernel.image_sha256 for own in stored.values() for one in own.values()}
-        if len(images) == 1:
+        if len({one.kernel.image_sha256 for own in stored.values() for one in own.values()}) == 1:
             raise ConfigError(f"{self.name}: both kernels are one image")
         both = sorted(stored["baseline"].keys() & stored["candidate"].keys())
         if not both:
@@ -83,39 +74,49 @@ class _Case:
         return {arm: {seed: own[seed] for seed in both} for arm, own in stored.items()}
 
 
-def _follow_case(case: _Case, kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]) -> bool:
+def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
     try:
-        found = _compare(case.boots(), kernels, elfs)
+        stored = case.boots()
     except (ConfigError, ParseError) as error:
         say(f"critical sections of {case.name} are not compared: {plain_text(str(error))}")
         return False
+    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in stored.items()}
+    told = SectionComparison(
+        baseline_image=images["baseline"],
+        candidate_image=images["candidate"],
+        seeds=tuple(stored["candidate"]),
+        instruction_ns=_instruction_ns(case.board),
+    )
+    try:
+        found = _compare(told, stored, kernels)
+    except (ConfigError, ParseError) as error:
+        found = replace(told, why_not=plain_text(str(error)))
     longer_sections.write(case.place("candidate").directory, found)
     return True
 
 
-def _compare(
-    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]
-) -> SectionComparison:
-    """Make all boots again, and return what grew."""
-    boots = _section_boots(stored, kernels, elfs)
-    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
-    sites = _grown(found["baseline"], found["candidate"], boots.altered)
-    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in stored.items()}
-    qemu = boots.arms["candidate"].board.qemu
+def _instruction_ns(board: str) -> int:
+    qemu = find_board(board).qemu
     assert qemu is not None
-    return SectionComparison(
-        baseline_image=images["baseline"],
-        candidate_image=images["candidate"],
-        seeds=tuple(boots.seeds),
-        instruction_ns=1 << qemu.shift,
-        sites=len(found["candidate"]),
-        longer=_named(boots, sites),
-    )
+    return qemu.instruction_ns
 
 
-def _section_boots(
-    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], elfs: Mapping[str, Vmlinux]
-) -> SectionBoots:
+def _compare(
+    told: SectionComparison, stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path]
+) -> SectionComparison:
+    """Make all boots again, and return what is told of them with what grew."""
+    boots = _section_boots(stored, kernels)
+    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
+    for arm, sections in found.items():
+        if not sections:
+            raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
+    reached = [one for one in found["candidate"] if one.call or one.site.begin.function in boots.altered]
+    longer = _named(boots, _grown(found["baseline"], found["candidate"], boots.altered))
+    return replace(told, sites=len(found["candidate"]), reached=len(reached), longer=longer)
+
+
+def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path]) -> SectionBoots:
+    elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
     one = next(iter(stored["candidate"].values()))
     case, stop = case_of(one), threading.Event()
     request = ArmRequest(
@@ -138,17 +139,18 @@ def _grown(
     baseline: Sequence[Section], candidate: Sequence[Section], altered: frozenset[str]
 ) -> list[tuple[LongerSection, Call | None]]:
     """Return the sites that grew, what altered functions made longer first, each with the longest call of these."""
-    before: dict[Context, int] = {}
+    before: dict[tuple[Kind, Context], int] = {}
     for old in baseline:
         if old.call:
-            before[old.site.context] = max(old.call.instructions, before.get(old.site.context, 0))
+            key = (old.site.kind, old.site.context)
+            before[key] = max(old.call.instructions, before.get(key, 0))
     found = []
     for change in changes(baseline, candidate):
         if change.candidate is None:
             continue
         begins = change.site.begin.function in altered
-        call, call_before = change.candidate.call, before.get(change.site.context, 0)
-        by_call = call is not None and call.instructions - call_before > (change.growth if begins else 0)
+        call, call_before = change.candidate.call, before.get((change.site.kind, change.site.context), 0)
+        by_call = call is not None and call.instructions - call_before > change.growth
         one = LongerSection(
             off=change.off,
             place=change.site.place,
@@ -157,7 +159,7 @@ def _grown(
             candidate=change.candidate.longest,
             count=change.candidate.count,
             seed=call.seed if call and by_call else change.candidate.seed,
-            function=change.site.begin.function if begins else "",
+            function=change.site.begin.function if begins and not by_call else "",
             call=call.instructions if call else 0,
             call_before=call_before,
             begins=begins,
@@ -172,7 +174,11 @@ def _named(boots: SectionBoots, sites: Sequence[tuple[LongerSection, Call | None
     asked = {
         number: call
         for number, (one, call) in enumerate(sites[:_NAMED])
-        if call and not one.begins and one.gained >= _LEAST
+        if call and not one.function and one.gained >= _LEAST
     }
-    names = dict(zip(asked, boots.altered_in(list(asked.values())), strict=True))
+    try:
+        names = dict(zip(asked, boots.altered_in(list(asked.values())), strict=True))
+    except (ConfigError, ParseError) as error:
+        say(f"which function made a section longer is not known: {plain_text(str(error))}")
+        names = {}
     return tuple(replace(one, function=names.get(number, one.function)) for number, (one, _) in enumerate(sites))

@@ -9,6 +9,7 @@ growth by what functions execute that the change altered says much. Both limits 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject
@@ -27,11 +28,24 @@ GROWN = 2500
 def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the critical sections of each case say that was followed."""
     for subject in subjects:
-        seen = subject.sections
-        if seen is None:
-            continue
-        longer = [one for one in seen.longer if is_longer(one)]
-        yield subject, _longer(seen, longer) if longer else _no_longer(seen, _unknown(subject, placebos))
+        if subject.sections is not None:
+            yield subject, replace(_finding(subject, subject.sections, placebos), measurement=MEASUREMENT)
+
+
+def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> Finding:
+    if seen.why_not:
+        sentence = f"critical sections were not compared: {seen.why_not}"
+        return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    longer = sorted(filter(is_longer, seen.longer), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
+    found = _longer(seen, longer) if longer else _no_longer(seen)
+    unknown = _unknown(subject, placebos)
+    if unknown:
+        # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
+        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=f"{found.sentence}; {unknown}")
+    if not longer and not seen.reached and not (subject.explained and subject.explained.executed):
+        sentence = f"not exercised here: no function that differs ran in a critical section; {found.sentence}"
+        return replace(found, status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
+    return found
 
 
 def is_longer(one: LongerSection) -> bool:
@@ -43,7 +57,7 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
     one = longer[0]
     old, new = (one.baseline, one.candidate) if one.growth >= one.gained else (one.call_before, one.call)
     others = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    whose = f" by {one.function} (changed)" if one.function else ""
+    whose = f" by {one.function} (changed)" if one.function and one.gained >= GAINED else ""
     what = f"{one.off} for {_amount(new - old, seen)} more{whose} in {one.place}"
     if one.growth >= one.gained:
         before = f"{old:,} before" if old else "where the baseline has none"
@@ -62,21 +76,16 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
         baseline=figure(_quantity(old, seen), instruction_ns),
         change=_change(old, new),
         boot=f"seed {one.seed}",
-        measurement=MEASUREMENT,
     )
 
 
-def _no_longer(seen: SectionComparison, unknown: str) -> Finding:
+def _no_longer(seen: SectionComparison) -> Finding:
     sites = f"{plural(seen.sites, 'site')} in {plural(len(seen.seeds), 'boot')} of each kernel"
-    most = max(seen.longer, key=lambda one: one.growth, default=None)
+    grown = [one for one in seen.longer if one.growth > 0]
+    most = max(grown, key=lambda one: one.growth, default=None)
     grew = f", the one that grew most by {_amount(most.growth, seen)} in {most.place}" if most else ""
     told = f"no critical section is longer than harmless changes make one: {sites}{grew}"
-    return Finding(
-        status=Status.DONE if unknown else Status.PASS,
-        kind=Kind.NOT_COMPARED if unknown else Kind.NO_WORSE,
-        sentence=f"{told}; {unknown}" if unknown else told,
-        measurement=MEASUREMENT,
-    )
+    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=told)
 
 
 def _unknown(subject: Subject, placebos: Placebos) -> str:
