@@ -87,13 +87,13 @@ def test_a_disk_that_is_full_without_the_build_is_the_machine_s(
     def stop() -> None:
         watching[0] = after
 
-    watch = build_limits.Watch(BuildLimits(), (job.tree,), stop)
+    watch = build_limits.Watch(BuildLimits(disk=64 * MIB), (job.tree,), stop)
     watch.follow()
     with pytest.raises(error):
         watch.check()
 
 
 def test_memory_that_looks_like_a_disk_is_small(job: tuxmake.Job) -> None:
-    _run(job, "head -c 300M /dev/zero >/tmp/x; head -c 300M /dev/zero >/dev/shm/x", BuildLimits())
+    _run(job, "head -c 300M /dev/zero >/tmp/x; head -c 300M /dev/zero >/dev/shm/x", BuildLimits(disk=512 * MIB))
     said = (job.build_directory / "said").read_text()
     assert said.count("No space left on device") == 2

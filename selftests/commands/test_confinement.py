@@ -16,6 +16,7 @@ from selftests.unit.kernel.conftest import cache, fake_tree, toolchain
 
 from rtgate.errors import BuildError, InfrastructureError
 from rtgate.kernel import confinement, tuxmake
+from rtgate.kernel.build_limits import MIB, BuildLimits
 
 __all__ = ["cache", "fake_tree", "toolchain"]
 
@@ -38,6 +39,7 @@ def job(fake_tree: Path, tmp_path: Path) -> tuxmake.Job:
         jobs=2,
         ccache_directory=tmp_path / "ccache",
         trusted=False,
+        limits=BuildLimits(disk=64 * MIB),
     )
 
 

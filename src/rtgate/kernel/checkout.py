@@ -13,6 +13,7 @@ from rtgate.errors import BuildError
 from rtgate.files import waiting_lock
 from rtgate.kernel import merge
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
+from rtgate.kernel.orphans import note_origins
 from rtgate.kernel.source import Tree, read_version
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def checkout(
     place.mkdir(parents=True, exist_ok=True)
     index = {"GIT_INDEX_FILE": str(place.with_suffix(".index")), "GIT_WORK_TREE": str(place)}
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
+        note_origins(place, repository, notice=notice)
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
         if not keep:

@@ -24,6 +24,7 @@ from rtgate import files, process, site
 from rtgate.errors import ConfigError, InfrastructureError, Location
 from rtgate.files import waiting_lock
 from rtgate.kernel import identity
+from rtgate.kernel.orphans import note_origins
 from rtgate.kernel.source import Tree, read_version
 from rtgate.kernel.xenomai import CobaltCore, core_patch, is_prepared
 
@@ -107,6 +108,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
             stamp.unlink(missing_ok=True)
             core = [f"Xenomai {series.core.source.version}"] if series.core else []
             parts = [*(patch.path.name for patch in series.patches), *core, *(path.name for path in series.code)]
+            note_origins(copy, tree.path, series.directory, notice=notice)
             notice(f"copying {tree.path} for {', '.join(parts)}")
             synchronise(tree.path, copy)
             for patch in series.patches:
