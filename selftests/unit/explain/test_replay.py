@@ -20,7 +20,7 @@ from rtgate.explain.wakeups import WakeUps
 from rtgate.kernel.preemption import Preemption
 
 from .conftest import measurements, reported
-from .test_sections import site_bytes, sum_bytes
+from .test_sections import passages, site_bytes, sum_bytes
 
 
 class _Record:
@@ -120,12 +120,12 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
         assert replay.trace_functions(order).functions == ran
 
 
-def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace) -> Any:
+def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace, cpus: int = 1) -> Any:
     """Return a boot to run again that measured from a start to an end."""
 
     class Order:
         finder = WakeUps()
-        arm = SimpleNamespace(name="candidate")
+        arm = SimpleNamespace(name="candidate", board=SimpleNamespace(cpus=cpus))
         kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f"), "symbols": ()})
         tell = staticmethod(lambda _: None)
         seed = 1
@@ -135,15 +135,19 @@ def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace
             return None, seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
-    intervals = (wakeup(0, start), wakeup(0, (start + end) // 2), wakeup(0, end))
+    middle = (start + end) // 2
+    intervals = (wakeup(0, start), wakeup(middle - 10, middle), wakeup(0, end))
     monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
     monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, vectors=(), helpers=()))
     return Order
 
 
 def _sections(unseen: int) -> Trace:
-    sums = b"".join(sum_bytes(0, number, [10 + number]) for number in range(4))
-    log = parse(site_bytes((1, 0, 2, 0, 0, 0)), sums, f"unseen {unseen}\n")
+    # Two kinds of sections: with interrupts off, and those that postpone the scheduler.
+    sums = b"".join(sum_bytes(site, number, [10 + number + site]) for number in range(4) for site in (0, 1))
+    # An interrupt in the slices that count, and one across the end of them.
+    interrupts = passages((_SLICE + 5, _SLICE + 9, 0, 0, 0), (3 * _SLICE - 1, 3 * _SLICE, 0, 0, 0))
+    log = parse(site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)), sums, interrupts, b"", f"unseen {unseen}\n")
     return Trace(events=(), runs=(), blocks={}, sections=log)
 
 
@@ -152,7 +156,17 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
 ) -> None:
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0))
     _, found = replay.trace_sections(order)
-    assert [(each.site.begin.function, each.count, each.longest) for each in found] == [("f", 2, 12)]
+    assert [(each.site.begin.function, each.count, each.longest) for each in found.sections] == [("f", 2, 12)]
+    assert found.bound is not None
+    assert (found.bound.postponed.instructions, found.bound.interrupts) == (13, 4)
+
+
+def test_on_two_cpus_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instructions between two events are those of both CPUs."""
+    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0), cpus=2)
+    _, found = replay.trace_sections(order)
+    assert found.sections
+    assert found.bound is None
 
 
 def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:

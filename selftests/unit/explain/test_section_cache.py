@@ -10,10 +10,16 @@ from selftests.unit.judge.conftest import record
 
 from rtgate.explain import plugin
 from rtgate.explain.section_cache import SectionCache
-from rtgate.explain.sections import Call, Context, Kind, Section, Site, Spot
+from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
+from rtgate.records.bound import Bound, Delay
 
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("f", "g"), Spot("f"))
-SECTIONS = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 5), Call(90, 1, 7, 117)),)
+SECTIONS = BootSections(
+    sections=(Section(SITE, 5, 500, 110, 1, 7, 117, (0, 5), Call(90, 1, 7, 117)),),
+    bound=Bound(
+        seed=1, postponed=Delay(3, "f"), switching=Delay(), entry=1, way=2, interrupts=9, interrupt_count=1, measured=7
+    ),
+)
 NONE: frozenset[str] = frozenset()
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,19 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
-from rtgate.explain.sections import SUM, Call, Context, Kind, Section, Site, Spot, merge, parse, sections_by_site
+from rtgate.explain.sections import (
+    PASSAGE,
+    SUM,
+    Call,
+    Context,
+    Kind,
+    Section,
+    Site,
+    Spot,
+    merge,
+    parse,
+    sections_by_site,
+)
 from rtgate.explain.spots import SpotNames
 from rtgate.kernel.preemption import Preemption
 
@@ -24,6 +37,10 @@ def bucket(length: int) -> int:
 
 def site_bytes(*sites: tuple[int, int, int, int, int, int]) -> bytes:
     return np.array(list(sites), sections._SITE).tobytes()
+
+
+def passages(*records: tuple[int, int, int, int, int]) -> bytes:
+    return np.array(list(records), PASSAGE).tobytes()
 
 
 def sum_bytes(site: int, slice_: int, lengths: Sequence[int], altered: tuple[int, int, int] = (0, 0, 0)) -> bytes:
@@ -44,7 +61,7 @@ def spot(address: int, caller: int) -> Spot:
 def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, int, list[int]]]) -> None:
     # The third site is another address in the same functions as the first.
     sites = site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 1, 0x101), (1, 0, 2, 0, 0, 0))
-    log = parse(sites, b"".join(sum_bytes(*each) for each in counted), "unseen 1\ncpu 0 99\n")
+    log = parse(sites, b"".join(sum_bytes(*each) for each in counted), b"", b"", "unseen 1\ncpu 0 99\n")
     found = sections_by_site(log, range(2, 8), spot)
     expected: dict[Site, list[int]] = {}
     for number, slice_, lengths in counted:
@@ -63,14 +80,14 @@ def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, in
 
 
 def test_a_place_in_a_helper_is_named_by_its_caller() -> None:
-    log = parse(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
+    log = parse(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]), b"", b"", "unseen 0\n")
     assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.IRQSOFF, Context.THREAD, Spot("f3", "h1"), Spot("f4", "h2"))
     ]
 
 
 def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
-    log = parse(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]), "unseen 0\n")
+    log = parse(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]), b"", b"", "unseen 0\n")
     assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.PREEMPTOFF, Context.THREAD, Spot("h1"), Spot("h1"))
     ]
@@ -78,41 +95,46 @@ def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
 
 def test_the_longest_call_of_an_altered_function_is_that_of_one_section() -> None:
     sums = sum_bytes(0, 1, [5], (3, 100, 105)) + sum_bytes(0, 2, [9, 9], (8, 300, 309)) + sum_bytes(0, 3, [9])
-    log = parse(site_bytes((1, 0, 2, 0, 2, 0)), sums, "unseen 0\n")
+    log = parse(site_bytes((1, 0, 2, 0, 2, 0)), sums, b"", b"", "unseen 0\n")
     (found,) = sections_by_site(log, range(1, 4), spot, seed=7)
     assert found.call == Call(8, 7, 300, 309)
     (found,) = sections_by_site(log, range(3, 4), spot, seed=7)
     assert found.call is None
 
 
-GOOD = (site_bytes((1, 0, 2, 0, 0, 0)), sum_bytes(0, 0, [5, 9]), "unseen 0\n")
+GOOD = (site_bytes((1, 0, 2, 0, 0, 0)), sum_bytes(0, 0, [5, 9]), passages((1, 2, 0, 0, 0)), passages(), "unseen 0\n")
 
 
 @pytest.mark.parametrize(
-    ("sites", "sums", "followed", "message"),
+    ("place", "damaged", "message"),
     [
-        (GOOD[0][:-1], GOOD[1], GOOD[2], "sites are cut off"),
-        (GOOD[0], GOOD[1][:-1], GOOD[2], "sections are cut off"),
-        (b"", GOOD[1], GOOD[2], "has no site 0"),
-        (site_bytes((1, 0, 2, 0, 3, 0)), GOOD[1], GOOD[2], "kind that does not exist"),
-        (site_bytes((1, 0, 2, 0, 0, 4)), GOOD[1], GOOD[2], "kind that does not exist"),
-        (GOOD[0], GOOD[1][:8] + b"\x09" + GOOD[1][9:], GOOD[2], "not each has a length"),
-        (GOOD[0], GOOD[1], "", "does not say whether"),
-        (GOOD[0], GOOD[1], "unseen many\n", "does not say whether"),
+        (0, GOOD[0][:-1], "sites are cut off"),
+        (1, GOOD[1][:-1], "sections are cut off"),
+        (2, GOOD[2][:-1], "interrupts are cut off"),
+        (3, GOOD[2][1:], "switches are cut off"),
+        (2, passages((1, 2, 0, 0, 0), (0, 1, 0, 0, 0)), "interrupts are not in order"),
+        (0, b"", "has no site 0"),
+        (0, site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
+        (0, site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
+        (1, GOOD[1][:8] + b"\x09" + GOOD[1][9:], "not each has a length"),
+        (4, "", "does not say whether"),
+        (4, "unseen many\n", "does not say whether"),
     ],
 )
-def test_damaged_files_are_refused(sites: bytes, sums: bytes, followed: str, message: str) -> None:
+def test_damaged_files_are_refused(place: int, damaged: Any, message: str) -> None:
     assert parse(*GOOD).unseen == 0
+    files: list[Any] = [*GOOD]
+    files[place] = damaged
     with pytest.raises(ParseError, match=message):
-        parse(sites, sums, followed)
+        parse(*files)
 
 
 def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "trace.sites").write_bytes(GOOD[0])
-    (tmp_path / "trace.sections").write_bytes(GOOD[1])
+    for name, data in zip(("sites", "sections", "interrupts", "switches"), GOOD[:4], strict=True):
+        (tmp_path / f"trace.{name}").write_bytes(data)
     with pytest.raises(ParseError, match="incomplete"):
         sections.read(tmp_path / "trace")
-    (tmp_path / "trace.followed").write_text(GOOD[2])
+    (tmp_path / "trace.followed").write_text(GOOD[4])
     assert sections.read(tmp_path / "trace").sums["longest"].tolist() == [9]
 
 

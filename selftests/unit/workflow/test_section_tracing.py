@@ -13,14 +13,28 @@ import pytest
 from selftests.unit.judge.conftest import record
 
 from rtgate.errors import ParseError
-from rtgate.explain.sections import Call, Context, Kind, Section, Site, Spot
+from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records import longer_sections
+from rtgate.records.bound import Bound, Delay
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Record
 from rtgate.workflow import section_tracing
 
+BOUNDS = {
+    arm: Bound(
+        seed=1,
+        postponed=Delay(longest, "f"),
+        switching=Delay(2000, "schedule"),
+        entry=20,
+        way=300,
+        interrupts=2500,
+        interrupt_count=1,
+        measured=5000,
+    )
+    for arm, longest in (("baseline", 2600), ("candidate", 4000))
+}
 IDLE, OTHER = "latency/cyclictest:idle", "scheduling/pip_stress:idle"
 
 
@@ -41,7 +55,10 @@ class Boots:
         self.asked: list[int] = []
 
     def follow(self) -> Any:
-        return self.found
+        return {
+            arm: {seed: BootSections(own, BOUNDS[arm]) for seed, own in boots.items()}
+            for arm, boots in self.found.items()
+        }
 
     def altered_in(self, calls: Sequence[Call]) -> list[str]:
         self.asked += [one.instructions for one in calls]
@@ -97,6 +114,7 @@ def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path
     assert seen is not None
     assert (seen.baseline_image, seen.candidate_image, seen.seeds) == ("baseline", "candidate", (1, 2))
     assert (seen.sites, seen.reached, seen.instruction_ns) == (3, 1, 8)
+    assert (seen.baseline_bound, seen.candidate_bound) == (BOUNDS["baseline"], BOUNDS["candidate"])
     assert told(tmp_path) == [("f", 7000, 7000, "f"), ("new", 900, 0, "")]
     assert boots.asked == []
 

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from rtgate import files
@@ -16,12 +17,13 @@ from rtgate.errors import ConfigError
 from rtgate.explain.explanation import gains
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import Site
+from rtgate.explain.sections import Site, merge_boots
 from rtgate.measure.profiles import seeds
+from rtgate.records.bound import Bound
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import note_output
 from rtgate.report.text import plain_text
-from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document, merge_boots
+from rtgate.workflow.sections import SectionBoots, SectionsRequest, as_document
 
 DESCRIPTION = """\
 Boot a kernel on a virtual-time board, and list every place where it had interrupts or preemption off while a case was
@@ -77,10 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
-    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
+    found = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
     if arguments.baseline:
-        listed = changes(found["baseline"], found["candidate"])
+        listed = changes(found["baseline"].sections, found["candidate"].sections)
         _show_compared(listed[: arguments.rows], instruction_ns)
+        _show_bounds([found["baseline"].bound, found["candidate"].bound], instruction_ns)
         words = sentence(listed, instruction_ns)
         if arguments.explain and listed[:1] and listed[0].growth > 0:
             paths = boots.paths(listed[0])
@@ -88,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
             words = f"{words}; {paths.sentence}"
         print(plain_text(words))
     else:
-        _show_sections(changes((), found["candidate"])[: arguments.rows], instruction_ns)
+        _show_sections(changes((), found["candidate"].sections)[: arguments.rows], instruction_ns)
+        _show_bounds([found["candidate"].bound], instruction_ns)
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
     return 0
@@ -134,6 +138,38 @@ def _show_sections(found: Sequence[SiteChange], instruction_ns: int) -> None:
 def _site(site: Site) -> tuple[str, str, str]:
     place = str(site.begin) if site.begin.function == site.end.function else f"{site.begin} to {site.end}"
     return place, site.kind, f"{site.context}{', switch' if site.switches else ''}"
+
+
+def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
+    """Print what the longest possible wake-up of each kernel is made of."""
+    known = [one for one in bounds if one]
+    if len(known) < len(bounds):
+        return
+    parts = [_parts(one) for one in known]
+    names = ("baseline", "candidate")[-len(known) :]
+    numbers = [f"{name}, {unit}" for name in names for unit in ("instructions", "virtual us")]
+    rows = (
+        (name, *chain(*((f"{one:,}", f"{one * instruction_ns / 1000:.1f}") for one, _ in cells)), cells[-1][1])
+        for name, cells in ((name, [each[name] for each in parts]) for name in parts[-1])
+    )
+    print()
+    show_listing(("bound of a wake-up", *numbers, "where"), rows, right=numbers)
+    print()
+
+
+def _parts(one: Bound) -> dict[str, tuple[int, str]]:
+    """Return what a bound is made of, in words: instructions, and where."""
+    postponed, switching = one.postponed, one.switching
+    first = postponed if postponed.instructions > switching.instructions else switching
+    return {
+        "scheduler postponed": (first.instructions, first.place),
+        "way into the scheduler": (one.entry, ""),
+        "switch of threads": (switching.instructions, switching.place),
+        "way to the program": (one.way, ""),
+        "interrupts": (one.interrupts, f"{one.interrupt_count} at the most"),
+        "bound": (one.instructions, f"seed {one.seed}"),
+        "longest measured": (one.measured, ""),
+    }
 
 
 def _show_functions(paths: SectionPaths) -> None:

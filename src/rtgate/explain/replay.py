@@ -13,17 +13,20 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import plugin, trace
+from rtgate.explain.bound import bound
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
-from rtgate.explain.sections import Section, sections_by_site
+from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
+from rtgate.explain.wakeups import WakeUps
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
@@ -168,11 +171,12 @@ def trace_functions(order: Replay) -> Ran:
         ParseError: as `explain_boot`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    _, seen, slices = _trace_slices(order)
-    return Ran(functions=count_instructions(order.kernel, seen, slices), blocks=tuple(_blocks(seen, slices)))
+    found = _trace_slices(order)
+    blocks = tuple(_blocks(found.seen, found.slices))
+    return Ran(functions=count_instructions(order.kernel, found.seen, found.slices), blocks=blocks)
 
 
-def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tuple[Record, tuple[Section, ...]]:
+def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tuple[Record, BootSections]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
     Args:
@@ -185,32 +189,67 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
     kept = preemption(order.kernel)
-    record, seen, slices = _trace_slices(order, kept, altered)
-    assert seen.sections is not None
-    if seen.sections.unseen:
+    found = _trace_slices(order, kept, altered)
+    log = found.seen.sections
+    assert log is not None
+    if log.unseen:
         raise ParseError(
-            f"the preemption count changed {seen.sections.unseen} times by instructions that are not known: "
+            f"the preemption count changed {log.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
-    return record, sections_by_site(seen.sections, slices, SpotNames(order.kernel, kept).spot, order.seed)
+    sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed)
+    wakeups = found.wakeups if isinstance(order.finder, WakeUps) and order.arm.board.cpus == 1 else ()
+    passages = found.within(log.interrupts), found.within(log.switches)
+    return found.record, BootSections(
+        sections=tuple(one for one in sections if one.site.kind is not Kind.POID),
+        bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
+    )
 
 
-def _trace_slices(
-    order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()
-) -> tuple[Record, Trace, range]:
-    """Run a boot and return its record, its trace, and the slices of it that lie wholly within what it measured."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sliced:
+    """A traced boot.
+
+    Attributes:
+        slices: those that lie wholly within what it measured.
+    """
+
+    record: Record
+    seen: Trace
+    found: Sequence[CpuIntervals]
+    slices: range
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.slices.start << _SLICE_BITS, self.slices.stop << _SLICE_BITS
+
+    @property
+    def wakeups(self) -> list[Interval]:
+        """What was measured in the slices, in the order of time."""
+        start, end = self.span
+        return [one for each in self.found for one in each.intervals if start <= one.start and one.end < end]
+
+    def within(self, passages: NDArray[np.void]) -> NDArray[np.void]:
+        """Return those that lie in the slices."""
+        start, end = self.span
+        return np.asarray(passages[(passages["start"] >= start) & (passages["end"] < end)])
+
+
+def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()) -> _Sliced:
+    """Run a boot and find out where it measured."""
     # A cold part is jumped to: no return address says where it ends.
     functions = [one for one in order.kernel.symbols if one.function and ".cold" not in one.name]
     begins = sorted(one.address for one in functions if plain_name(one.name) in altered)
     wanted = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept, altered=begins)
     record, seen = order.trace(wanted)
-    start, end = _window(_find_intervals(order, record, seen))
+    found = _find_intervals(order, record, seen)
+    start, end = _window(found)
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return record, seen, slices
+    return _Sliced(record=record, seen=seen, found=found, slices=slices)
 
 
 def _marks(order: Replay) -> dict[int, int]:

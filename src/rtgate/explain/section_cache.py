@@ -13,19 +13,19 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from rtgate import files, site
 from rtgate.errors import InfrastructureError
 from rtgate.explain import plugin
-from rtgate.explain.sections import Section, as_json
+from rtgate.explain.sections import BootSections
 from rtgate.records.codec import decode
 from rtgate.records.record import Record
 from rtgate.target.boot_cache import VARIABLE
 
-_FORMAT = "1"  # other than before where sections are named or counted otherwise
+_FORMAT = "2"  # other than before where sections are named or counted otherwise
 _LONGEST_S = 30 * 86_400
 _MADE_OF = ("qemu", "qemu_sha256", "rootfs", "command", "image_sha256", "initrd_sha256", "plan")
 
@@ -49,18 +49,18 @@ class SectionCache:
                     path.unlink()
         return cls(directory)
 
-    def find(self, boot: Record, altered: frozenset[str]) -> tuple[Section, ...] | None:
+    def find(self, boot: Record, altered: frozenset[str]) -> BootSections | None:
         """Return the sections of a boot, with calls of these functions; None if they are not kept, or damaged."""
         with suppress(OSError, EOFError, zlib.error, ValueError):
-            return decode(json.loads(gzip.decompress(self._path(boot, altered).read_bytes())), tuple[Section, ...])
+            return decode(json.loads(gzip.decompress(self._path(boot, altered).read_bytes())), BootSections)
         return None
 
-    def keep(self, boot: Record, altered: frozenset[str], sections: Sequence[Section]) -> None:
+    def keep(self, boot: Record, altered: frozenset[str], found: BootSections) -> None:
         """Keep what was found; a disk that does not take it costs another boot, no more."""
         with suppress(OSError, InfrastructureError):
             self._directory.mkdir(parents=True, exist_ok=True)
             with files.scratch(self._directory, "staged-") as staged:
-                (staged / "kept").write_bytes(gzip.compress(json.dumps(as_json(sections)).encode()))
+                (staged / "kept").write_bytes(gzip.compress(json.dumps(asdict(found)).encode()))
                 (staged / "kept").replace(self._path(boot, altered))
 
     def _path(self, boot: Record, altered: frozenset[str]) -> Path:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * sections: how long each CPU of a virtual-time board (arm64) could not take interrupts, could not be preempted, or
- * either of the two, and between which places of the kernel.
+ * either of the two, and between which places of the kernel. And what bounds the latency of the scheduler: how long it
+ * is postponed by anything but interrupts, and when interrupts ran.
  *
  * Nothing in the guest is touched, and nothing is guessed: at the beginning of each block the mask is read in QEMU's
  * own state of the CPU, and the preemption count in the guest's memory. All that changes the mask ends a block (msr
@@ -17,16 +18,19 @@
  *   altered ADDRESS        a function begins here whose calls are counted that begin in a section, with all they call
  * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
  *
- * PREFIX.sites, PREFIX.sections and PREFIX.followed are written: records as below, and text.
+ * PREFIX.sites, PREFIX.sections, PREFIX.interrupts, PREFIX.switches and PREFIX.followed are written: records as below,
+ * and text.
  */
 #include <string.h>
 
 #include "guest.h"
 #include "trace.h"
 
-enum { KINDS = 3, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4 };
-enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF };
+enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4 };
+/* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
+enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
+enum { HARDIRQ_COUNT = 0xf0000, NMI_COUNT = 0xf00000 }; /* of the preemption count */
 
 struct place {
 	uint64_t address;
@@ -59,6 +63,13 @@ struct known_site {
 	struct sum sum;
 };
 
+/* An interrupt, from its vector to irq_exit() or, with preemption off, to its return; or a POID section that switches. */
+struct passage {
+	uint64_t from, to; /* n */
+	uint64_t before; /* instructions that nothing postponed the scheduler before it */
+	uint32_t cpu, stretch; /* how often it had waited for an interrupt */
+};
+
 struct task {
 	uint64_t address;
 	const uint32_t *count, *softirq;
@@ -82,6 +93,7 @@ struct section {
 	uint64_t from; /* n */
 	struct spot spot;
 	uint32_t context;
+	uint64_t before; /* as of a passage */
 	uint64_t altered; /* instructions of the longest call that has ended */
 	struct call call;
 };
@@ -97,6 +109,10 @@ struct cpu {
 	const struct place *switcher; /* the last instruction, if it wrote sp_el0 */
 	uint64_t interrupt, taken; /* when one came with preemption off; how long all such took */
 	uint32_t exceptions; /* within such a one, with itself; 0 if there is none */
+	enum { NONE, ENTERED, COUNTED } handler; /* of one that came with preemption on: also in the preemption count */
+	uint64_t from; /* n when an interrupt came */
+	uint64_t end; /* n when the last POID section or interrupt had ended */
+	uint32_t stretch;
 	struct section sections[KINDS];
 };
 
@@ -115,7 +131,7 @@ static struct known_site *sites[SITES];
 static struct known_site **by_number;
 static size_t site_count;
 static uint64_t unseen; /* changes of the preemption count that no store was seen of */
-static FILE *sums;
+static FILE *sums, *interrupts, *switches;
 
 static void range(struct range **ranges, size_t *count, uint64_t start, uint64_t end)
 {
@@ -152,6 +168,8 @@ void sections_install(void)
 		return;
 	guest_install();
 	sums = opened("sections");
+	interrupts = opened("interrupts");
+	switches = opened("switches");
 }
 
 static uint64_t own(const struct cpu *cpu)
@@ -183,9 +201,9 @@ static uint32_t context(const struct cpu *cpu, const struct place *place)
 {
 	uint32_t count = *cpu->task->count;
 
-	if (count & 0xf00000)
+	if (count & NMI_COUNT)
 		return NMI;
-	if (count & 0xf0000 || place->interrupt)
+	if (count & HARDIRQ_COUNT || place->interrupt)
 		return HARDIRQ;
 	if (softirq_offset ? *cpu->task->softirq & softirq_mask : count & 0x100)
 		return SOFTIRQ;
@@ -264,6 +282,13 @@ static void return_from(struct section *section, enum kind kind, uint64_t now, u
 	section->call.running = false;
 }
 
+static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint64_t before)
+{
+	struct passage passage = { from, n, before, cpu - cpus, cpu->stretch };
+
+	fwrite(&passage, sizeof(passage), 1, stream);
+}
+
 static void end_of(struct section *section, enum kind kind, struct spot spot, uint64_t now, uint64_t taken)
 {
 	struct site site = { section->spot.place->address, section->spot.caller, spot.place->address, spot.caller,
@@ -294,12 +319,30 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 	section->open = false;
 }
 
+/* An interrupt that came with preemption on ends where irq_exit() no longer counts it: what follows may switch. */
+static void follow_handler(struct cpu *cpu, bool mask, uint32_t off)
+{
+	if (cpu->handler == NONE || cpu->exceptions)
+		return;
+	if (off & HARDIRQ_COUNT) {
+		cpu->handler = COUNTED;
+	} else if (cpu->handler == COUNTED || !mask) {
+		log_passage(interrupts, cpu, cpu->from, 0);
+		cpu->handler = NONE;
+		cpu->end = n;
+	}
+}
+
 /* A CPU is at a place with interrupts masked or not, and preemption on or off: end and begin sections. */
 static void follow(struct cpu *cpu, const struct place *place, uint64_t now, bool mask, uint32_t off)
 {
 	bool states[KINDS] = { mask, off, mask || off };
 	struct spot spot = { place, 0 };
 	bool changes = false;
+
+	follow_handler(cpu, mask, off);
+	/* An interrupt in a section does not end it. */
+	states[POID] = cpu->exceptions ? cpu->sections[POID].open : cpu->handler == NONE && (mask || off);
 
 	for (int kind = 0; kind < KINDS; kind++)
 		changes = changes || states[kind] != cpu->sections[kind].open;
@@ -310,8 +353,13 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 
 		if (section->open && !states[kind]) {
 			end_of(section, kind, spot, now, cpu->taken);
+			if (kind == POID && section->context & SWITCHED)
+				log_passage(switches, cpu, section->from, section->before);
+			if (kind == POID)
+				cpu->end = n;
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place), 0, { 0 } };
+			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place),
+						     n - cpu->end, 0, { 0 } };
 		}
 	}
 	cpu->masked = mask;
@@ -346,6 +394,7 @@ static void on_wait(unsigned int number, void *data)
 	guest_check(&cpu->guest);
 	follow(cpu, data, own(cpu) + 1, false, 0);
 	cpu->waiting = true;
+	cpu->stretch++;
 	cpu->changer = data;
 }
 
@@ -418,12 +467,16 @@ static void switched(struct cpu *cpu)
  */
 static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off)
 {
-	if (cpu->exceptions && cpu->changer && cpu->changer->returns && --cpu->exceptions == 0)
+	if (cpu->exceptions && cpu->changer && cpu->changer->returns && --cpu->exceptions == 0) {
 		cpu->taken += own(cpu) - cpu->interrupt;
+		log_passage(interrupts, cpu, cpu->from, 0);
+	}
 	if (!block->vector || !(cpu->exceptions || (off && block->interrupt)))
 		return;
-	if (!cpu->exceptions++)
+	if (!cpu->exceptions++) {
 		cpu->interrupt = own(cpu);
+		cpu->from = n;
+	}
 }
 
 /* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
@@ -431,7 +484,7 @@ static void follow_calls(struct cpu *cpu, const struct place *block)
 {
 	const uint64_t *registers = cpu->guest.registers;
 
-	for (int kind = 0; kind < KINDS; kind++) {
+	for (int kind = 0; kind < POID; kind++) {
 		struct section *section = &cpu->sections[kind];
 		struct call *call = &section->call;
 
@@ -476,6 +529,10 @@ void sections_block(unsigned int number, struct place *block)
 		follow(cpu, cpu->changer, own(cpu), false, off);
 		cpu->changer = NULL;
 	}
+	if (block->interrupt && !cpu->exceptions) {
+		cpu->handler = ENTERED;
+		cpu->from = n;
+	}
 	if (mask != cpu->masked || off != cpu->off || cpu->waiting) {
 		if (off != cpu->off && !cpu->waiting)
 			unseen++;
@@ -500,6 +557,8 @@ void sections_end(void)
 	}
 	closed(stream, "sites");
 	closed(sums, "sections");
+	closed(interrupts, "interrupts");
+	closed(switches, "switches");
 	stream = opened("followed");
 	fprintf(stream, "unseen %llu\n", (unsigned long long)unseen);
 	for (size_t i = 0; i < CPUS; i++)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
+from rtgate.records.bound import Bound
 
 BUCKETS = 32
 _SWITCHED = 0x100
@@ -36,6 +36,11 @@ SUM = np.dtype(
     ]
 )
 """What a site came to in a slice of the boot."""
+PASSAGE = np.dtype(
+    [*((name, "<u8") for name in ("start", "end", "before")), *((name, "<u4") for name in ("cpu", "stretch"))]
+)
+"""An interrupt, or a section that postponed the scheduler and had a switch of threads; `sections.c` says more."""
+_FILES = {"sites": _SITE, "sections": SUM, "interrupts": PASSAGE, "switches": PASSAGE}
 
 
 class Kind(StrEnum):
@@ -44,6 +49,7 @@ class Kind(StrEnum):
     IRQSOFF = "irqsoff"
     PREEMPTOFF = "preemptoff"
     PREEMPTIRQSOFF = "preemptirqsoff"  # one of the two, or both
+    POID = "poid"  # the same without interrupts: what else postpones the scheduler, in rtsl's word
 
 
 class Context(StrEnum):
@@ -130,6 +136,19 @@ class Section:
     call: Call | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BootSections:
+    """The critical sections that ended in a boot while it measured.
+
+    Attributes:
+        sections: by site.
+        bound: of its wake-ups; None where it has several CPUs, or measured something else.
+    """
+
+    sections: tuple[Section, ...]
+    bound: Bound | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """What the plugin wrote about one boot.
@@ -137,33 +156,46 @@ class Log:
     Attributes:
         sites: records of addresses, by number.
         sums: of type `SUM`.
+        interrupts, switches: of type `PASSAGE`, in the order in which they ended.
         unseen: how often the preemption count was another one than the stores that were seen have left.
     """
 
     sites: NDArray[np.void]
     sums: NDArray[np.void]
+    interrupts: NDArray[np.void]
+    switches: NDArray[np.void]
     unseen: int
 
 
 def read(prefix: Path) -> Log:
-    """Read `PREFIX.sites`, `.sections` and `.followed`. Raises ParseError: one is missing or damaged."""
+    """Read what the plugin wrote into `PREFIX.sites` and others. Raises ParseError: one is missing or damaged."""
     try:
-        sites, sums = (Path(f"{prefix}.{suffix}").read_bytes() for suffix in ("sites", "sections"))
-        return parse(sites, sums, Path(f"{prefix}.followed").read_text(encoding="ascii"))
+        sites, sums, interrupts, switches = (Path(f"{prefix}.{name}").read_bytes() for name in _FILES)
+        followed = Path(f"{prefix}.followed").read_text(encoding="ascii")
+        return parse(sites, sums, interrupts, switches, followed)
     except (OSError, UnicodeDecodeError) as error:
         raise ParseError(f"the critical sections of the trace are incomplete: {error}") from error
 
 
-def parse(sites: bytes, sums: bytes, followed: str) -> Log:
+def parse(sites: bytes, sums: bytes, interrupts: bytes, switches: bytes, followed: str) -> Log:
     """Return the log in the bytes of its files. Raises ParseError: they are damaged."""
-    for name, kind, data in (("sites", _SITE, sites), ("sections", SUM, sums)):
+    for (name, kind), data in zip(_FILES.items(), (sites, sums, interrupts, switches), strict=True):
         if len(data) % kind.itemsize:
             raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {kind.itemsize} each")
-    log = Log(np.frombuffer(sites, _SITE), np.frombuffer(sums, SUM), _unseen(followed))
+    log = Log(
+        np.frombuffer(sites, _SITE),
+        np.frombuffer(sums, SUM),
+        np.frombuffer(interrupts, PASSAGE),
+        np.frombuffer(switches, PASSAGE),
+        _unseen(followed),
+    )
     if log.sums.size and log.sums["site"].max() >= log.sites.size:
         raise ParseError(f"the trace has no site {log.sums['site'].max()}, which has sections")
     if log.sites.size and (log.sites["kind"].max() >= len(Kind) or (log.sites["context"] & 0xFF).max() >= len(Context)):
         raise ParseError("the trace has a site of a kind that does not exist")
+    for name in ("interrupts", "switches"):
+        if (np.diff(getattr(log, name)["end"].astype(np.int64)) < 0).any():
+            raise ParseError(f"the trace's {name} are not in order")
     if (log.sums["buckets"].sum(axis=1, dtype=np.uint64) != log.sums["count"]).any():
         raise ParseError("the trace has sections of which not each has a length")
     return log
@@ -257,6 +289,11 @@ def _sum(one: Section, other: Section) -> Section:
     )
 
 
-def as_json(sections: Iterable[Section]) -> list[dict[str, Any]]:
-    """Return sections as they are written to a file."""
-    return [asdict(section) for section in sections]
+def merge_boots(boots: Iterable[BootSections]) -> BootSections:
+    """Return several boots as one: the sections of each site, and the longest bound, before it one that is broken."""
+    seen = list(boots)
+    bounds = [one.bound for one in seen if one.bound]
+    return BootSections(
+        sections=merge(itertools.chain.from_iterable(one.sections for one in seen)),
+        bound=max(bounds, key=lambda one: (not one.holds, one.instructions), default=None),
+    )

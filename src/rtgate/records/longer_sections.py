@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.records import case_file
+from rtgate.records.bound import Bound
 
 _NAME = "sections.json"
 
@@ -66,6 +67,7 @@ class SectionComparison:
         sites: how many the candidate has.
         reached: in how many of them functions that differ were called, or began the section.
         longer: those that grew: first what functions that differ made longer, the most first.
+        baseline_bound, candidate_bound: the longest of each kernel's boots; None where there is none.
         why_not: why the sections could not be compared, in words; empty if they were.
     """
 
@@ -76,6 +78,8 @@ class SectionComparison:
     sites: int = 0
     reached: int = 0
     longer: tuple[LongerSection, ...] = ()
+    baseline_bound: Bound | None = None
+    candidate_bound: Bound | None = None
     why_not: str = ""
 
 

@@ -14,7 +14,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import changes
-from rtgate.explain.sections import Call, Context, Kind, Section
+from rtgate.explain.sections import Call, Context, Kind, Section, merge_boots
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -25,7 +25,7 @@ from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.sections import SectionBoots, merge_boots
+from rtgate.workflow.sections import SectionBoots
 from rtgate.workflow.slowest import case_of, records_to_explain
 
 _LEAST = 100  # instructions: 0.8 us, less than a tick of the board's counter moves a section
@@ -106,13 +106,20 @@ def _compare(
 ) -> SectionComparison:
     """Make all boots again, and return what is told of them with what grew."""
     boots = _section_boots(stored, kernels)
-    found = {arm: merge_boots(own) for arm, own in boots.follow().items()}
-    for arm, sections in found.items():
-        if not sections:
+    found = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
+    for arm, one in found.items():
+        if not one.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
-    reached = [one for one in found["candidate"] if one.call or one.site.begin.function in boots.altered]
-    longer = _named(boots, _grown(found["baseline"], found["candidate"], boots.altered))
-    return replace(told, sites=len(found["candidate"]), reached=len(reached), longer=longer)
+    old, new = found["baseline"], found["candidate"]
+    reached = [one for one in new.sections if one.call or one.site.begin.function in boots.altered]
+    return replace(
+        told,
+        sites=len(new.sections),
+        reached=len(reached),
+        longer=_named(boots, _grown(old.sections, new.sections, boots.altered)),
+        baseline_bound=old.bound,
+        candidate_bound=new.bound,
+    )
 
 
 def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path]) -> SectionBoots:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from rtgate.explain.replay import Replay, trace_sections
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profiles
-from rtgate.explain.sections import Call, Section, as_json, merge
+from rtgate.explain.sections import BootSections, Call
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -57,8 +56,8 @@ class SectionsRequest:
         return 1 << chosen.qemu.shift
 
 
-def as_document(request: SectionsRequest, found: Mapping[str, Sequence[Section]]) -> dict[str, Any]:
-    """Return what is written: all sections of each kernel, lengths in instructions."""
+def as_document(request: SectionsRequest, found: Mapping[str, BootSections]) -> dict[str, Any]:
+    """Return what is written: all sections of each kernel and its bound, lengths in instructions."""
     return {
         "format": 1,
         "board": request.board,
@@ -66,7 +65,7 @@ def as_document(request: SectionsRequest, found: Mapping[str, Sequence[Section]]
         "profile": request.profile,
         "seeds": list(request.seeds),
         "instruction_ns": request.instruction_ns,
-        "kernels": {arm: as_json(sections) for arm, sections in found.items()},
+        "kernels": {arm: asdict(one) for arm, one in found.items()},
     }
 
 
@@ -118,7 +117,7 @@ class SectionBoots:
             tell=request.tell,
         )
 
-    def follow(self) -> dict[str, dict[int, tuple[Section, ...]]]:
+    def follow(self) -> dict[str, dict[int, BootSections]]:
         """Boot each kernel with each seed, and return its sections by arm and seed.
 
         Raises:
@@ -130,7 +129,7 @@ class SectionBoots:
             boots = {arm: {seed: pool.submit(self._follow, arm, seed) for seed in self.seeds} for arm in self.arms}
             return {arm: {seed: boot.result() for seed, boot in own.items()} for arm, own in boots.items()}
 
-    def _follow(self, arm: str, seed: int) -> tuple[Section, ...]:
+    def _follow(self, arm: str, seed: int) -> BootSections:
         """Return the sections of a boot, from the cache if it was followed before."""
         record = self.expected.get(arm, {}).get(seed)
         known = self.cache.find(record, self.altered) if self.cache and record else None
@@ -177,8 +176,3 @@ class SectionBoots:
             expected=self.expected.get(arm, {}).get(seed),
             tell=self.tell,
         )
-
-
-def merge_boots(boots: Mapping[int, Sequence[Section]]) -> tuple[Section, ...]:
-    """Return the sections of several boots as one of each site."""
-    return merge(chain.from_iterable(boots.values()))

@@ -14,6 +14,7 @@ from rtgate.judge.compare.section_findings import GAINED, GROWN, is_longer, sect
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
+from rtgate.records.bound import Bound, Delay
 from rtgate.records.longer_sections import LongerSection, SectionComparison
 
 PLACEBOS = Placebos(
@@ -42,8 +43,24 @@ CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, funct
 CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235)
 
 
+BOUND = Bound(
+    seed=4,
+    postponed=Delay(3844, "cpu_do_idle"),
+    switching=Delay(2816, "schedule"),
+    entry=26,
+    way=1248,
+    interrupts=4487,
+    interrupt_count=2,
+    measured=5682,
+)
+
+
 def found(
-    *longer: LongerSection, placebos: Placebos = PLACEBOS, followed: bool = True, reached: int = 5
+    *longer: LongerSection,
+    placebos: Placebos = PLACEBOS,
+    followed: bool = True,
+    reached: int = 5,
+    bounds: tuple[Bound | None, Bound | None] = (None, None),
 ) -> list[Finding]:
     seen = SectionComparison(
         baseline_image="a",
@@ -53,6 +70,8 @@ def found(
         sites=407,
         reached=reached,
         longer=longer,
+        baseline_bound=bounds[0],
+        candidate_bound=bounds[1],
     )
     subject = Subject(
         case=CASE,
@@ -163,3 +182,23 @@ def test_a_section_is_longer_only_if_it_grew_much_or_by_the_change(growth: int, 
     one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begins=begins)
     by_change = share - 200 >= GAINED or (begins and growth >= GAINED)
     assert is_longer(one) is (growth >= GROWN or by_change)
+
+
+@pytest.mark.parametrize("longer", [(), (SITE,)])
+def test_a_sentence_ends_with_both_bounds(longer: tuple[LongerSection, ...]) -> None:
+    (one,) = found(*longer, bounds=(BOUND, replace(BOUND, postponed=Delay(8349, "run_timer_softirq"))))
+    assert one.sentence.endswith("; bound of a wake-up 99.4 -> 135.4 virtual us")
+    (one,) = found(*longer, bounds=(None, BOUND))
+    assert "bound" not in one.sentence
+
+
+@pytest.mark.parametrize("bounds", [(replace(BOUND, measured=12_422), BOUND), (None, replace(BOUND, measured=12_422))])
+def test_a_wake_up_longer_than_its_bound_is_our_error(bounds: tuple[Bound | None, Bound]) -> None:
+    (one,) = found(SITE, bounds=bounds)
+    assert (one.status, one.kind) == (Status.ERROR, Kind.VALIDITY)
+    assert one.sentence == (
+        "a wake-up took 12,422 instructions (99.4 virtual us), and its bound is 12,421 instructions (99.4 virtual us) "
+        "(seed 4): a defect of rtgate, please report it with the kernel"
+    )
+    (one,) = found(SITE, bounds=(None, replace(BOUND, measured=12_421)))
+    assert one.status is Status.FAIL

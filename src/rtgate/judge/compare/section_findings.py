@@ -15,6 +15,7 @@ from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
 from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.records.bound import Bound
 from rtgate.records.longer_sections import LongerSection, SectionComparison
 from rtgate.units import Quantity, Unit, plural
 
@@ -36,8 +37,12 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
     if seen.why_not:
         sentence = f"critical sections were not compared: {seen.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    broken = next((one for one in (seen.baseline_bound, seen.candidate_bound) if one and not one.holds), None)
+    if broken:
+        return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=_broken(broken, seen))
     longer = sorted(filter(is_longer, seen.longer), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
     found = _longer(seen, longer) if longer else _no_longer(seen)
+    found = replace(found, sentence=found.sentence + _bounds(seen))
     unknown = _unknown(subject, placebos)
     if unknown:
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
@@ -86,6 +91,22 @@ def _no_longer(seen: SectionComparison) -> Finding:
     grew = f", the one that grew most by {_amount(most.growth, seen)} in {most.place}" if most else ""
     told = f"no critical section is longer than harmless changes make one: {sites}{grew}"
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=told)
+
+
+def _bounds(seen: SectionComparison) -> str:
+    """Return how the longest possible wake-up changed, as the end of a sentence; empty if nobody knows."""
+    old, new = seen.baseline_bound, seen.candidate_bound
+    if not old or not new:
+        return ""
+    before, after = (one.instructions * seen.instruction_ns / 1000 for one in (old, new))
+    return f"; bound of a wake-up {before:.1f} -> {after:.1f} virtual us"
+
+
+def _broken(bound: Bound, seen: SectionComparison) -> str:
+    return (
+        f"a wake-up took {_amount(bound.measured, seen)}, and its bound is {_amount(bound.instructions, seen)} "
+        f"(seed {bound.seed}): a defect of rtgate, please report it with the kernel"
+    )
 
 
 def _unknown(subject: Subject, placebos: Placebos) -> str:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The latency that a kernel could have had in a boot: a bound made of its longest parts, whether they met or not.
+
+After de Oliveira, Casini, de Oliveira, Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency" (ECRTS 2020,
+LIPIcs 165, 9). There it is at most the least L with
+
+    L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L)
+
+Here D_ST and D_PSD are both taken as the longest section that switches, and the way of the measured thread from the
+switch to the reading of its clock comes on top, as a tool's latency has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The longest of the sections that postpone the scheduler in one way; zero and empty if there are none.
+
+    Attributes:
+        place: where it began and ended.
+    """
+
+    instructions: int = 0
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The longest wake-up that the parts of one boot could make up; in instructions.
+
+    Attributes:
+        seed: that of the boot.
+        postponed: the longest section outside the scheduler (D_POID).
+        switching: the longest section with a switch of threads (D_PSD, D_ST).
+        entry: the longest way from an enabled scheduler into it (D_PAIE).
+        way: the longest way from the switch to the end of the measured wake-up.
+        interrupts: what interrupts take within the bound (I_IRQ).
+        interrupt_count: how many they are.
+        measured: the longest wake-up that was measured.
+    """
+
+    seed: int
+    postponed: Delay
+    switching: Delay
+    entry: int
+    way: int
+    interrupts: int
+    interrupt_count: int
+    measured: int
+
+    @property
+    def instructions(self) -> int:
+        """The bound itself."""
+        longest = max(self.postponed.instructions, self.switching.instructions)
+        return longest + self.entry + self.switching.instructions + self.interrupts + self.way
+
+    @property
+    def holds(self) -> bool:
+        """Whether no wake-up was longer; another one is a defect of rtgate."""
+        return self.measured <= self.instructions
