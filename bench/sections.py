@@ -29,7 +29,7 @@ def changes() -> dict[str, tuple[Path, str]]:
     """Return each change's directory and load, by group and name: `planted/fork`."""
     groups = strict_yaml.load(DATA / "changes.yaml").entries()
     return {
-        f"{group}/{name}": (DATA / group / name, load.value.text(("idle", "hackbench")))
+        f"{group}/{name}": (DATA / group / name, load.value.text(("idle", "hackbench", "stress-ng")))
         for group, entry in groups.items()
         for name, load in entry.value.entries().items()
     }
