@@ -13,7 +13,7 @@ from selftests.unit.recipes import Block, apply_change, blocks, carry_out
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "how-to" / "contribute"
 RECIPES = {
-    "add-a-board": 2,
+    "add-a-board": 4,
     "add-a-limit": 2,
     "add-a-way-of-booting": 2,
     "add-a-load": 2,

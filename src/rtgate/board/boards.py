@@ -236,11 +236,19 @@ def read(path: Path) -> Board:
     )
 
 
-def _memory(value: Value) -> int:
-    match = re.fullmatch(r"([1-9][0-9]{0,8}) (MiB|GiB)", value.text())
+def memory_mib(text: str) -> int:
+    """Return a size of memory in MiB. Raises ValueError: it is none."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8}) (MiB|GiB)", text)
     if match is None:
-        value.fail(f"{value.text()!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
+        raise ValueError(f"{text!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
     return int(match[1]) * (1024 if match[2] == "GiB" else 1)
+
+
+def _memory(value: Value) -> int:
+    try:
+        return memory_mib(value.text())
+    except ValueError as error:
+        value.fail(str(error))
 
 
 def _temperature_limit(data: Keys) -> int | None:

@@ -73,6 +73,7 @@ _GROUPS = {
     },
     "files": {
         "check": "validate all YAML files",
+        "new-board": "add a board by answering questions",
         "where": "say which file a name comes from",
         "seeds": "list the limits that come from the reference documents",
     },

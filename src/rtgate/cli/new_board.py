@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate new-board`: add a board by answering questions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rtgate.board import boards
+from rtgate.errors import ConfigError
+from rtgate.workflow.new_board import NewBoard, Question, ask
+
+DESCRIPTION = """\
+Add a board to a site directory (--site or RTGATE_SITE) that is like one that is there: its file, a LAVA device type if
+the lab has none for it, and a build if its kernel needs another device tree. What cannot be known is asked; an empty
+answer takes what the other board has, and the new file lists it as not confirmed.
+
+examples:
+  rtgate --site my-lab new-board rock-5b --like rk3588-evb1
+  rtgate --site my-lab new-board small-riscv --like virt-riscv64 --answer memory='256 MiB' --defaults
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("name", help="of the new board")
+    parser.add_argument("--like", required=True, metavar="BOARD", help="the board that is nearest to it")
+    parser.add_argument(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="KEY=TEXT",
+        help="answer a question here (description, soc, cpus, memory, console, baud, device-tree, device-type)",
+    )
+    parser.add_argument("--defaults", action="store_true", help="ask nothing more: take the rest from the other board")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    directory = os.environ.get("RTGATE_SITE")
+    if not directory:
+        raise ConfigError("a board is added to a site directory: name it (rtgate --site DIR new-board ...)")
+    new = NewBoard(name=arguments.name, like=boards.board(arguments.like), answers=_answers(arguments.answer))
+    if not arguments.defaults:
+        print(f"{new.name} will be like {new.like.name}. Enter alone takes what stands in brackets.")
+        new = ask(new, _reply)
+    written = new.write(Path(directory))
+    for path in written:
+        print(f"wrote {path}")
+    for question in new.unconfirmed:
+        print(f"not confirmed: {question.key} is {new.answer(question.key)} (see {question.where})")
+    print(f"next: rtgate --site {directory} check")
+    return 0
+
+
+def _answers(given: list[str]) -> dict[str, str]:
+    answers = {}
+    for one in given:
+        key, equals, text = one.partition("=")
+        if not equals:
+            raise ConfigError(f"--answer {one}: write KEY=TEXT")
+        answers[key] = text
+    return answers
+
+
+def _reply(question: Question) -> str:
+    """Ask at the terminal until there is an answer that can be one."""
+    hint = f"; see {question.where}" if question.where else ""
+    while True:
+        try:
+            answer = input(f"{question.text} [{question.default}{hint}] ")
+            if answer.strip():
+                question.check(answer.strip())
+        except EOFError:
+            raise ConfigError("no answer: nothing was written (--answer and --defaults ask nothing)") from None
+        except ValueError as error:
+            print(error, file=sys.stderr)
+        else:
+            return answer
