@@ -48,7 +48,10 @@ def test_a_board_with_its_own_device_tree_has_its_own_build(site: Path) -> None:
     assert like.lava is not None
     assert (made.lava.device_type, made.lava.dtbs) == ("rock-5b", {"mainline": "rockchip/rk3588-rock-5b.dtb"})
     assert made.tunings.keys() == like.tunings.keys()
-    build, others = load_description(written[1]), load_description(like.path.parents[1] / "kernel-configs" / "rk3588-preempt_rt.yaml")
+    build, others = (
+        load_description(written[1]),
+        load_description(like.path.parents[1] / "kernel-configs" / "rk3588-preempt_rt.yaml"),
+    )
     assert build.device_trees.keys() == {"rockchip/rk3588-rock-5b"}
     assert (build.options, build.targets, build.flavour) == (others.options, others.targets, others.flavour)
     assert "{% extends 'rk3588-evb1.jinja2' %}" in written[2].read_text()

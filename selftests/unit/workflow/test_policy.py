@@ -27,12 +27,13 @@ def test_without_a_policy_one_board_screens_and_what_is_unproven_blocks(written:
 
 def test_a_policy_says_which_boards_and_builds(written: Path) -> None:
     written.write_text(
-        "screen:\n  - board: virt-arm64\n    profile: smoke\n    select: idle\n  - board: virt-x86_64\n"
+        "screen:\n  - board: virt-arm64\n    profile: smoke\n    select: idle\n    sections: true\n"
+        "  - {board: virt-x86_64, sections: false}\n"
         "builds: [virt-arm64-generic]\nunproven: allow\n"
     )
     assert read_policy() == Policy(
         screens=(
-            Screen(board="virt-arm64", build="virt-arm64-preempt_rt", profile="smoke", select="idle"),
+            Screen(board="virt-arm64", build="virt-arm64-preempt_rt", profile="smoke", select="idle", sections=True),
             Screen(board="virt-x86_64", build="virt-x86_64-preempt_rt"),
         ),
         builds=("virt-arm64-generic",),
@@ -81,6 +82,8 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("screen: [{board: virt-arm64, build: mine}]", "1:37: unknown name 'mine'"),
         ("screen: [{board: virt-arm64, build: virt-x86_64-preempt_rt}]", "1:37: "),
         ("screen: [{board: virt-arm64, profile: daily}]", "1:39: unknown value 'daily'"),
+        ("screen: [{board: virt-x86_64, sections: true}]", "1:41: virt-x86_64 is not a virtual arm64 board"),
+        ("screen: [{board: virt-arm64, sections: some}]", "1:40: "),
         ("builds: [nothing]", "1:10: unknown value 'nothing'"),
         ("unproven: maybe", "1:11: unknown value 'maybe' (allowed: allow, block)"),
     ],

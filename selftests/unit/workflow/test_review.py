@@ -21,7 +21,7 @@ from rtgate.kernel.work import Options
 from rtgate.report import html
 from rtgate.report.notices import say
 from rtgate.rootfs import images
-from rtgate.workflow import kernels
+from rtgate.workflow import gate, kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
 
 __all__ = ["_forget_qemu", "lab"]
@@ -160,6 +160,21 @@ def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goe
     assert _review("--kernels", str(tmp_path / "kept")) == 1
     limits = BuildLimits(time_s=1200.0, disk=2 << 30)
     assert builds.terms == [(limits, tmp_path / "kept")] * 2
+
+
+@pytest.mark.parametrize("sections", [True, False])
+def test_the_policy_says_whether_critical_sections_are_judged(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, *, sections: bool
+) -> None:
+    followed: list[str] = []
+    monkeypatch.setattr(gate, "compare_sections", lambda boards, *_: followed.extend(boards) or False)
+    policy = POLICY.replace("select: idle", f"select: idle, sections: {str(sections).lower()}")
+    repository.commit("sections", **{".rtgate/policy.yaml": policy})
+    repository.branch("mine")
+    repository.commit("timers: be tidy", **{"kernel/time.c": "two"})
+    assert _review() == 0
+    assert builds.made
+    assert followed == (["virt-arm64"] if sections else [])
 
 
 def test_a_slow_kernel_fails_by_the_limits_of_the_target_branch(repository: Repository, builds: Builds) -> None:

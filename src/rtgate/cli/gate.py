@@ -20,6 +20,7 @@ from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
 from rtgate.workflow.report_directory import lock, replacing, require_report_directory
+from rtgate.workflow.sections import unfollowed
 from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome
 from rtgate.workflow.suite_process import SuiteOptions, Suites, prepare_suites
 from rtgate.workflow.verdicts import grounds, limits
@@ -115,8 +116,8 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
         raise ConfigError("--sections compares two kernels: --base REF or --baseline DIR is missing")
     if (arguments.console or "virtual") != "virtual":
         raise ConfigError("--sections follows boots on virtual time: leave --console away")
-    if not board.virtual or board.arch != "arm64":
-        raise ConfigError(f"--sections: {board.name} is not a virtual arm64 board, so its instructions are not seen")
+    if reason := unfollowed(board):
+        raise ConfigError(f"--sections: {reason}")
 
 
 def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:

@@ -20,6 +20,7 @@ from rtgate.tools.registry import TOOLS
 from rtgate.workflow import references
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
+from rtgate.workflow.sections import unfollowed
 
 FILE = "policy.yaml"
 _SIZE = re.compile(r"(?P<number>[0-9]{1,6}) ?(?P<unit>MiB|GiB)")
@@ -33,12 +34,14 @@ class Screen:
     Attributes:
         build: an entry of kernel-configs/.
         select: the cases that match, as pytest's -k; empty for all of the profile.
+        sections: whether critical sections are followed and judged.
     """
 
     board: str
     build: str
     profile: str = "compare"
     select: str = ""
+    sections: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +123,21 @@ def read(path: Path) -> Policy:
 
 
 def _screen(value: Value) -> Screen:
-    data = value.mapping(required=("board",), optional=("build", "profile", "select"))
+    data = value.mapping(required=("board",), optional=("build", "profile", "select", "sections"))
     return Screen(
         board=_board(data, virtual=True),
         build=_build(data),
         profile=data.text("profile", "compare", profiles(TOOLS)),
         select=data.text("select", ""),
+        sections="sections" in data and _sections(data),
     )
+
+
+def _sections(data: Mapping) -> bool:
+    wanted = data["sections"].flag()
+    if wanted and (reason := unfollowed(boards.board(data["board"].text()))):
+        data["sections"].fail(reason)
+    return wanted
 
 
 def _lab_board(value: Value) -> LabBoard:

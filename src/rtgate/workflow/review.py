@@ -190,13 +190,14 @@ def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterato
 
 
 def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
-    options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
+    asked = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     problem = ""
     try:
         suites = replace(
-            prepare_suites(options, images, request.output, request.criteria), remedy=f"--tree {request.tree}"
+            prepare_suites(asked, images, request.output, request.criteria), remedy=f"--tree {request.tree}"
         )
-        if not run_gate(suites, ComparisonOptions(budget=Budget(minutes(DEFAULT))), explain=True).whole:
+        options = ComparisonOptions(budget=Budget(minutes(DEFAULT)))
+        if not run_gate(suites, options, explain=True, sections=screen.sections).whole:
             problem = f"not everything was measured: see {request.output.name}/measure.log"
     except InfrastructureError as error:
         problem = f"not measured: {error}"

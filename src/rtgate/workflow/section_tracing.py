@@ -25,7 +25,7 @@ from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.sections import SectionBoots
+from rtgate.workflow.sections import SectionBoots, unfollowed
 from rtgate.workflow.slowest import case_of, records_to_explain
 
 _LEAST = 100  # instructions: 0.8 us, less than a tick of the board's counter moves a section
@@ -60,8 +60,8 @@ class _Case:
 
     def boots(self) -> dict[str, dict[int, Record]]:
         """Return the boots that both kernels have, by arm and seed. Raises ConfigError: there are none."""
-        if "pseudo_nmi" in find_board(self.board).command_line:
-            raise ConfigError(f"{self.board} masks interrupts by priority (pseudo_nmi): this cannot be followed")
+        if reason := unfollowed(find_board(self.board)):
+            raise ConfigError(reason)
         stored = {
             arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
             for arm in ("baseline", "candidate")

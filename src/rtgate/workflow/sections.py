@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rtgate.board.boards import board
+from rtgate.board.boards import Board, board
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import boot_pool, vmlinux
 from rtgate.explain.path import Profile
@@ -26,6 +26,15 @@ from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
+
+
+def unfollowed(board: Board) -> str:
+    """Return why critical sections of a board cannot be followed; empty if they can."""
+    if not board.virtual or board.arch != "arm64":
+        return f"{board.name} is not a virtual arm64 board, so its critical sections cannot be followed"
+    if "pseudo_nmi" in board.command_line:
+        return f"{board.name} masks interrupts by priority (pseudo_nmi), so its critical sections cannot be followed"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +58,10 @@ class SectionsRequest:
     def instruction_ns(self) -> int:
         """What one instruction takes. Raises ConfigError: the board is not virtual, or masks otherwise."""
         chosen = board(self.board)
-        if chosen.qemu is None:
-            raise ConfigError(f"{self.board} is not a virtual board: its instructions cannot be followed")
-        if "pseudo_nmi" in chosen.command_line:
-            raise ConfigError(f"{self.board} masks interrupts by priority (pseudo_nmi): this cannot be followed")
-        return 1 << chosen.qemu.shift
+        if reason := unfollowed(chosen):
+            raise ConfigError(reason)
+        assert chosen.qemu is not None
+        return chosen.qemu.instruction_ns
 
 
 def as_document(request: SectionsRequest, found: Mapping[str, BootSections]) -> dict[str, Any]:
