@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,13 +12,30 @@ from rtgate.cli import main, sections
 from rtgate.explain.path import Profile
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import Context, Kind, Section, Site, Spot
+from rtgate.explain.sections import BootSections, Context, Kind, Section, Site, Spot
+from rtgate.records.bound import Bound, Delay
 from rtgate.workflow.sections import SectionsRequest
 
 WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "smoke")
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_lock_irq"), Spot("run_timer_softirq"))
 OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
 NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
+BOUND = Bound(
+    seed=1,
+    postponed=Delay(7610, "run_timer_softirq"),
+    switching=Delay(2816, "schedule"),
+    entry=26,
+    way=1248,
+    interrupts=4487,
+    interrupt_count=2,
+    measured=5682,
+)
+FOUND = {
+    "new": BootSections(NEW, BOUND),
+    "old": BootSections(OLD, replace(BOUND, postponed=Delay(110, "run_timer_softirq"))),
+    "no bound": BootSections(NEW),
+    "broken": BootSections(NEW, replace(BOUND, measured=20_000)),
+}
 
 
 class _Boots:
@@ -33,9 +51,9 @@ class _Boots:
         cls.asked.append(request)
         return cls(request)
 
-    def follow(self) -> dict[str, dict[int, tuple[Section, ...]]]:
+    def follow(self) -> dict[str, dict[int, BootSections]]:
         self.request.tell("booting")
-        return {arm: {1: {"new": NEW, "old": OLD}[directory.name]} for arm, directory in self.request.kernels.items()}
+        return {arm: {1: FOUND[directory.name]} for arm, directory in self.request.kernels.items()}
 
     def paths(self, change: SiteChange) -> SectionPaths:
         assert change.site == SITE
@@ -70,7 +88,8 @@ def test_one_kernel_is_listed(
         "begin": {"function": "run_timer_softirq", "helper": "_raw_spin_lock_irq"},
         "end": {"function": "run_timer_softirq", "helper": ""},
     }
-    assert file["kernels"]["candidate"] == [
+    assert file["kernels"]["candidate"]["bound"]["postponed"] == {"instructions": 7610, "place": "run_timer_softirq"}
+    assert file["kernels"]["candidate"]["sections"] == [
         {
             "site": {"kind": "irqsoff", "context": "softirq", **spots, "switches": False},
             "count": 6,
@@ -102,13 +121,34 @@ def test_two_kernels_are_compared(requests: list[SectionsRequest], capsys: pytes
     row = next(line for line in lines if "run_timer" in line).split("  ")
     assert [word.strip() for word in row if word.strip()][3:] == ["6", "110", "7,610", "+7,500", "+60.0"]
     assert lines[-1].startswith("interrupts off for 7,500 instructions (60.0 virtual us) more in run_timer_softirq: ")
+    cells = {line.split("  ")[0]: line.split()[-6:] for line in lines if line.startswith(("scheduler", "bound  "))}
+    # Of the baseline scheduling takes longer than anything outside of it.
+    assert cells["scheduler postponed"][1:] == ["2,816", "22.5", "7,610", "60.9", "run_timer_softirq"]
+    assert cells["bound"] == ["11,393", "91.1", "16,187", "129.5", "seed", "1"]
+
+
+@pytest.mark.usefixtures("requests")
+def test_without_a_bound_none_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*WORDS[:4], "no bound", *WORDS[5:], "--baseline", "old"]) == 0
+    assert "bound" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("requests")
+@pytest.mark.parametrize("more", [(), ("--baseline", "old")])
+def test_a_wake_up_longer_than_its_bound_is_our_error(
+    more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS[:4], "broken", *WORDS[5:], *more]) == 4
+    said = capsys.readouterr()
+    assert "20,000" in said.out
+    assert "a wake-up of 20,000 instructions is longer than its bound of 16,187 (seed 1)" in said.err
 
 
 def test_a_board_that_is_not_virtual_is_refused(
     requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main([*WORDS[:2], "rk3568-evb1", *WORDS[3:]]) == 2
-    assert "rk3568-evb1 is not a virtual board" in capsys.readouterr().err
+    assert "rk3568-evb1 is not a virtual arm64 board" in capsys.readouterr().err
     assert not requests
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,12 @@ def test_the_policy_says_whether_critical_sections_are_judged(
     repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, *, sections: bool
 ) -> None:
     followed: list[str] = []
-    monkeypatch.setattr(gate, "compare_sections", lambda boards, *_: followed.extend(boards) or False)
+
+    def compare_sections(boards: Sequence[str], *_: object) -> bool:
+        followed.extend(boards)
+        return False
+
+    monkeypatch.setattr(gate, "compare_sections", compare_sections)
     policy = POLICY.replace("select: idle", f"select: idle, sections: {str(sections).lower()}")
     repository.commit("sections", **{".rtgate/policy.yaml": policy})
     repository.branch("mine")

@@ -7,17 +7,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 from rtgate import files
 from rtgate.cli import command_options
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import gains
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import Site, merge_boots
+from rtgate.explain.sections import BootSections, Site, merge_boots
 from rtgate.measure.profiles import seeds
 from rtgate.records.bound import Bound
 from rtgate.report.listing import show_listing
@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_sections(changes((), found["candidate"].sections)[: arguments.rows], instruction_ns)
         _show_bounds([found["candidate"].bound], instruction_ns)
+    _require_bounds(found.values())
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
     return 0
@@ -155,6 +156,16 @@ def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
     print()
     show_listing(("bound of a wake-up", *numbers, "where"), rows, right=numbers)
     print()
+
+
+def _require_bounds(found: Iterable[BootSections]) -> None:
+    """Check that no wake-up was longer than it can be. Raises ParseError."""
+    for bound in (one.bound for one in found):
+        if bound and not bound.holds:
+            raise ParseError(
+                f"a wake-up of {bound.measured:,} instructions is longer than its bound of {bound.instructions:,} "
+                f"(seed {bound.seed}): a defect of rtgate, please report it with the kernel"
+            )
 
 
 def _parts(one: Bound) -> dict[str, tuple[int, str]]:
