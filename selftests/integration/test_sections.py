@@ -44,8 +44,9 @@ EXACT = {
 }
 """How long each section is, whenever it runs."""
 LOCK = 2 * 1600  # with what locks and unlocks around it
-ALTERED = frozenset({"known_end", "known_hrtimer_function"})
-"""Functions whose calls are looked for: the first one enables interrupts, the second one runs in a hard interrupt."""
+ALTERED = frozenset({"known_end", "known_hrtimer_function", "hrtimer_interrupt"})
+"""Functions whose calls are looked for: the first enables interrupts, the second runs in a hard interrupt, the third
+calls the second."""
 
 
 @pytest.mark.long("a kernel of its own")
@@ -72,15 +73,19 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
     assert max(each.longest for each in interrupts) > 2 * 5000
     if board == "virt-arm64":  # with two CPUs instructions of the other one are counted, too
         assert 2 * 5000 < int((log.interrupts["end"] - log.interrupts["start"]).max()) < 2 * 5000 + 8000
-    calls = {
-        (each.site.begin.function, str(each.site.kind)): each.call.instructions
-        for each in found
-        if each.call is not None
-    }
+    calls: dict[tuple[str, str, str], int] = {}
+    for each in found:
+        for call in each.calls:
+            key = (call.function, each.site.begin.function, str(each.site.kind))
+            calls[key] = max(call.instructions, calls.get(key, 0))
     for kind in ("irqsoff", "preemptirqsoff"):
-        assert calls.pop(("known_begin", kind)) == 2 * 1500 + 2  # a constant is loaded first
-        assert calls.pop(("el1h_64_irq", kind)) == 2 * 5000 + 3  # and the result is returned
-    assert {function for function, _ in calls} <= {"el0t_64_irq", "irq_enter_rcu"}  # parts of the same interrupts
+        assert calls.pop(("known_end", "known_begin", kind)) == 2 * 1500 + 2  # a constant is loaded first
+        # And the result is returned; the caller waits for nothing else.
+        inner = calls.pop(("known_hrtimer_function", "el1h_64_irq", kind))
+        assert inner == 2 * 5000 + 3
+        assert inner < calls.pop(("hrtimer_interrupt", "el1h_64_irq", kind)) < inner + 8000
+    # Parts of the same interrupts.
+    assert {begin for function, begin, _ in calls} <= {"el0t_64_irq", "irq_enter_rcu"}
 
 
 def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log]:
@@ -98,7 +103,8 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)
     assert seen.sections is not None
     assert seen.sections.unseen == 0
-    return sections_by_site(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot), seen.sections
+    names = [plain_name(kernel.function_at(address)) for address in begins]
+    return sections_by_site(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot, 1, names), seen.sections
 
 
 @pytest.mark.long("kernels of their own, and boots under load")

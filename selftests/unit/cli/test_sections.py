@@ -99,7 +99,7 @@ def test_one_kernel_is_listed(
             "start": 7,
             "end": 7617,
             "buckets": list(NEW[0].buckets),
-            "call": None,
+            "calls": [],
         }
     ]
 

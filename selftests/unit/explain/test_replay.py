@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from rtgate.errors import ParseError
 from rtgate.explain import replay, wakeups
 from rtgate.explain.intervals import CpuIntervals, Interval
-from rtgate.explain.sections import parse
 from rtgate.explain.trace import COUNT, Block, Trace
 from rtgate.explain.wakeups import WakeUps
 from rtgate.kernel.preemption import Preemption
 
 from .conftest import measurements, reported
-from .test_sections import passages, site_bytes, sum_bytes
+from .test_sections import passages, site_bytes, sum_bytes, written
 
 
 class _Record:
@@ -147,7 +146,7 @@ def _sections(unseen: int) -> Trace:
     sums = b"".join(sum_bytes(site, number, [10 + number + site]) for number in range(4) for site in (0, 1))
     # An interrupt in the slices that count, and one across the end of them.
     interrupts = passages((_SLICE + 5, _SLICE + 9, 0, 0, 0), (3 * _SLICE - 1, 3 * _SLICE, 0, 0, 0))
-    log = parse(site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)), sums, interrupts, b"", f"unseen {unseen}\n")
+    log = written(site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)), sums, interrupts=interrupts, unseen=unseen)
     return Trace(events=(), runs=(), blocks={}, sections=log)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +12,13 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.explain import sections
 from rtgate.explain.sections import (
+    CALL,
     PASSAGE,
     SUM,
     Call,
     Context,
     Kind,
+    Log,
     Section,
     Site,
     Spot,
@@ -43,13 +44,24 @@ def passages(*records: tuple[int, int, int, int, int]) -> bytes:
     return np.array(list(records), PASSAGE).tobytes()
 
 
-def sum_bytes(site: int, slice_: int, lengths: Sequence[int], altered: tuple[int, int, int] = (0, 0, 0)) -> bytes:
+def written(sites: bytes, sums: bytes, calls: bytes = b"", interrupts: bytes = b"", unseen: int = 0) -> Log:
+    """Return the log that the plugin's files hold."""
+    parts = {"sites": sites, "sections": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
+    return parse(parts, f"unseen {unseen}\ncpu 0 99\n")
+
+
+def call_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
+    """Return calls: site, slice, function, instructions, and both ends of the section."""
+    return np.array([(site, slice_, function, 0, *rest) for site, slice_, function, *rest in records], CALL).tobytes()
+
+
+def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
     buckets = [0] * sections.BUCKETS
     for length in lengths:
         buckets[bucket(length)] += 1
     longest = max(lengths)
     places = (1000 * slice_, 1000 * slice_ + site)
-    record = (site, slice_, len(lengths), sum(lengths), longest, *places, *altered, buckets)
+    record = (site, slice_, len(lengths), sum(lengths), longest, *places, buckets)
     return np.array([record], SUM).tobytes()
 
 
@@ -61,7 +73,7 @@ def spot(address: int, caller: int) -> Spot:
 def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, int, list[int]]]) -> None:
     # The third site is another address in the same functions as the first.
     sites = site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 1, 0x101), (1, 0, 2, 0, 0, 0))
-    log = parse(sites, b"".join(sum_bytes(*each) for each in counted), b"", b"", "unseen 1\ncpu 0 99\n")
+    log = written(sites, b"".join(sum_bytes(*each) for each in counted), unseen=1)
     found = sections_by_site(log, range(2, 8), spot)
     expected: dict[Site, list[int]] = {}
     for number, slice_, lengths in counted:
@@ -80,61 +92,78 @@ def test_what_the_plugin_counted_is_added_up_by_site(counted: list[tuple[int, in
 
 
 def test_a_place_in_a_helper_is_named_by_its_caller() -> None:
-    log = parse(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]), b"", b"", "unseen 0\n")
+    log = written(site_bytes((1, 3, 2, 4, 0, 0)), sum_bytes(0, 0, [5]))
     assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.IRQSOFF, Context.THREAD, Spot("f3", "h1"), Spot("f4", "h2"))
     ]
 
 
 def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
-    log = parse(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]), b"", b"", "unseen 0\n")
+    log = written(site_bytes((1, 3, 1, 3, 1, 0)), sum_bytes(0, 0, [5]))
     assert [each.site for each in sections_by_site(log, range(1), spot)] == [
         Site(Kind.PREEMPTOFF, Context.THREAD, Spot("h1"), Spot("h1"))
     ]
 
 
-def test_the_longest_call_of_an_altered_function_is_that_of_one_section() -> None:
-    sums = sum_bytes(0, 1, [5], (3, 100, 105)) + sum_bytes(0, 2, [9, 9], (8, 300, 309)) + sum_bytes(0, 3, [9])
-    log = parse(site_bytes((1, 0, 2, 0, 2, 0)), sums, b"", b"", "unseen 0\n")
-    (found,) = sections_by_site(log, range(1, 4), spot, seed=7)
-    assert found.call == Call(8, 7, 300, 309)
-    (found,) = sections_by_site(log, range(3, 4), spot, seed=7)
-    assert found.call is None
+def test_the_longest_call_of_each_function_is_that_of_one_section() -> None:
+    sums = sum_bytes(0, 1, [5]) + sum_bytes(0, 2, [9, 9]) + sum_bytes(0, 3, [9])
+    calls = call_bytes((0, 1, 1, 3, 100, 105), (0, 2, 1, 8, 300, 309), (0, 2, 0, 2, 300, 309))
+    log = written(site_bytes((1, 0, 2, 0, 2, 0)), sums, calls)
+    (found,) = sections_by_site(log, range(1, 4), spot, 7, ("inner", "outer"))
+    assert found.calls == (Call("inner", 2, 7, 300, 309), Call("outer", 8, 7, 300, 309))
+    (found,) = sections_by_site(log, range(3, 4), spot, 7, ("inner", "outer"))
+    assert found.calls == ()
+    with pytest.raises(ParseError, match="a call of function 1, which nobody asked for"):
+        sections_by_site(log, range(1, 4), spot, 7, ("inner",))
 
 
-GOOD = (site_bytes((1, 0, 2, 0, 0, 0)), sum_bytes(0, 0, [5, 9]), passages((1, 2, 0, 0, 0)), passages(), "unseen 0\n")
+def test_functions_of_one_name_are_one() -> None:
+    calls = call_bytes((0, 1, 0, 3, 100, 105), (0, 1, 1, 8, 300, 309))
+    (found,) = sections_by_site(
+        written(site_bytes((1, 0, 2, 0, 2, 0)), sum_bytes(0, 1, [5]), calls), range(2), spot, 7, ("f", "f")
+    )
+    assert found.calls == (Call("f", 8, 7, 300, 309),)
+
+
+GOOD = {
+    "sites": site_bytes((1, 0, 2, 0, 0, 0)),
+    "sections": sum_bytes(0, 0, [5, 9]),
+    "calls": call_bytes((0, 0, 0, 5, 1, 2)),
+    "interrupts": passages((1, 2, 0, 0, 0)),
+    "switches": passages((1, 2, 0, 0, 0)),
+}
 
 
 @pytest.mark.parametrize(
-    ("place", "damaged", "message"),
+    ("name", "damaged", "message"),
     [
-        (0, GOOD[0][:-1], "sites are cut off"),
-        (1, GOOD[1][:-1], "sections are cut off"),
-        (2, GOOD[2][:-1], "interrupts are cut off"),
-        (3, GOOD[2][1:], "switches are cut off"),
-        (2, passages((1, 2, 0, 0, 0), (0, 1, 0, 0, 0)), "interrupts are not in order"),
-        (0, b"", "has no site 0"),
-        (0, site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
-        (0, site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
-        (1, GOOD[1][:8] + b"\x09" + GOOD[1][9:], "not each has a length"),
-        (4, "", "does not say whether"),
-        (4, "unseen many\n", "does not say whether"),
+        *((name, data[:-1], f"{name} are cut off") for name, data in GOOD.items()),
+        ("interrupts", passages((1, 2, 0, 0, 0), (0, 1, 0, 0, 0)), "interrupts are not in order"),
+        ("sites", b"", "has no site 0"),
+        ("calls", call_bytes((1, 0, 0, 5, 1, 2)), "has no site 1"),
+        ("sites", site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
+        ("sites", site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
+        ("sections", GOOD["sections"][:8] + b"\x09" + GOOD["sections"][9:], "not each has a length"),
     ],
 )
-def test_damaged_files_are_refused(place: int, damaged: Any, message: str) -> None:
-    assert parse(*GOOD).unseen == 0
-    files: list[Any] = [*GOOD]
-    files[place] = damaged
+def test_damaged_files_are_refused(name: str, damaged: bytes, message: str) -> None:
+    assert parse(GOOD, "unseen 0\n").unseen == 0
     with pytest.raises(ParseError, match=message):
-        parse(*files)
+        parse({**GOOD, name: damaged}, "unseen 0\n")
+
+
+@pytest.mark.parametrize("followed", ["", "unseen many\n"])
+def test_whether_each_change_was_seen_must_be_said(followed: str) -> None:
+    with pytest.raises(ParseError, match="does not say whether"):
+        parse(GOOD, followed)
 
 
 def test_files_that_are_missing_are_refused(tmp_path: Path) -> None:
-    for name, data in zip(("sites", "sections", "interrupts", "switches"), GOOD[:4], strict=True):
+    for name, data in GOOD.items():
         (tmp_path / f"trace.{name}").write_bytes(data)
     with pytest.raises(ParseError, match="incomplete"):
         sections.read(tmp_path / "trace")
-    (tmp_path / "trace.followed").write_text(GOOD[4])
+    (tmp_path / "trace.followed").write_text("unseen 0\n")
     assert sections.read(tmp_path / "trace").sums["longest"].tolist() == [9]
 
 
@@ -146,8 +175,8 @@ def section(site: Site, lengths: Sequence[int]) -> Section:
     buckets = [0] * (bucket(max(lengths)) + 1)
     for length in lengths:
         buckets[bucket(length)] += 1
-    call = Call(lengths[0], 1, 7, 9) if lengths[0] else None
-    return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets), call)
+    calls = tuple(Call(f"f{length % 3}", length, 1, 7, 9) for length in lengths[:1])
+    return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets), calls)
 
 
 SECTIONS = st.lists(st.builds(section, SITES, LENGTHS), max_size=12)
@@ -159,8 +188,10 @@ def test_boots_are_added_up_in_any_order(one: list[Section], other: list[Section
     assert both == merge([*other, *one]) == merge([*merge(one), *merge(other)])
     assert sum(each.count for each in both) == sum(each.count for each in [*one, *other])
     assert len({each.site for each in both}) == len(both)
-    calls = [each.call.instructions for each in [*one, *other] if each.call]
-    assert max([each.call.instructions for each in both if each.call], default=0) == max(calls, default=0)
+    longest = [
+        max((call.instructions for each in side for call in each.calls), default=0) for side in ([*one, *other], both)
+    ]
+    assert longest[0] == longest[1]
 
 
 def test_an_entry_for_exceptions_has_the_name_of_the_exception() -> None:

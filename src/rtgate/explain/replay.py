@@ -181,7 +181,7 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
 
     Args:
         order: the boot.
-        altered: functions of which each section's longest call is looked for.
+        altered: functions whose longest calls in sections are looked for.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
@@ -197,7 +197,8 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
             f"the preemption count changed {log.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
-    sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed)
+    functions = [plain_name(order.kernel.function_at(address)) for address in found.altered]
+    sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed, functions)
     wakeups = found.wakeups if isinstance(order.finder, WakeUps) and order.arm.board.cpus == 1 else ()
     passages = found.within(log.interrupts), found.within(log.switches)
     return found.record, BootSections(
@@ -212,12 +213,14 @@ class _Sliced:
 
     Attributes:
         slices: those that lie wholly within what it measured.
+        altered: where functions begin whose calls were followed.
     """
 
     record: Record
     seen: Trace
     found: Sequence[CpuIntervals]
     slices: range
+    altered: Sequence[int]
 
     @property
     def span(self) -> tuple[int, int]:
@@ -239,7 +242,7 @@ def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterab
     """Run a boot and find out where it measured."""
     # A cold part is jumped to: no return address says where it ends.
     functions = [one for one in order.kernel.symbols if one.function and ".cold" not in one.name]
-    begins = sorted(one.address for one in functions if plain_name(one.name) in altered)
+    begins = sorted({one.address for one in functions if plain_name(one.name) in altered})
     wanted = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept, altered=begins)
     record, seen = order.trace(wanted)
     found = _find_intervals(order, record, seen)
@@ -249,7 +252,7 @@ def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterab
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return _Sliced(record=record, seen=seen, found=found, slices=slices)
+    return _Sliced(record=record, seen=seen, found=found, slices=slices, altered=begins)
 
 
 def _marks(order: Replay) -> dict[int, int]:

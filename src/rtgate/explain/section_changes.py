@@ -101,8 +101,8 @@ def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:
     for change in found:
         site = change.site
         lengths = [side.longest if side else 0 for side in (change.baseline, change.candidate)]
-        called = change.candidate.call if change.candidate else None
-        key = (site.context, site.begin, site.end, site.switches, *lengths, called and called.instructions)
+        called = [(one.function, one.instructions) for one in change.candidate.calls] if change.candidate else []
+        key = (site.context, site.begin, site.end, site.switches, *lengths, *called)
         if key not in known:
             known.add(key)
             yield change

@@ -15,18 +15,18 @@
  *   softirq OFFSET MASK    of what says there that a softirq runs (32 bits); without it the preemption count says it
  *   vectors START END      an exception begins in here, at a multiple of 128
  *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks
- *   altered ADDRESS        a function begins here whose calls are counted that begin in a section, with all they call
+ *   altered ADDRESS        a function begins here whose calls are followed that begin in a section, with all they call;
+ *                          the first such line is function 0
  * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
  *
- * PREFIX.sites, PREFIX.sections, PREFIX.interrupts, PREFIX.switches and PREFIX.followed are written: records as below,
- * and text.
+ * PREFIX.sites, .sections, .calls, .interrupts, .switches and .followed are written: records as below, and text.
  */
 #include <string.h>
 
 #include "guest.h"
 #include "trace.h"
 
-enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4 };
+enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4, DEPTH = 64 };
 /* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
@@ -38,7 +38,7 @@ struct place {
 	bool vector; /* an exception begins here */
 	bool interrupt; /* and it is an interrupt */
 	bool returns; /* the instruction returns from an exception */
-	bool altered; /* a function begins here whose calls are counted */
+	uint32_t altered; /* 1 + the number of the function that begins here and whose calls are followed */
 	uint32_t source; /* the register that the instruction writes to sp_el0 */
 };
 
@@ -54,13 +54,20 @@ struct site {
 struct sum {
 	uint32_t site, slice;
 	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
-	uint64_t altered, altered_from, altered_to; /* the longest call of an altered function, and n of that section */
 	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1; the last one has no end */
+};
+
+/* The longest call of an altered function in sections of a site, in a slice. */
+struct call_sum {
+	uint32_t site, slice, function, unused;
+	uint64_t longest, from, to; /* the last two: n at both ends of that section */
 };
 
 struct known_site {
 	struct site site;
 	struct sum sum;
+	struct call_sum *calls;
+	size_t call_count;
 };
 
 /* An interrupt, from its vector to irq_exit() or, with preemption off, to its return; or a POID section that switches. */
@@ -80,11 +87,22 @@ struct spot {
 	uint64_t caller;
 };
 
-/* The outermost call of an altered function: where it returns to, and with which stack pointer. */
+/* A call of an altered function: where it returns to, and with which stack pointer. */
 struct call {
-	bool running;
+	uint32_t function;
 	uint64_t back, stack;
 	uint64_t begin, taken; /* as of a section */
+};
+
+/* The calls of a section: those that have not returned, the last one on top, and the longest of each function. */
+struct calls {
+	struct call running[DEPTH];
+	size_t depth;
+	struct longest {
+		uint32_t function;
+		uint64_t instructions;
+	} *longest;
+	size_t count;
 };
 
 struct section {
@@ -94,8 +112,6 @@ struct section {
 	struct spot spot;
 	uint32_t context;
 	uint64_t before; /* as of a passage */
-	uint64_t altered; /* instructions of the longest call that has ended */
-	struct call call;
 };
 
 struct cpu {
@@ -114,6 +130,7 @@ struct cpu {
 	uint64_t end; /* n when the last POID section or interrupt had ended */
 	uint32_t stretch;
 	struct section sections[KINDS];
+	struct calls calls[POID];
 };
 
 static bool wanted;
@@ -131,7 +148,7 @@ static struct known_site *sites[SITES];
 static struct known_site **by_number;
 static size_t site_count;
 static uint64_t unseen; /* changes of the preemption count that no store was seen of */
-static FILE *sums, *interrupts, *switches;
+static FILE *sums, *call_sums, *interrupts, *switches;
 
 static void range(struct range **ranges, size_t *count, uint64_t start, uint64_t end)
 {
@@ -168,6 +185,7 @@ void sections_install(void)
 		return;
 	guest_install();
 	sums = opened("sections");
+	call_sums = opened("calls");
 	interrupts = opened("interrupts");
 	switches = opened("switches");
 }
@@ -245,7 +263,10 @@ static void put(struct known_site *known)
 {
 	if (known->sum.count)
 		fwrite(&known->sum, sizeof(known->sum), 1, sums);
+	if (known->call_count)
+		fwrite(known->calls, sizeof(*known->calls), known->call_count, call_sums);
 	known->sum = (struct sum){ .site = known->sum.site };
+	known->call_count = 0;
 }
 
 static struct known_site *known(const struct site *site)
@@ -273,13 +294,45 @@ static uint64_t length_of(enum kind kind, uint64_t now, uint64_t begin, uint64_t
 	return now - begin - (kind == IRQSOFF ? 0 : taken);
 }
 
-static void return_from(struct section *section, enum kind kind, uint64_t now, uint64_t taken)
+/* The call on top has returned. */
+static void return_from(struct calls *calls, enum kind kind, uint64_t now, uint64_t taken)
 {
-	uint64_t length = length_of(kind, now, section->call.begin, taken - section->call.taken);
+	const struct call *call = &calls->running[--calls->depth];
+	uint64_t length = length_of(kind, now, call->begin, taken - call->taken);
+	size_t i = 0;
 
-	if (section->call.running && length > section->altered)
-		section->altered = length;
-	section->call.running = false;
+	while (i < calls->count && calls->longest[i].function != call->function)
+		i++;
+	if (i == calls->count) {
+		calls->longest = grown(calls->longest, ++calls->count * sizeof(*calls->longest));
+		calls->longest[i] = (struct longest){ call->function, 0 };
+	}
+	if (length > calls->longest[i].instructions)
+		calls->longest[i].instructions = length;
+}
+
+/* A section of a site has ended: the calls that have not returned end with it. */
+static void add_calls(struct known_site *there, struct calls *calls, struct section *section, uint64_t now, uint64_t taken)
+{
+	while (calls->depth)
+		return_from(calls, there->site.kind, now, taken);
+	for (size_t number = 0; number < calls->count; number++) {
+		const struct longest *one = &calls->longest[number];
+		size_t i = 0;
+
+		while (i < there->call_count && there->calls[i].function != one->function)
+			i++;
+		if (i == there->call_count) {
+			there->calls = grown(there->calls, ++there->call_count * sizeof(*there->calls));
+			there->calls[i] = (struct call_sum){ there->sum.site, there->sum.slice, one->function, 0, 0, 0, 0 };
+		}
+		if (one->instructions > there->calls[i].longest) {
+			there->calls[i].longest = one->instructions;
+			there->calls[i].from = section->from;
+			there->calls[i].to = n;
+		}
+	}
+	calls->count = 0;
 }
 
 static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint64_t before)
@@ -289,13 +342,14 @@ static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint
 	fwrite(&passage, sizeof(passage), 1, stream);
 }
 
-static void end_of(struct section *section, enum kind kind, struct spot spot, uint64_t now, uint64_t taken)
+static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t now)
 {
+	struct section *section = &cpu->sections[kind];
 	struct site site = { section->spot.place->address, section->spot.caller, spot.place->address, spot.caller,
 			     kind, section->context };
 	struct known_site *there = known(&site);
 	uint32_t slice = slice_bits ? n >> slice_bits : 0;
-	uint64_t length = length_of(kind, now, section->begin, taken - section->taken);
+	uint64_t length = length_of(kind, now, section->begin, cpu->taken - section->taken);
 	int bucket = length ? 63 - __builtin_clzll(length) : 0;
 
 	if (there->sum.slice != slice) {
@@ -310,12 +364,8 @@ static void end_of(struct section *section, enum kind kind, struct spot spot, ui
 		there->sum.to = n;
 	}
 	there->sum.buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
-	return_from(section, kind, now, taken);
-	if (section->altered > there->sum.altered) {
-		there->sum.altered = section->altered;
-		there->sum.altered_from = section->from;
-		there->sum.altered_to = n;
-	}
+	if (kind != POID)
+		add_calls(there, &cpu->calls[kind], section, now, cpu->taken);
 	section->open = false;
 }
 
@@ -352,14 +402,14 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 		struct section *section = &cpu->sections[kind];
 
 		if (section->open && !states[kind]) {
-			end_of(section, kind, spot, now, cpu->taken);
+			end_of(cpu, kind, spot, now);
 			if (kind == POID && section->context & SWITCHED)
 				log_passage(switches, cpu, section->from, section->before);
 			if (kind == POID)
 				cpu->end = n;
 		} else if (!section->open && states[kind]) {
 			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place),
-						     n - cpu->end, 0, { 0 } };
+						     n - cpu->end };
 		}
 	}
 	cpu->masked = mask;
@@ -411,7 +461,7 @@ struct place *sections_translated(uint64_t address)
 	/* Of each four: synchronous, interrupt, fast interrupt, error. */
 	place->interrupt = place->vector && (address & 0x180) != 0;
 	for (size_t i = 0; i < altered_count && !place->altered; i++)
-		place->altered = altered[i] == address;
+		place->altered = altered[i] == address ? i + 1 : 0;
 	return place;
 }
 
@@ -479,21 +529,38 @@ static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off
 	}
 }
 
+static bool returns(const struct call *call, const struct place *block, const uint64_t *registers)
+{
+	return block->address == call->back && registers[GUEST_STACK] == call->stack;
+}
+
+/* A function without a frame may jump to its first instruction. */
+static bool again(const struct calls *calls, const struct call *call)
+{
+	const struct call *last = &calls->running[calls->depth - 1];
+
+	return calls->depth && last->function == call->function && last->back == call->back && last->stack == call->stack;
+}
+
 /* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
 static void follow_calls(struct cpu *cpu, const struct place *block)
 {
 	const uint64_t *registers = cpu->guest.registers;
 
 	for (int kind = 0; kind < POID; kind++) {
-		struct section *section = &cpu->sections[kind];
-		struct call *call = &section->call;
+		struct calls *calls = &cpu->calls[kind];
+		struct call call = { block->altered - 1, registers[30], registers[GUEST_STACK], own(cpu), cpu->taken };
 
-		if (!section->open || (kind != IRQSOFF && cpu->exceptions))
+		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->exceptions))
 			continue;
-		if (!call->running && block->altered)
-			*call = (struct call){ true, registers[30], registers[GUEST_STACK], own(cpu), cpu->taken };
-		else if (call->running && block->address == call->back && registers[GUEST_STACK] == call->stack)
-			return_from(section, kind, own(cpu), cpu->taken);
+		/* One that ended by jumping to another returns with that. */
+		while (calls->depth && returns(&calls->running[calls->depth - 1], block, registers))
+			return_from(calls, kind, own(cpu), cpu->taken);
+		if (!block->altered || again(calls, &call))
+			continue;
+		if (calls->depth == DEPTH)
+			fail("calls of altered functions nest deeper than there is room for", "sections");
+		calls->running[calls->depth++] = call;
 	}
 }
 
@@ -557,6 +624,7 @@ void sections_end(void)
 	}
 	closed(stream, "sites");
 	closed(sums, "sections");
+	closed(call_sums, "calls");
 	closed(interrupts, "interrupts");
 	closed(switches, "switches");
 	stream = opened("followed");

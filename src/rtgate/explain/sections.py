@@ -8,7 +8,7 @@ are instructions that the CPU itself executed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -31,16 +31,22 @@ SUM = np.dtype(
     [
         *((name, "<u4") for name in ("site", "slice")),
         *((name, "<u8") for name in ("count", "total", "longest", "start", "end")),
-        *((name, "<u8") for name in ("altered", "altered_start", "altered_end")),
         ("buckets", "<u4", BUCKETS),
     ]
 )
 """What a site came to in a slice of the boot."""
+CALL = np.dtype(
+    [
+        *((name, "<u4") for name in ("site", "slice", "function", "unused")),
+        *((name, "<u8") for name in ("longest", "start", "end")),
+    ]
+)
+"""The longest call of an altered function in a site's sections, in a slice."""
 PASSAGE = np.dtype(
     [*((name, "<u8") for name in ("start", "end", "before")), *((name, "<u4") for name in ("cpu", "stretch"))]
 )
 """An interrupt, or a section that postponed the scheduler and had a switch of threads; `sections.c` says more."""
-_FILES = {"sites": _SITE, "sections": SUM, "interrupts": PASSAGE, "switches": PASSAGE}
+_FILES = {"sites": _SITE, "sections": SUM, "calls": CALL, "interrupts": PASSAGE, "switches": PASSAGE}
 
 
 class Kind(StrEnum):
@@ -102,11 +108,13 @@ class Call:
     """The longest call of an altered function that began in a section, with all that it called.
 
     Attributes:
+        function: its name.
         instructions: how many it took, in that section.
         seed: the boot that had it.
         start, end: of that section, as of `Section`.
     """
 
+    function: str
     instructions: int
     seed: int
     start: int
@@ -122,7 +130,7 @@ class Section:
         start: instructions of all CPUs from power-on to its beginning, in that boot.
         end: the same to its end.
         buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
-        call: the longest of an altered function; None where none was called in a section, or nobody asked.
+        calls: the longest of each altered function that was called in such a section, by name.
     """
 
     site: Site
@@ -133,7 +141,7 @@ class Section:
     start: int
     end: int
     buckets: tuple[int, ...]
-    call: Call | None = None
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +164,14 @@ class Log:
     Attributes:
         sites: records of addresses, by number.
         sums: of type `SUM`.
+        calls: of type `CALL`.
         interrupts, switches: of type `PASSAGE`, in the order in which they ended.
         unseen: how often the preemption count was another one than the stores that were seen have left.
     """
 
     sites: NDArray[np.void]
     sums: NDArray[np.void]
+    calls: NDArray[np.void]
     interrupts: NDArray[np.void]
     switches: NDArray[np.void]
     unseen: int
@@ -170,27 +180,22 @@ class Log:
 def read(prefix: Path) -> Log:
     """Read what the plugin wrote into `PREFIX.sites` and others. Raises ParseError: one is missing or damaged."""
     try:
-        sites, sums, interrupts, switches = (Path(f"{prefix}.{name}").read_bytes() for name in _FILES)
-        followed = Path(f"{prefix}.followed").read_text(encoding="ascii")
-        return parse(sites, sums, interrupts, switches, followed)
+        parts = {name: Path(f"{prefix}.{name}").read_bytes() for name in _FILES}
+        return parse(parts, Path(f"{prefix}.followed").read_text(encoding="ascii"))
     except (OSError, UnicodeDecodeError) as error:
         raise ParseError(f"the critical sections of the trace are incomplete: {error}") from error
 
 
-def parse(sites: bytes, sums: bytes, interrupts: bytes, switches: bytes, followed: str) -> Log:
-    """Return the log in the bytes of its files. Raises ParseError: they are damaged."""
-    for (name, kind), data in zip(_FILES.items(), (sites, sums, interrupts, switches), strict=True):
-        if len(data) % kind.itemsize:
-            raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {kind.itemsize} each")
-    log = Log(
-        np.frombuffer(sites, _SITE),
-        np.frombuffer(sums, SUM),
-        np.frombuffer(interrupts, PASSAGE),
-        np.frombuffer(switches, PASSAGE),
-        _unseen(followed),
-    )
-    if log.sums.size and log.sums["site"].max() >= log.sites.size:
-        raise ParseError(f"the trace has no site {log.sums['site'].max()}, which has sections")
+def parse(parts: Mapping[str, bytes], followed: str) -> Log:
+    """Return the log in the bytes of its files, by name. Raises ParseError: they are damaged."""
+    for name, kind in _FILES.items():
+        if len(parts[name]) % kind.itemsize:
+            raise ParseError(f"the trace's {name} are cut off: {len(parts[name])} bytes, {kind.itemsize} each")
+    sites, sums, calls, interrupts, switches = (np.frombuffer(parts[name], kind) for name, kind in _FILES.items())
+    log = Log(sites, sums, calls, interrupts, switches, _unseen(followed))
+    for records in (log.sums, log.calls):
+        if records.size and records["site"].max() >= log.sites.size:
+            raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
     if log.sites.size and (log.sites["kind"].max() >= len(Kind) or (log.sites["context"] & 0xFF).max() >= len(Context)):
         raise ParseError("the trace has a site of a kind that does not exist")
     for name in ("interrupts", "switches"):
@@ -208,7 +213,9 @@ def _unseen(followed: str) -> int:
     return int(words[1])
 
 
-def sections_by_site(log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int = 0) -> tuple[Section, ...]:
+def sections_by_site(
+    log: Log, slices: range, spot: Callable[[int, int], Spot], seed: int = 0, functions: Sequence[str] = ()
+) -> tuple[Section, ...]:
     """Return the sections that ended in some slices of a boot, by site; those of one name are one site.
 
     Args:
@@ -216,12 +223,27 @@ def sections_by_site(log: Log, slices: range, spot: Callable[[int, int], Spot], 
         slices: which ones.
         spot: returns the functions of an address and of its helper's caller (0 for none).
         seed: that of the boot.
+        functions: the names of those whose calls were followed, by number.
+
+    Raises:
+        ParseError: a call is of none of these.
     """
-    chosen = log.sums[(log.sums["slice"] >= slices.start) & (log.sums["slice"] < slices.stop)]
-    names = {int(number): _site(log.sites[number], spot) for number in np.unique(chosen["site"])}
-    order = np.argsort(chosen["site"], kind="stable")
-    groups = itertools.groupby(order, key=lambda place: int(chosen["site"][place]))
-    return merge(_section(names[number], chosen[list(places)], seed) for number, places in groups)
+    if log.calls.size and log.calls["function"].max() >= len(functions):
+        raise ParseError(f"the trace has a call of function {log.calls['function'].max()}, which nobody asked for")
+    names = {number: _site(record, spot) for number, record in enumerate(log.sites)}
+    sums, calls = (_by(records, slices, "site") for records in (log.sums, log.calls))
+    return merge(
+        _section(names[number], own, _calls(calls.get(number, log.calls[:0]), functions, seed), seed)
+        for number, own in sums.items()
+    )
+
+
+def _by(records: NDArray[np.void], slices: range, key: str) -> dict[int, NDArray[np.void]]:
+    """Return the records of some slices by one of their numbers."""
+    chosen = records[(records["slice"] >= slices.start) & (records["slice"] < slices.stop)]
+    ordered = chosen[np.argsort(chosen[key], kind="stable")]
+    numbers, places = np.unique(ordered[key], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(ordered, places[1:]), strict=False))
 
 
 def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
@@ -239,7 +261,7 @@ def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
     )
 
 
-def _section(site: Site, sums: NDArray[np.void], seed: int) -> Section:
+def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: int) -> Section:
     longest = int(sums["longest"].argmax())
     return Section(
         site=site,
@@ -250,14 +272,25 @@ def _section(site: Site, sums: NDArray[np.void], seed: int) -> Section:
         start=int(sums["start"][longest]),
         end=int(sums["end"][longest]),
         buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
-        call=_call(sums, seed),
+        calls=calls,
     )
 
 
-def _call(sums: NDArray[np.void], seed: int) -> Call | None:
-    most = sums[int(sums["altered"].argmax())]
-    instructions, start, end = (int(most[name]) for name in ("altered", "altered_start", "altered_end"))
-    return Call(instructions, seed, start, end) if instructions else None
+def _calls(records: NDArray[np.void], functions: Sequence[str], seed: int) -> tuple[Call, ...]:
+    made = (
+        Call(functions[one["function"]], int(one["longest"]), seed, int(one["start"]), int(one["end"]))
+        for one in records
+    )
+    return _longest_calls(made)
+
+
+def _longest_calls(calls: Iterable[Call]) -> tuple[Call, ...]:
+    """Return the longest call of each function, by name."""
+    found: dict[str, Call] = {}
+    for call in calls:
+        if call.function not in found or call.instructions > found[call.function].instructions:
+            found[call.function] = call
+    return tuple(found[name] for name in sorted(found))
 
 
 def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
@@ -279,13 +312,12 @@ def merge(sections: Iterable[Section]) -> tuple[Section, ...]:
 def _sum(one: Section, other: Section) -> Section:
     longer = other if other.longest > one.longest else one
     counts = itertools.zip_longest(one.buckets, other.buckets, fillvalue=0)
-    calls = [side.call for side in (one, other) if side.call]
     return replace(
         longer,
         count=one.count + other.count,
         total=one.total + other.total,
         buckets=tuple(mine + theirs for mine, theirs in counts),
-        call=max(calls, key=lambda call: call.instructions, default=None),
+        calls=_longest_calls(itertools.chain(one.calls, other.calls)),
     )
 
 

@@ -86,7 +86,7 @@ class TraceRequest:
         slice_bits: they are counted from power-on to the end, in each slice of 2 to the power of this for itself; 0 to
             count those of the window.
         preemption: where the kernel keeps what sections are followed by; None to follow none.
-        altered: where functions begin of which the longest call is looked for that begins in a section.
+        altered: where functions begin whose calls are followed that begin in a section.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from rtgate.board.boards import board as find_board
 from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.call_changes import LEAST, CallsBefore
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import changes
-from rtgate.explain.sections import Call, Context, Kind, Section, merge_boots
+from rtgate.explain.sections import Section, merge_boots
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -27,9 +28,6 @@ from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.sections import SectionBoots, unfollowed
 from rtgate.workflow.slowest import case_of, records_to_explain
-
-_LEAST = 100  # instructions: 0.8 us, less than a tick of the board's counter moves a section
-_NAMED = 2  # sites of which it is found out which altered function ran: a boot each
 
 
 def compare_sections(
@@ -111,12 +109,12 @@ def _compare(
         if not one.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
     old, new = found["baseline"], found["candidate"]
-    reached = [one for one in new.sections if one.call or one.site.begin.function in boots.altered]
+    reached = [one for one in new.sections if one.calls or one.site.begin.function in boots.altered]
     return replace(
         told,
         sites=len(new.sections),
         reached=len(reached),
-        longer=_named(boots, _grown(old.sections, new.sections, boots.altered)),
+        longer=_grown(old.sections, new.sections, boots.altered),
         baseline_bound=old.bound,
         candidate_bound=new.bound,
     )
@@ -144,20 +142,19 @@ def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[
 
 def _grown(
     baseline: Sequence[Section], candidate: Sequence[Section], altered: frozenset[str]
-) -> list[tuple[LongerSection, Call | None]]:
-    """Return the sites that grew, what altered functions made longer first, each with the longest call of these."""
-    before: dict[tuple[Kind, Context], int] = {}
-    for old in baseline:
-        if old.call:
-            key = (old.site.kind, old.site.context)
-            before[key] = max(old.call.instructions, before.get(key, 0))
+) -> tuple[LongerSection, ...]:
+    """Return the sites that grew, what altered functions made longer first."""
+    before = CallsBefore.of(baseline)
     found = []
     for change in changes(baseline, candidate):
         if change.candidate is None:
             continue
         begins = change.site.begin.function in altered
-        call, call_before = change.candidate.call, before.get((change.site.kind, change.site.context), 0)
-        by_call = call is not None and call.instructions - call_before > change.growth
+        call = before.longer(change.site, change.candidate.calls)
+        call_before = before.of_function(change.site, call.function) if call else 0
+        gained = call.instructions - call_before if call else 0
+        by_call = call is not None and gained > change.growth
+        own = change.site.begin.function if begins and not by_call else ""
         one = LongerSection(
             off=change.off,
             place=change.site.place,
@@ -166,26 +163,11 @@ def _grown(
             candidate=change.candidate.longest,
             count=change.candidate.count,
             seed=call.seed if call and by_call else change.candidate.seed,
-            function=change.site.begin.function if begins and not by_call else "",
+            function=own or (call.function if call and gained >= LEAST else ""),
             call=call.instructions if call else 0,
             call_before=call_before,
             begins=begins,
         )
-        if max(one.growth, one.gained) >= _LEAST:
-            found.append((one, call))
-    return sorted(found, key=lambda pair: (-pair[0].gained, -pair[0].growth))
-
-
-def _named(boots: SectionBoots, sites: Sequence[tuple[LongerSection, Call | None]]) -> tuple[LongerSection, ...]:
-    """Return the sites; of the first ones, which altered function ran there."""
-    asked = {
-        number: call
-        for number, (one, call) in enumerate(sites[:_NAMED])
-        if call and not one.function and one.gained >= _LEAST
-    }
-    try:
-        names = dict(zip(asked, boots.altered_in(list(asked.values())), strict=True))
-    except (ConfigError, ParseError) as error:
-        say(f"which function made a section longer is not known: {plain_text(str(error))}")
-        names = {}
-    return tuple(replace(one, function=names.get(number, one.function)) for number, (one, _) in enumerate(sites))
+        if max(one.growth, one.gained) >= LEAST:
+            found.append(one)
+    return tuple(sorted(found, key=lambda one: (-one.gained, -one.growth)))

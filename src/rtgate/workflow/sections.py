@@ -17,7 +17,7 @@ from rtgate.explain.replay import Replay, trace_sections
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profiles
-from rtgate.explain.sections import BootSections, Call
+from rtgate.explain.sections import BootSections
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -84,7 +84,7 @@ class SectionBoots:
     Attributes:
         seeds: the boots of each.
         expected: the records that boots must reproduce, by arm and seed; empty for none.
-        altered: functions of which each section's longest call is looked for.
+        altered: functions whose longest calls in sections are looked for.
         cache: keeps the sections of boots that are expected; None to follow each.
     """
 
@@ -162,18 +162,6 @@ class SectionBoots:
         return SectionPaths(
             baseline=made.get("baseline", Profile()), candidate=made.get("candidate", Profile()), changed=changed
         )
-
-    def altered_in(self, calls: Sequence[Call]) -> list[str]:
-        """Boot the candidate again, and return which altered function ran most where each call was made.
-
-        Raises as `follow`.
-        """
-        with boot_pool(self.stop) as pool:
-            boots = [
-                pool.submit(section_profiles, self._replay("candidate", one.seed), [one], self.altered) for one in calls
-            ]
-            ran = [one for boot in boots for one in boot.result()]
-        return [max(one.blamed, key=lambda name: one.blamed[name], default="") for one in ran]
 
     def _replay(self, arm: str, seed: int) -> Replay:
         return Replay(

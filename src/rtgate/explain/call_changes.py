@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Calls of altered functions in two kernels' critical sections: which one became longer.
+
+The longest call of a function is hardly chance, where the longest section is: what a section takes depends on whatever
+else ran in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rtgate.explain.sections import Call, Context, Kind, Section, Site
+
+LEAST = 100
+"""Instructions below which a difference is nothing: 0.8 us, less than a tick of the board's counter moves a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallsBefore:
+    """The baseline's longest calls of altered functions, in instructions.
+
+    Attributes:
+        exact: of each function, by kind and context of the section.
+        anywhere: of each function.
+        of_any: by kind and context of the section, whatever the function.
+    """
+
+    exact: Mapping[tuple[Kind, Context, str], int]
+    anywhere: Mapping[str, int]
+    of_any: Mapping[tuple[Kind, Context], int]
+
+    @classmethod
+    def of(cls, baseline: Sequence[Section]) -> CallsBefore:
+        """Return those in a baseline's sections."""
+        exact: defaultdict[tuple[Kind, Context, str], int] = defaultdict(int)
+        anywhere: defaultdict[str, int] = defaultdict(int)
+        of_any: defaultdict[tuple[Kind, Context], int] = defaultdict(int)
+        for one in baseline:
+            where = (one.site.kind, one.site.context)
+            for call in one.calls:
+                exact[*where, call.function] = max(exact[*where, call.function], call.instructions)
+                anywhere[call.function] = max(anywhere[call.function], call.instructions)
+                of_any[where] = max(of_any[where], call.instructions)
+        return cls(exact, anywhere, of_any)
+
+    def of_function(self, site: Site, function: str) -> int:
+        """Return the longest call of a function; where it was not called in such a section, what may stand for it.
+
+        That it was not called may be chance: then it counts as long as elsewhere, or as any other one there.
+        """
+        where = (site.kind, site.context)
+        if (*where, function) in self.exact:
+            return self.exact[*where, function]
+        return max(self.anywhere.get(function, 0), self.of_any.get(where, 0))
+
+    def longer(self, site: Site, calls: Sequence[Call]) -> Call | None:
+        """Return the call that became longest; of a function and of what it calls, the call of the latter."""
+        gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
+        most = max(gains.values(), default=0)
+        return min(
+            (call for call in calls if gains[call] > most - LEAST), key=lambda call: call.instructions, default=None
+        )
