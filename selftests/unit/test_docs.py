@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.kernel.configuration import load_description
+from rtgate.tools.registry import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -154,6 +155,15 @@ def test_sentences_are_short(page: str) -> None:
 def test_the_readme_reads_in_two_minutes() -> None:
     """At 240 words in a minute; examples are looked at, and tables are read."""
     assert len(re.findall(r"[^\W_][\w'.,/%+-]*", re.sub(r"\]\([^)]*\)", "]", prose(text("README.md"))))) <= 480
+
+
+def test_the_tools_are_counted_alike() -> None:
+    of_page = re.search(r"Of (\d+) tools (\d+) have run", text("docs/reference/tools/README.md"))
+    of_readme = re.search(r"Of (\d+) tools (\d+) have run", text("README.md"))
+    assert of_page is not None
+    assert of_readme is not None
+    assert of_readme.groups() == of_page.groups()
+    assert int(of_page[1]) == len(TOOLS)
 
 
 def test_sentences_are_told_apart() -> None:

@@ -97,8 +97,8 @@ def test_a_virtual_board_has_no_lab(site: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "answers", "message"),
     [
-        ("Rock 5B", {}, "no name of a board"),
-        ("../x", {}, "no name of a board"),
+        ("Rock 5B", {}, "not a name of a board"),
+        ("../x", {}, "not a name of a board"),
         ("a", {"colour": "red"}, "'colour' is not asked of a board like rk3588-evb1"),
         ("a", {"memory": "16 GB"}, "memory: '16 GB' is not a size"),
         ("a", {"cpus": "0"}, "cpus: '0' is not a number"),

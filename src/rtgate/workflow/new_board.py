@@ -134,7 +134,7 @@ class NewBoard:
     def __post_init__(self) -> None:
         """Refuse what cannot be written. Raises ConfigError."""
         if not _NAME.fullmatch(self.name):
-            raise ConfigError(f"{self.name!r} is no name of a board (allowed: a-z, 0-9, '-', '_', '.')")
+            raise ConfigError(f"{self.name!r} is not a name of a board (allowed: a-z, 0-9, '-', '_', '.')")
         asked = {one.key: one for one in self.questions}
         for key, answer in self.answers.items():
             if key not in asked:
