@@ -2,18 +2,26 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rtgate.errors import InfrastructureError
 from rtgate.files import waiting_lock
-from rtgate.kernel import patches
+from rtgate.kernel import orphans, patches
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.orphans import note_origins
 from rtgate.kernel.source import open_tree
 
 from .conftest import Git, make_series
 from .test_patches import CHANGE
+
+
+@pytest.fixture(autouse=True)
+def unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every tree be one that nobody has used for long."""
+    monkeypatch.setattr(orphans, "UNUSED_S", -1)
 
 
 def _patched(tree: Path, directory: Path, notices: list[str] | None = None) -> Path:
@@ -65,9 +73,45 @@ def test_a_commit_goes_with_its_repository(fake_tree: Path, git: Git, tmp_path: 
     assert git("status", "--porcelain") == ""
 
 
-def test_a_damaged_note_removes_nothing(tmp_path: Path) -> None:
+def test_what_was_used_just_now_stays(fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone here may be there for somebody else who has the same cache."""
+    monkeypatch.setattr(orphans, "UNUSED_S", 3600)
+    copy = _patched(fake_tree, tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    _patched(fake_tree, tmp_path / "second")
+    assert copy.is_dir()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_was_removed_in_part_is_not_taken_for_a_whole_tree(
+    fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    copy = _patched(fake_tree, tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    remove = shutil.rmtree
+
+    def stop(path: Path, *_: object) -> None:
+        (path / "Makefile").unlink()
+        raise error
+
+    monkeypatch.setattr(shutil, "rmtree", stop)
+    with suppress(KeyboardInterrupt):
+        _patched(fake_tree, tmp_path / "second")
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    assert not copy.with_suffix(".json").exists()
+    _patched(fake_tree, tmp_path / "third")
+    assert not copy.exists()
+
+
+@pytest.mark.parametrize("text", ["[", "5", '"abc"', '["abc"]'])
+def test_a_damaged_note_removes_nothing(tmp_path: Path, text: str) -> None:
     cache, tree = tmp_path / "trees", tmp_path / "trees" / "a"
     tree.mkdir(parents=True)
-    tree.with_suffix(".origins").write_text("[")
+    tree.with_suffix(".origins").write_text(text)
     note_origins(cache / "b", tmp_path)
     assert tree.is_dir()
+
+
+def test_a_note_that_cannot_be_written_is_the_lab_s(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot be written"):
+        note_origins(tmp_path / "nowhere" / "a", tmp_path)

@@ -43,9 +43,9 @@ def checkout(
     _refuse_build_directories(git, commit)
     key = hashlib.sha256(f"{repository}\0{label}".encode()).hexdigest()[:16]
     place = site.cache().absolute() / "checkouts" / key
-    place.mkdir(parents=True, exist_ok=True)
     index = {"GIT_INDEX_FILE": str(place.with_suffix(".index")), "GIT_WORK_TREE": str(place)}
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
+        place.mkdir(parents=True, exist_ok=True)
         note_origins(place, repository, notice=notice)
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
