@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -157,6 +158,22 @@ class Value:
         readers: dict[str, Callable[[], object]] = {"bool": self.flag, "int": self.integer, "float": self.number}
         reader = readers.get(self.node.tag.removeprefix("tag:yaml.org,2002:"))
         return fill(self) if reader is None else reader()
+
+    def as_written(self) -> Any:
+        """Return the value as plain Python data that `dump` writes so that readers find the same.
+
+        What only YAML takes for a number or a truth value, such as `0000:01:00.0` and `off`, stays text.
+        """
+        if isinstance(self.node, yaml.MappingNode):
+            return {name: entry.value.as_written() for name, entry in self.entries().items()}
+        if isinstance(self.node, yaml.SequenceNode):
+            return [item.as_written() for item in self.items()]
+        text, tag = str(self.node.value), self.node.tag.removeprefix("tag:yaml.org,2002:")
+        if tag == "int" and re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
+            return int(text)
+        if tag == "bool" and text in {"true", "false"}:
+            return text == "true"
+        return None if tag == "null" else text
 
     def mapping(self, required: Collection[str] = (), optional: Collection[str] = ()) -> Mapping:
         """Return a mapping with exactly these keys; others, and missing ones, are errors."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
@@ -11,10 +12,20 @@ import yaml
 
 from rtgate.board import boards
 from rtgate.cli.main import main
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel.configuration import load_description
+from rtgate.workflow import references
 from rtgate.workflow.new_board import NewBoard
 
+SHIPPED = sorted((Path(__file__).resolve().parents[3] / "boards").glob("*.yaml"))
+DESK = """\
+description: a board
+soc: RK3568
+arch: arm64
+cpus: 4
+memory: 4 GiB
+console: {device: ttyS2, baud: 1500000, prompt: "# "}
+"""
 ROCK_5B = {
     "description": "Radxa ROCK 5B",
     "memory": "16 GiB",
@@ -62,18 +73,54 @@ def test_what_nobody_answered_is_not_confirmed(site: Path) -> None:
     lava = boards.board("rock-5b").lava
     assert lava is not None
     reasons = {one.what: one.reason for one in lava.unconfirmed}
-    assert reasons["console"] == "taken from rk3588-evb1: console= in /proc/cmdline says it"
-    assert {"cpus", "soc", "baud"} < reasons.keys()
+    assert reasons["console"] == "taken from rk3588-evb1, not checked: compare with console= in /proc/cmdline"
+    assert {"cpus", "soc", "baud", "command_line"} < reasons.keys()
     assert not {"memory", "device-tree", "description"} & reasons.keys()
     assert "boot delay" in reasons  # as for the other board
 
 
+def test_a_value_that_was_a_guess_before_stays_one(site: Path) -> None:
+    new("a", "rk3588-evb1").write(site)
+    lava = boards.board("a").lava
+    assert lava is not None
+    (memory,) = (one.reason for one in lava.unconfirmed if one.what == "memory")
+    assert memory.startswith("taken from rk3588-evb1, not checked: compare with /proc/meminfo (no document gives")
+
+
+def test_of_a_board_in_no_lab_comments_say_what_was_not_checked(site: Path) -> None:
+    (site / "boards").mkdir()
+    (site / "boards" / "desk.yaml").write_text(DESK)
+    (path,) = new("other", "desk", memory="2 GiB").write(site)
+    comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+    assert "# Not checked: cpus; compare with nproc." in comments
+    assert not any("memory" in line for line in comments)
+
+
+@pytest.mark.parametrize("like", [path.stem for path in SHIPPED])
+def test_every_board_can_be_copied(site: Path, like: str) -> None:
+    new("copy", like).write(site)
+    made, was = boards.board("copy"), boards.board(like)
+    asked = {"name", "path", "description", "lava", "build"}
+    for field in dataclasses.fields(made):
+        if field.name not in asked | {"not_applicable"}:
+            assert getattr(made, field.name) == getattr(was, field.name), field.name
+    assert {name: one.reason for name, one in made.not_applicable.items()} == {
+        name: one.reason for name, one in was.not_applicable.items()
+    }
+    if was.lava:
+        assert made.lava is not None
+        assert (made.lava.boot, made.lava.dtbs, made.lava.prompt) == (was.lava.boot, was.lava.dtbs, was.lava.prompt)
+
+
 def test_lists_of_cpus_do_not_fit_another_number_of_cpus(site: Path) -> None:
-    new("half", "rk3588-evb1", cpus="4").write(site)
+    asked = new("half", "rk3568-evb1", cpus="2")
+    # That of one isolated CPU, and those with kernel arguments, which may be lists of CPUs.
+    assert asked.left_out == ("tuning isolated", "tuning pcie-rc", "tuning pcie-rc-gen2x1")
+    asked.write(site)
     made = boards.board("half")
-    assert made.cpu_classes == {}
-    assert list(made.tunings) == ["default"]
-    assert made.build == "rk3588-preempt_rt"
+    assert list(made.tunings) == ["default", "pcie-ep"]
+    assert made.build == "rk3568-preempt_rt"
+    assert new("whole", "rk3588-evb1", cpus="4").left_out[0] == "cpu_classes"
 
 
 def test_a_device_type_of_the_lab_s_own_needs_no_file(site: Path) -> None:
@@ -97,12 +144,16 @@ def test_a_virtual_board_has_no_lab(site: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "answers", "message"),
     [
+        ("a", {"cpus": "300"}, "cpus: '300' is not a number from 1 to 256"),
+        ("a", {"baud": "300"}, "baud: '300' is not a number from 1200"),
+        ("a", {"console": "ttyS'2"}, "console: .* cannot be one"),
+        ("a", {"device-type": "mistyped"}, "device-type: 'mistyped' is not known here"),
         ("Rock 5B", {}, "not a name of a board"),
         ("../x", {}, "not a name of a board"),
         ("a", {"colour": "red"}, "'colour' is not asked of a board like rk3588-evb1"),
         ("a", {"memory": "16 GB"}, "memory: '16 GB' is not a size"),
         ("a", {"cpus": "0"}, "cpus: '0' is not a number"),
-        ("a", {"device-tree": "../../etc"}, "device-tree: .* does not name a device tree"),
+        ("a", {"device-tree": "../../etc"}, "device-tree: .* cannot be one"),
     ],
 )
 def test_wrong_answers_are_refused(name: str, answers: dict[str, str], message: str) -> None:
@@ -110,18 +161,41 @@ def test_wrong_answers_are_refused(name: str, answers: dict[str, str], message: 
         NewBoard(name=name, like=boards.board("rk3588-evb1"), answers=answers)
 
 
-def test_nothing_stays_behind_when_answers_do_not_fit(site: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown device type 'mistyped'"):
-        new("a", "rk3588-evb1", device_type="mistyped").write(site)
+def test_an_empty_answer_takes_what_the_other_board_has(site: Path) -> None:
+    asked = new("a", "rk3588-evb1", soc="", memory="8 GiB")
+    asked.write(site)
+    assert boards.board("a").soc == "RK3588"
+    assert "soc" in dict(asked.unconfirmed)
+
+
+def test_nothing_stays_behind_when_the_board_is_not_right(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise ConfigError("a: 1:1: not right")
+
+    monkeypatch.setattr(references, "board", refuse)
+    with pytest.raises(ConfigError, match="not right"):
+        new("a", "rk3588-evb1").write(site)
     assert [path for path in site.rglob("*") if path.is_file()] == []
 
 
-def test_nothing_is_written_over(site: Path) -> None:
-    new("a", "virt-riscv64").write(site)
-    before = (site / "boards" / "a.yaml").read_text()
-    with pytest.raises(ConfigError, match="is there already"):
-        new("a", "virt-arm64").write(site)
-    assert (site / "boards" / "a.yaml").read_text() == before
+@pytest.mark.parametrize(
+    ("name", "answers", "hidden"),
+    [
+        ("rk3588-evb1", {}, "boards/rk3588-evb1.yaml"),
+        ("rk3588", {"device-tree": "rockchip/rk3588-rock-5b"}, "kernel-configs/rk3588-preempt_rt.yaml"),
+    ],
+)
+def test_no_other_name_is_hidden(site: Path, name: str, answers: dict[str, str], hidden: str) -> None:
+    """Each RK3588 board would be built with this one's device tree."""
+    with pytest.raises(ConfigError, match=f"{hidden} has this name: choose another one"):
+        NewBoard(name=name, like=boards.board("rk3588-evb1"), answers=answers).write(site)
+    assert list(site.iterdir()) == []
+
+
+def test_a_site_that_cannot_be_written_is_the_lab_s(site: Path) -> None:
+    (site / "boards").write_text("")
+    with pytest.raises(InfrastructureError, match="cannot be written: "):
+        new("a", "virt-riscv64").write(site)
 
 
 def test_questions_are_asked_again_until_the_answer_fits(
@@ -149,7 +223,9 @@ def test_an_end_of_the_answers_writes_nothing(
 def test_a_script_gives_its_answers(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--answer", "memory=8 GiB", "--answer", "cpus=8", "--defaults"]
     assert main(["--site", str(site), "new-board", "b", "--like", "rk3588-evb1", *words]) == 0
-    assert "not confirmed: soc is RK3588 (see the board's manual)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not confirmed: soc is RK3588, as of rk3588-evb1 (compare with the board's manual)\n" in said
+    assert "left out" not in said
     assert main(["new-board", "c", "--like", "rk3588-evb1", "--answer", "memory"]) == 2
     assert "write KEY=TEXT" in capsys.readouterr().err
 

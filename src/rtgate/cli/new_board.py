@@ -49,8 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     written = new.write(Path(directory))
     for path in written:
         print(f"wrote {path}")
-    for question in new.unconfirmed:
-        print(f"not confirmed: {question.key} is {new.answer(question.key)} (see {question.where})")
+    for key, where in new.unconfirmed:
+        value = f" is {new.answer(key)}" if new.answer(key) else ""
+        print(f"not confirmed: {key}{value}, as of {new.like.name} (compare with {where})")
+    for name in new.left_out:
+        print(f"left out: {name} of {new.like.name}, which has another number of CPUs")
     print(f"next: rtgate --site {directory} check")
     return 0
 

@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: MIT
 """A new board's files, made from those of a board like it and from a few answers.
 
-What nobody answered is taken from the other board, and the new file says so under `lava: unconfirmed`, with where to
-look. So whoever reads it later knows what was seen on the hardware and what was not.
+What nobody answered is taken from the other board, and the new file says so, with where to look: under `lava:
+unconfirmed`, or as a comment where the board is in no lab. So its readers know what was seen on the hardware.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from rtgate import files, site
+from rtgate import files, site, strict_yaml
 from rtgate.board import boards
 from rtgate.board.boards import Board, Lava
-from rtgate.errors import ConfigError
-from rtgate.lava.job import template
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.workflow import references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}")
 _BUILDS = "kernel-configs"
+# What is copied and not asked, as most boards have none of it.
+_COPIED = ("command_line", "firmware", "pcie", "nvme", "scratch", "cool_to", "temperature_limit")
+_CPU_LISTS = ("cpus", "irq_affinity", "command_line")  # of a tuning; `isolcpus=3` is one, too
 _DEVICE_TYPE = """\
 {{# Like {like}; compare the load addresses with `printenv kernel_addr_r fdt_addr_r ramdisk_addr_r`. #}}
 {{% extends '{like}.jinja2' %}}
@@ -52,14 +53,20 @@ class Question:
     check: Callable[[str], object] = str
 
 
-def _number(text: str) -> None:
-    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        raise ValueError(f"{text!r} is not a number from 1")
+def _from_to(least: int, most: int) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if not re.fullmatch(r"[0-9]{1,8}", text) or not least <= int(text) <= most:
+            raise ValueError(f"{text!r} is not a number from {least} to {most}")
+
+    return check
 
 
-def _device_tree(text: str) -> None:
-    if not re.fullmatch(r"[a-z0-9-]+/[A-Za-z0-9_-]+", text):
-        raise ValueError(f"{text!r} does not name a device tree (an example: rockchip/rk3588-rock-5b)")
+def _matching(pattern: str, example: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} cannot be one (an example: {example})")
+
+    return check
 
 
 def questions(name: str, like: Board) -> tuple[Question, ...]:
@@ -68,7 +75,11 @@ def questions(name: str, like: Board) -> tuple[Question, ...]:
     asked = [
         Question(key="description", text="What is it?", default=f"{name}, like {like.name}", where=""),
         Question(
-            key="cpus", text="How many CPUs?", default=str(like.cpus), where="nproc" if on_board else "", check=_number
+            key="cpus",
+            text="How many CPUs?",
+            default=str(like.cpus),
+            where="nproc" if on_board else "",
+            check=_from_to(1, 256),
         ),
         Question(
             key="memory",
@@ -85,15 +96,25 @@ def questions(name: str, like: Board) -> tuple[Question, ...]:
     return tuple(asked)
 
 
+def _size(board: Board) -> str:
+    return f"{board.memory_mib} MiB" if board.memory_mib % 1024 else f"{board.memory_mib // 1024} GiB"
+
+
 def _console(like: Board) -> list[Question]:
     return [
-        Question(key="console", text="Console device?", default=like.console.device, where="console= in /proc/cmdline"),
+        Question(
+            key="console",
+            text="Console device?",
+            default=like.console.device,
+            where="console= in /proc/cmdline",
+            check=_matching("[A-Za-z][A-Za-z0-9]*", "ttyS2"),
+        ),
         Question(
             key="baud",
             text="Its baud rate?",
             default=str(like.console.baud),
-            where="console= in /proc/cmdline, the boot loader's settings",
-            check=_number,
+            where="console= in /proc/cmdline and the boot loader's settings",
+            check=_from_to(1200, 10_000_000),
         ),
     ]
 
@@ -107,15 +128,17 @@ def _lava(name: str, lava: Lava) -> list[Question]:
                 text="Device tree, below the kernel's dts directory?",
                 default=tree.removesuffix(".dtb"),
                 where="/proc/device-tree/model, and the same text in the kernel's arch/*/boot/dts",
-                check=_device_tree,
+                check=_matching("[a-z0-9-]+/[A-Za-z0-9_-]+", "rockchip/rk3588-rock-5b"),
             )
         )
+
+    def known(text: str) -> None:
+        types = site.names(references.DEVICE_TYPES, ".jinja2")
+        if text != name and text not in types:
+            raise ValueError(f"{text!r} is not known here (allowed: {name}, {', '.join(types)})")
+
     text = "Device type in the lab's LAVA? For the name in brackets a file is written."
-    return [*asked, Question(key="device-type", text=text, default=name, where="")]
-
-
-def _size(board: Board) -> str:
-    return f"{board.memory_mib} MiB" if board.memory_mib % 1024 else f"{board.memory_mib // 1024} GiB"
+    return [*asked, Question(key="device-type", text=text, default=name, where="", check=known)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +147,7 @@ class NewBoard:
 
     Attributes:
         like: the board that it is like.
-        answers: by key of a question; what is missing is taken from that board.
+        answers: by key of a question; what is missing or empty is taken from that board.
     """
 
     name: str
@@ -141,6 +164,8 @@ class NewBoard:
                 raise ConfigError(
                     f"{key!r} is not asked of a board like {self.like.name} (allowed: {', '.join(asked)})"
                 )
+            if not answer:
+                continue
             try:
                 asked[key].check(answer)
             except ValueError as error:
@@ -152,46 +177,63 @@ class NewBoard:
         return questions(self.name, self.like)
 
     @property
-    def unconfirmed(self) -> tuple[Question, ...]:
-        """What nobody has answered and somebody should look at."""
-        return tuple(one for one in self.questions if one.where and one.key not in self.answers)
+    def unconfirmed(self) -> tuple[tuple[str, str], ...]:
+        """What is taken from the other board, and where to look whether it is right."""
+        asked = [(one.key, one.where) for one in self.questions if one.where and not self.answers.get(one.key)]
+        if self.like.virtual:
+            return tuple(asked)
+        copied = strict_yaml.load(self.like.path).entries().keys() & set(_COPIED)
+        return (*asked, *((key, "the board") for key in _COPIED if key in copied))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the other board has for its own number of CPUs: `cpu_classes`, and tunings by name."""
+        data = strict_yaml.load(self.like.path).as_written()
+        if int(self.answer("cpus")) == self.like.cpus:
+            return ()
+        tunings = [name for name, one in data.get("tunings", {}).items() if set(_CPU_LISTS) & one.keys()]
+        return (*(["cpu_classes"] if "cpu_classes" in data else []), *(f"tuning {name}" for name in tunings))
 
     def answer(self, key: str) -> str:
         """Return an answer, or what takes its place; empty if nothing is asked of this name."""
-        return self.answers.get(key, next((one.default for one in self.questions if one.key == key), ""))
+        return self.answers.get(key) or next((one.default for one in self.questions if one.key == key), "")
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write its files into a site directory, and return which.
 
         Raises:
-            ConfigError: one is there already, or an answer does not fit the others; then nothing stays behind.
+            ConfigError: a name is taken, or an answer does not fit the others; then nothing stays behind.
+            InfrastructureError: the directory cannot be written.
         """
-        made = {directory / path: text for path, text in self._files().items()}
+        made = self._files()
         for path in made:
-            if path.exists():
-                raise ConfigError(f"{path} is there already: remove it, or choose another name")
+            if known := site.matches(str(path.parent), path.name):
+                raise ConfigError(f"{known[0][1]} has this name: choose another one, as this board's would hide it")
+        written = [directory / path for path in made]
         try:
-            for path, text in made.items():
+            for path, text in zip(written, made.values(), strict=True):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 files.write_text(path, text)
             references.board(directory / "boards" / f"{self.name}.yaml")
-        except BaseException:
-            for path in made:
-                path.unlink(missing_ok=True)
+        except BaseException as error:
+            for path in written:
+                with suppress(OSError):
+                    path.unlink()
+            if isinstance(error, OSError):
+                raise InfrastructureError(f"{directory} cannot be written: {error.strerror}") from error
             raise
-        return tuple(made)
+        return tuple(written)
 
     def _files(self) -> dict[Path, str]:
         """Return what is written, by path below the site directory."""
         written = {Path("boards") / f"{self.name}.yaml": self._board()}
         if self._own_build:
             written[Path(_BUILDS) / f"{self._build}.yaml"] = self._build_description()
-        if self.answer("device-type") == self.name:
-            assert self.like.lava is not None
+        if self.like.lava and self.answer("device-type") == self.name:
             text = _DEVICE_TYPE.format(
                 like=self.like.lava.device_type, console=self.answer("console"), baud=self.answer("baud")
             )
-            written[Path(template.KIND) / "device-types" / f"{self.name}.jinja2"] = text
+            written[Path(references.DEVICE_TYPES) / f"{self.name}.jinja2"] = text
         return written
 
     @property
@@ -204,57 +246,61 @@ class NewBoard:
         return f"{self.name}-{self.like.build.rpartition('-')[2]}" if self._own_build else self.like.build
 
     def _build_description(self) -> str:
-        data = _plain(site.find(_BUILDS, f"{self.like.build}.yaml"))
+        like = site.find(_BUILDS, f"{self.like.build}.yaml")
+        data = strict_yaml.load(like).as_written()
+        if "patches" in data:
+            data["patches"] = str((like.parent / data["patches"]).resolve())
         if "device_trees" in data:
             data["device_trees"] = {self.answer("device-tree"): "which kernels have it is not known yet"}
-        return _text(data, f"The kernel of {self.name}; like {self.like.build}, with its own device tree.")
+        comment = f"The kernel of {self.name}; like {self.like.build}, with its own device tree."
+        return f"# {comment}\n{strict_yaml.dump(data)}"
 
     def _board(self) -> str:
-        data = _plain(self.like.path)
+        data = strict_yaml.load(self.like.path).as_written()
         data["description"] = self.answer("description")
         data["cpus"], data["memory"] = int(self.answer("cpus")), self.answer("memory")
         if self._build:
             data["build"] = self._build
-        if data["cpus"] != self.like.cpus:  # lists of CPUs are for as many as the other board has
-            data.pop("cpu_classes", None)
-            data.pop("tunings", None)
+        for name in self.left_out:
+            kind, _, tuning = name.partition(" ")
+            if tuning:
+                del data["tunings"][tuning]
+            else:
+                del data[kind]
+        if not data.get("tunings", True):
+            del data["tunings"]
         if not self.like.virtual:
             data["soc"] = self.answer("soc")
             data["console"] |= {"device": self.answer("console"), "baud": int(self.answer("baud"))}
         if self.like.lava:
-            data["lava"] = self._lava(data["lava"])
-        return _text(data, f"Like {self.like.name}.")
+            data["lava"] = self._in_lab(data["lava"])
+        comments = [f"Like {self.like.name}."]
+        if not self.like.lava:
+            comments += [f"Not checked: {key}; compare with {where}." for key, where in self.unconfirmed]
+        return "".join(f"# {comment}\n" for comment in comments) + strict_yaml.dump(data)
 
-    def _lava(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _in_lab(self, data: dict[str, Any]) -> dict[str, Any]:
         data["device_type"] = self.answer("device-type")
-        if "console" in self.answers:
+        if self.answers.get("console"):
             data.pop("consoles", None)
-        if "device-tree" in self.answers:
+        if self.answers.get("device-tree"):
             data["dtbs"] = {"mainline": f"{self.answers['device-tree']}.dtb"}
-        copied = [
-            {"what": one.key, "reason": f"taken from {self.like.name}: {one.where} says it"} for one in self.unconfirmed
-        ]
-        known = {one.key for one in self.questions}
-        kept = [one for one in data.get("unconfirmed", ()) if one["what"] not in known]
-        data["unconfirmed"] = copied + kept
+        of_like = {one["what"]: one["reason"] for one in data.get("unconfirmed", ())}
+        answered = {key for key, answer in self.answers.items() if answer}
+        mine = {
+            key: f"taken from {self.like.name}, not checked: compare with {where}"
+            + (f" ({of_like[key]})" if key in of_like else "")
+            for key, where in self.unconfirmed
+        }
+        kept = {what: reason for what, reason in of_like.items() if what not in mine and what not in answered}
+        data["unconfirmed"] = [{"what": what, "reason": reason} for what, reason in (mine | kept).items()]
         return data
-
-
-def _plain(path: Path) -> dict[str, Any]:
-    """Return a file that was read and found right, as plain values."""
-    data: dict[str, Any] = yaml.safe_load(files.read_text(path, files.YAML_LIMIT))
-    return data
-
-
-def _text(data: Mapping[str, Any], comment: str) -> str:
-    written = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=110)
-    return f"# {comment}\n{written}"
 
 
 def ask(new: NewBoard, reply: Callable[[Question], str]) -> NewBoard:
     """Return the board with the answers that were missing; an empty one takes what the other board has."""
     answers = dict(new.answers)
     for question in new.questions:
-        if question.key not in answers and (answer := reply(question).strip()):
-            answers[question.key] = answer
+        if question.key not in answers:
+            answers[question.key] = reply(question).strip()
     return NewBoard(name=new.name, like=new.like, answers=answers)
