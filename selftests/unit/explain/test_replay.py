@@ -119,7 +119,9 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
         assert replay.trace_functions(order).functions == ran
 
 
-def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace, cpus: int = 1) -> Any:
+def _measured(
+    monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace, cpus: int = 1, flavour: str = "preempt_rt"
+) -> Any:
     """Return a boot to run again that measured from a start to an end."""
 
     class Order:
@@ -130,10 +132,11 @@ def _measured(monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace
         seed = 1
 
         @staticmethod
-        def trace(_order: object) -> tuple[None, Trace]:
-            return None, seen
+        def trace(_order: object) -> tuple[object, Trace]:
+            return SimpleNamespace(environment=SimpleNamespace(flavour=flavour)), seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
+    monkeypatch.setattr(replay, "reports", lambda _: [SimpleNamespace(maximum=80)])
     middle = (start + end) // 2
     intervals = (wakeup(0, start), wakeup(middle - 10, middle), wakeup(0, end))
     monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
@@ -145,7 +148,7 @@ def _sections(unseen: int) -> Trace:
     # Two kinds of sections: with interrupts off, and those that postpone the scheduler.
     sums = b"".join(sum_bytes(site, number, [10 + number + site]) for number in range(4) for site in (0, 1))
     # An interrupt in the slices that count, and one across the end of them.
-    interrupts = passages((_SLICE + 5, _SLICE + 9, 0, 0, 0), (3 * _SLICE - 1, 3 * _SLICE, 0, 0, 0))
+    interrupts = passages((_SLICE + 5, _SLICE + 9, 0, 0, 0), (3 * _SLICE - 1, 3 * _SLICE, 0, 0, 1))
     log = written(site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)), sums, interrupts=interrupts, unseen=unseen)
     return Trace(events=(), runs=(), blocks={}, sections=log)
 
@@ -157,12 +160,14 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
     _, found = replay.trace_sections(order)
     assert [(each.site.begin.function, each.count, each.longest) for each in found.sections] == [("f", 2, 12)]
     assert found.bound is not None
-    assert (found.bound.postponed.instructions, found.bound.interrupts) == (13, 4)
+    # The interrupt across the end is one of another stretch; the first wake-up in the slices took 10 instructions.
+    assert (found.bound.postponed.instructions, found.bound.interrupts, found.bound.measured) == (13, 4, 10)
 
 
-def test_on_two_cpus_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instructions between two events are those of both CPUs."""
-    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0), cpus=2)
+@pytest.mark.parametrize(("cpus", "flavour"), [(2, "preempt_rt"), (1, "generic"), (1, "xenomai")])
+def test_some_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch, cpus: int, flavour: str) -> None:
+    """With two CPUs instructions between two events are those of both; others wait for more than the CPU shows."""
+    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0), cpus=cpus, flavour=flavour)
     _, found = replay.trace_sections(order)
     assert found.sections
     assert found.bound is None

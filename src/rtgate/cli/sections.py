@@ -93,9 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_sections(changes((), found["candidate"].sections)[: arguments.rows], instruction_ns)
         _show_bounds([found["candidate"].bound], instruction_ns)
-    _require_bounds(found.values())
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
+    _require_bounds(found.values())
     return 0
 
 
@@ -150,7 +150,11 @@ def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
     names = ("baseline", "candidate")[-len(known) :]
     numbers = [f"{name}, {unit}" for name in names for unit in ("instructions", "virtual us")]
     rows = (
-        (name, *chain(*((f"{one:,}", f"{one * instruction_ns / 1000:.1f}") for one, _ in cells)), cells[-1][1])
+        (
+            name,
+            *chain(*((f"{one:,}", f"{one * instruction_ns / 1000:.1f}") for one, _ in cells)),
+            " -> ".join(dict.fromkeys(where for _, where in cells)),
+        )
         for name, cells in ((name, [each[name] for each in parts]) for name in parts[-1])
     )
     print()
@@ -164,7 +168,7 @@ def _require_bounds(found: Iterable[BootSections]) -> None:
         if bound and not bound.holds:
             raise ParseError(
                 f"a wake-up of {bound.measured:,} instructions is longer than its bound of {bound.instructions:,} "
-                f"(seed {bound.seed}): a defect of rtgate, please report it with the kernel"
+                f"(seed {bound.seed}): rtgate misunderstands this kernel, please report it"
             )
 
 
@@ -177,9 +181,9 @@ def _parts(one: Bound) -> dict[str, tuple[int, str]]:
         "way into the scheduler": (one.entry, ""),
         "switch of threads": (switching.instructions, switching.place),
         "way to the program": (one.way, ""),
-        "interrupts": (one.interrupts, f"{one.interrupt_count} at the most"),
+        "interrupts": (one.interrupts, f"{one.interrupt_count} of them"),
         "bound": (one.instructions, f"seed {one.seed}"),
-        "longest measured": (one.measured, ""),
+        "longest wake-up measured": (one.measured, f"seed {one.seed}"),
     }
 
 

@@ -55,10 +55,14 @@ class CallsBefore:
             return self.exact[*where, function]
         return max(self.anywhere.get(function, 0), self.of_any.get(where, 0))
 
-    def longer(self, site: Site, calls: Sequence[Call]) -> Call | None:
-        """Return the call that became longest; of a function and of what it calls, the call of the latter."""
+    def longest(self, site: Site, calls: Sequence[Call]) -> tuple[Call | None, str]:
+        """Return the call that gained most, and the function to name.
+
+        That is another one where a function has only what one that it calls has gained.
+        """
         gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
-        most = max(gains.values(), default=0)
-        return min(
-            (call for call in calls if gains[call] > most - LEAST), key=lambda call: call.instructions, default=None
-        )
+        if not gains:
+            return None, ""
+        most = max(gains, key=lambda call: gains[call])
+        alike = [call for call in calls if gains[call] > gains[most] - LEAST]
+        return most, min(alike, key=lambda call: call.instructions).function

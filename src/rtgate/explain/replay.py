@@ -21,12 +21,12 @@ from rtgate.explain.bound import bound
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
-from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder
+from rtgate.explain.intervals import TOLERANCE_NS, CpuIntervals, Interval, IntervalFinder
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
-from rtgate.explain.wakeups import WakeUps
+from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
@@ -199,12 +199,25 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
         )
     functions = [plain_name(order.kernel.function_at(address)) for address in found.altered]
     sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed, functions)
-    wakeups = found.wakeups if isinstance(order.finder, WakeUps) and order.arm.board.cpus == 1 else ()
+    wakeups = _bounded_wakeups(order, found)
     passages = found.within(log.interrupts), found.within(log.switches)
     return found.record, BootSections(
         sections=tuple(one for one in sections if one.site.kind is not Kind.POID),
         bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
     )
+
+
+def _bounded_wakeups(order: Replay, found: _Sliced) -> list[Interval]:
+    """Return the wake-ups that have a bound: cyclictest's, on one CPU, of a kernel that can be preempted anywhere.
+
+    With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
+    """
+    preemptible = found.record.environment.flavour == "preempt_rt"
+    if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
+        return []
+    # The few that the trace numbers otherwise than the tool are not taken for longer than any that it reported.
+    most = max(one.maximum for one in reports(found.record)) + TOLERANCE_NS
+    return [one for one in found.wakeups if one.latency_ns <= most]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +246,9 @@ class _Sliced:
         return [one for each in self.found for one in each.intervals if start <= one.start and one.end < end]
 
     def within(self, passages: NDArray[np.void]) -> NDArray[np.void]:
-        """Return those that lie in the slices."""
+        """Return those that lie in the slices, at least in part."""
         start, end = self.span
-        return np.asarray(passages[(passages["start"] >= start) & (passages["end"] < end)])
+        return np.asarray(passages[(passages["end"] >= start) & (passages["start"] < end)])
 
 
 def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()) -> _Sliced:

@@ -126,7 +126,7 @@ struct cpu {
 	uint64_t interrupt, taken; /* when one came with preemption off; how long all such took */
 	uint32_t exceptions; /* within such a one, with itself; 0 if there is none */
 	enum { NONE, ENTERED, COUNTED } handler; /* of one that came with preemption on: also in the preemption count */
-	uint64_t from; /* n when an interrupt came */
+	uint64_t from; /* n when an interrupt came; one alone, as hard interrupts do not nest */
 	uint64_t end; /* n when the last POID section or interrupt had ended */
 	uint32_t stretch;
 	struct section sections[KINDS];
@@ -416,6 +416,14 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 	cpu->off = off;
 }
 
+/* Another thread runs: what this one has called returns in its own time. */
+static void end_calls(struct cpu *cpu)
+{
+	for (int kind = 0; kind < POID; kind++)
+		while (cpu->calls[kind].depth)
+			return_from(&cpu->calls[kind], kind, own(cpu), cpu->taken);
+}
+
 static void on_store(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct cpu *cpu = &cpus[number];
@@ -503,6 +511,7 @@ static void switched(struct cpu *cpu)
 		return;
 	for (int kind = 0; cpu->task && kind < KINDS; kind++)
 		cpu->sections[kind].context |= SWITCHED;
+	end_calls(cpu);
 	if (!cpu->task)
 		cpu->waiting = true; /* nothing was followed until now */
 	cpu->task = task_at(address);
@@ -537,9 +546,23 @@ static bool returns(const struct call *call, const struct place *block, const ui
 /* A function without a frame may jump to its first instruction. */
 static bool again(const struct calls *calls, const struct call *call)
 {
-	const struct call *last = &calls->running[calls->depth - 1];
+	const struct call *last;
 
-	return calls->depth && last->function == call->function && last->back == call->back && last->stack == call->stack;
+	if (!calls->depth)
+		return false;
+	last = &calls->running[calls->depth - 1];
+	return last->function == call->function && last->back == call->back && last->stack == call->stack;
+}
+
+/* Return how many calls are left behind this block: one that has ended by jumping to another returns with that. */
+static size_t depth_left(const struct calls *calls, const struct place *block, const uint64_t *registers)
+{
+	size_t left = calls->depth;
+
+	for (size_t depth = calls->depth; depth; depth--)
+		if (returns(&calls->running[depth - 1], block, registers))
+			left = depth - 1;
+	return left;
 }
 
 /* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
@@ -550,11 +573,11 @@ static void follow_calls(struct cpu *cpu, const struct place *block)
 	for (int kind = 0; kind < POID; kind++) {
 		struct calls *calls = &cpu->calls[kind];
 		struct call call = { block->altered - 1, registers[30], registers[GUEST_STACK], own(cpu), cpu->taken };
+		size_t left;
 
 		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->exceptions))
 			continue;
-		/* One that ended by jumping to another returns with that. */
-		while (calls->depth && returns(&calls->running[calls->depth - 1], block, registers))
+		for (left = depth_left(calls, block, registers); calls->depth > left;)
 			return_from(calls, kind, own(cpu), cpu->taken);
 		if (!block->altered || again(calls, &call))
 			continue;

@@ -59,5 +59,5 @@ class Bound:
 
     @property
     def holds(self) -> bool:
-        """Whether no wake-up was longer; another one is a defect of rtgate."""
+        """Whether no wake-up was longer; if one was, rtgate does not understand the kernel."""
         return self.measured <= self.instructions

@@ -28,8 +28,9 @@ class LongerSection:
         count: how many sections the candidate has there.
         seed: the boot with the longest section, or with the longest call where that grew more.
         function: the one that differs and that the growth belongs to; empty if that is not known.
-        call: the longest call of a function that differs, made in such a section, with all that it called.
-        call_before: the same of the baseline, of all sections of this kind in this context.
+        call: the call of a function that differs that gained most, made in such a section, with all that it called.
+        call_before: the longest of this function in the baseline's sections of this kind and context; where there is
+            none, what may stand for it (`explain.call_changes`).
         begins: whether the function that begins the section differs.
     """
 

@@ -150,7 +150,7 @@ def _grown(
         if change.candidate is None:
             continue
         begins = change.site.begin.function in altered
-        call = before.longer(change.site, change.candidate.calls)
+        call, function = before.longest(change.site, change.candidate.calls)
         call_before = before.of_function(change.site, call.function) if call else 0
         gained = call.instructions - call_before if call else 0
         by_call = call is not None and gained > change.growth
@@ -163,7 +163,7 @@ def _grown(
             candidate=change.candidate.longest,
             count=change.candidate.count,
             seed=call.seed if call and by_call else change.candidate.seed,
-            function=own or (call.function if call and gained >= LEAST else ""),
+            function=own or (function if gained >= LEAST else ""),
             call=call.instructions if call else 0,
             call_before=call_before,
             begins=begins,
