@@ -577,7 +577,8 @@ static void follow_calls(struct cpu *cpu, const struct place *block)
 
 		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->exceptions))
 			continue;
-		for (left = depth_left(calls, block, registers); calls->depth > left;)
+		left = depth_left(calls, block, registers);
+		while (calls->depth > left)
 			return_from(calls, kind, own(cpu), cpu->taken);
 		if (!block->altered || again(calls, &call))
 			continue;
