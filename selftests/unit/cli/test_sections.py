@@ -7,34 +7,26 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from selftests.unit.judge.conftest import BOUND
 
 from rtgate.cli import main, sections
 from rtgate.explain.path import Profile
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import BootSections, Context, Kind, Section, Site, Spot
-from rtgate.records.bound import Bound, Delay
+from rtgate.records.bound import Delay
 from rtgate.workflow.sections import SectionsRequest
 
 WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "smoke")
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_lock_irq"), Spot("run_timer_softirq"))
 OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
 NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
-BOUND = Bound(
-    seed=1,
-    postponed=Delay(7610, "run_timer_softirq"),
-    switching=Delay(2816, "schedule"),
-    entry=26,
-    way=1248,
-    interrupts=4487,
-    interrupt_count=2,
-    measured=5682,
-)
+LONGER = replace(BOUND, seed=1, postponed=Delay(7610, "run_timer_softirq"))
 FOUND = {
-    "new": BootSections(NEW, BOUND),
-    "old": BootSections(OLD, replace(BOUND, postponed=Delay(110, "run_timer_softirq"))),
+    "new": BootSections(NEW, LONGER),
+    "old": BootSections(OLD, replace(LONGER, postponed=Delay(110, "run_timer_softirq"))),
     "no bound": BootSections(NEW),
-    "broken": BootSections(NEW, replace(BOUND, measured=20_000)),
+    "broken": BootSections(NEW, replace(LONGER, measured=20_000)),
 }
 
 

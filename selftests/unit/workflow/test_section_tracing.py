@@ -10,30 +10,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from selftests.unit.judge.conftest import record
+from selftests.unit.judge.conftest import BOUND, record
 
 from rtgate.errors import ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records import longer_sections
-from rtgate.records.bound import Bound, Delay
+from rtgate.records.bound import Delay
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Record
 from rtgate.workflow import section_tracing
 
 BOUNDS = {
-    arm: Bound(
-        seed=1,
-        postponed=Delay(longest, "f"),
-        switching=Delay(2000, "schedule"),
-        entry=20,
-        way=300,
-        interrupts=2500,
-        interrupt_count=1,
-        measured=5000,
-    )
-    for arm, longest in (("baseline", 2600), ("candidate", 4000))
+    arm: replace(BOUND, postponed=Delay(longest, "f")) for arm, longest in (("baseline", 2600), ("candidate", 4000))
 }
 IDLE, OTHER = "latency/cyclictest:idle", "scheduling/pip_stress:idle"
 

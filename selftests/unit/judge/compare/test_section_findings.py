@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
+from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, record
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
@@ -41,18 +41,6 @@ SITE = LongerSection(
 )
 CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, function="")
 CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235)
-
-
-BOUND = Bound(
-    seed=4,
-    postponed=Delay(3844, "cpu_do_idle"),
-    switching=Delay(2816, "schedule"),
-    entry=26,
-    way=1248,
-    interrupts=4487,
-    interrupt_count=2,
-    measured=5682,
-)
 
 
 def found(
