@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError
-from rtgate.strict_yaml import Value, load, parse
+from rtgate.strict_yaml import Value, dump, load, parse
 
 FILE = Path("some.yaml")
 
@@ -201,3 +201,26 @@ def test_any_text_is_a_value_or_a_mistake_with_a_place(text: str) -> None:
     value = placed(lambda: read(text))
     if isinstance(value, Value):
         walk(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("0000:01:00.0", "0000:01:00.0"),
+        ("12:30", "12:30"),
+        ("off", "off"),
+        ("true", True),
+        ("-1", -1),
+        ("0", 0),
+        ("007", "007"),
+        ("1.50", 1.5),
+        ("'8'", "8"),
+        ("[a, {b: 2}]", ["a", {"b": 2}]),
+        ("", None),
+    ],
+)
+def test_what_is_copied_reads_as_it_was_written(written: str, found: object, tmp_path: Path) -> None:
+    copied = parse(f"key: {written}\n", tmp_path).as_written()
+    assert copied == {"key": found}
+    again = parse(dump(copied), tmp_path).as_written()
+    assert again == copied

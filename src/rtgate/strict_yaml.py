@@ -171,6 +171,8 @@ class Value:
         text, tag = str(self.node.value), self.node.tag.removeprefix("tag:yaml.org,2002:")
         if tag == "int" and re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
             return int(text)
+        if tag == "float" and re.fullmatch(r"-?[0-9]+\.[0-9]+", text):
+            return float(text)
         if tag == "bool" and text in {"true", "false"}:
             return text == "true"
         return None if tag == "null" else text
