@@ -10,7 +10,7 @@ from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, record
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
-from rtgate.judge.compare.section_findings import GAINED, GROWN, is_longer, section_findings
+from rtgate.judge.compare.section_findings import GAINED, GROWN, NEW_TIMES, is_longer, section_findings
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -197,3 +197,18 @@ def test_what_is_proven_to_be_longer_fails_whatever_we_misunderstood() -> None:
     (one,) = found(SITE, bounds=(BOUND, replace(BOUND, measured=12_422)))
     assert one.status is Status.FAIL
     assert one.sentence.endswith("please report it")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "count", "longest", "longer"),
+    [
+        (0, 1, 1361, False),
+        (0, NEW_TIMES - 1, 1361, False),
+        (0, NEW_TIMES, 1361, True),
+        (0, 1, GROWN, True),  # too long for chance
+        (900, 1, 1361, True),
+    ],
+)
+def test_a_new_section_that_is_rare_may_be_chance(baseline: int, count: int, longest: int, *, longer: bool) -> None:
+    """rt_mutex_unlock() with a counter more, under hackbench: 1361 once in seven boots, never in seven without it."""
+    assert is_longer(replace(SITE, baseline=baseline, candidate=longest, count=count)) is longer

@@ -24,6 +24,12 @@ GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
 GROWN = 2500
 """Instructions by which a section must be longer, whatever ran in it."""
+NEW_TIMES = 7
+"""How often the candidate must have a section that a function that differs begins, and that the baseline lacks.
+
+Fewer are chance: both kernels may have it rarely. Were it as frequent in both, that all of seven are the candidate's
+would come once in 128, and more often where they come in groups.
+"""
 
 
 def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
@@ -57,7 +63,8 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
 
 def is_longer(one: LongerSection) -> bool:
     """Return whether a section grew by more than harmless changes show."""
-    return one.gained >= GAINED or one.growth >= GROWN
+    begun = one.begins and one.growth >= GAINED and (one.baseline > 0 or one.count >= NEW_TIMES)
+    return begun or one.call - one.call_before >= GAINED or one.growth >= GROWN
 
 
 def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
