@@ -17,7 +17,7 @@ from rtgate.records.longer_sections import LongerSection, SectionComparison
 DATA = Path(__file__).resolve().parents[1] / "data" / "sections"
 MEASURED: dict[str, dict[str, Any]] = json.loads((DATA / "measured.json").read_text())
 _INSTRUCTIONS_PER_US = 125
-INLINED = {"do_poll": "do_sys_poll"}
+INLINED = {"do_poll": "do_sys_poll", "rcu_do_batch": "rcu_core"}
 
 
 def compared(name: str) -> SectionComparison:
