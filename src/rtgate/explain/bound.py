@@ -72,11 +72,11 @@ def _ways(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Seq
     return max(0, int(entries.max())), int(ways.max())
 
 
-def _taken(interrupts: NDArray[np.void], froms: NDArray[np.int64], tos: NDArray[np.int64]) -> NDArray[np.int64]:
+def _taken(interrupts: NDArray[np.void], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many instructions were those of interrupts that came and ended between two places each."""
     sums = _sums(interrupts)
-    first = np.searchsorted(interrupts["start"].astype(np.int64), froms)
-    last = np.searchsorted(interrupts["end"].astype(np.int64), tos, "right")
+    first = np.searchsorted(interrupts["start"].astype(np.int64), starts)
+    last = np.searchsorted(interrupts["end"].astype(np.int64), ends, "right")
     return np.asarray(sums[np.maximum(first, last)] - sums[first], np.int64)
 
 
