@@ -76,7 +76,7 @@ COMMANDS = {
     "compare-env": "compare-env RECORD RECORD",
     "compare-flavours": "compare-flavours REPORT/records",
     "where": "where virt-arm64",
-    "new-board": "--site site new-board one --like virt-arm64",
+    "new-board": "new-board one --like virt-arm64",
     "check": "check",
     "rootfs": "rootfs core --arch arm64",
     "pcie-limits": "pcie-limits",
