@@ -216,7 +216,7 @@ def test_an_end_of_the_answers_writes_nothing(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("A small board\n"))
     assert main(["--site", str(site), "new-board", "small", "--like", "virt-riscv64"]) == 2
-    assert "nothing was written (--answer and --defaults ask nothing)" in capsys.readouterr().err
+    assert "input ended, nothing was written" in capsys.readouterr().err
     assert list(site.iterdir()) == []
 
 
@@ -236,3 +236,17 @@ def test_without_a_site_directory_there_is_no_place(
     monkeypatch.delenv("RTGATE_SITE", raising=False)
     assert main(["new-board", "b", "--like", "rk3588-evb1"]) == 2
     assert "a board is added to a site directory" in capsys.readouterr().err
+
+
+def test_a_name_that_is_taken_is_said_before_anything_is_asked(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new("a", "virt-riscv64").write(site)
+    assert main(["--site", str(site), "new-board", "a", "--like", "virt-riscv64"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{site}/boards/a.yaml is there already: remove it, or choose another name" in said.err
+
+
+def test_the_same_device_tree_needs_no_build_of_its_own(site: Path) -> None:
+    written = new("a", "rk3588-evb1", device_tree="rockchip/rk3588-evb1-v10").write(site)
+    assert [path.name for path in written] == ["a.yaml", "a.jinja2"]
+    assert boards.board("a").build == "rk3588-preempt_rt"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rtgate.board import boards
 from rtgate.errors import ConfigError
+from rtgate.report.notices import silence
 from rtgate.workflow.new_board import NewBoard, Question, ask
 
 DESCRIPTION = """\
@@ -44,8 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("a board is added to a site directory: name it (rtgate --site DIR new-board ...)")
     new = NewBoard(name=arguments.name, like=boards.board(arguments.like), answers=_answers(arguments.answer))
     if not arguments.defaults:
-        print(f"{new.name} will be like {new.like.name}. Enter alone takes what stands in brackets.")
-        new = ask(new, _reply)
+        new.require_free_names()
+        print(
+            f"{new.name} will be like {new.like.name}. Enter takes what stands in brackets, and marks it as not "
+            "confirmed: type the value if you have seen it on the board."
+        )
+        with silence():  # a reminder would stand in the answer
+            new = ask(new, _reply)
     written = new.write(Path(directory))
     for path in written:
         print(f"wrote {path}")
@@ -77,7 +83,7 @@ def _reply(question: Question) -> str:
             if answer.strip():
                 question.check(answer.strip())
         except EOFError:
-            raise ConfigError("no answer: nothing was written (--answer and --defaults ask nothing)") from None
+            raise ConfigError("input ended, nothing was written: a script gives --answer and --defaults") from None
         except ValueError as error:
             print(error, file=sys.stderr)
         else:

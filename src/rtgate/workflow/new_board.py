@@ -83,7 +83,7 @@ def questions(name: str, like: Board) -> tuple[Question, ...]:
         ),
         Question(
             key="memory",
-            text="How much RAM?",
+            text="How much RAM is fitted, as 4 GiB?",
             default=_size(like),
             where="/proc/meminfo" if on_board else "",
             check=boards.memory_mib,
@@ -104,7 +104,7 @@ def _console(like: Board) -> list[Question]:
     return [
         Question(
             key="console",
-            text="Console device?",
+            text="Console device, without its baud rate?",
             default=like.console.device,
             where="console= in /proc/cmdline",
             check=_matching("[A-Za-z][A-Za-z0-9]*", "ttyS2"),
@@ -205,10 +205,8 @@ class NewBoard:
             ConfigError: a name is taken, or an answer does not fit the others; then nothing stays behind.
             InfrastructureError: the directory cannot be written.
         """
+        self.require_free_names()
         made = self._files()
-        for path in made:
-            if known := site.matches(str(path.parent), path.name):
-                raise ConfigError(f"{known[0][1]} has this name: choose another one, as this board's would hide it")
         written = [directory / path for path in made]
         try:
             for path, text in zip(written, made.values(), strict=True):
@@ -223,6 +221,14 @@ class NewBoard:
                 raise InfrastructureError(f"{directory} cannot be written: {error.strerror}") from error
             raise
         return tuple(written)
+
+    def require_free_names(self) -> None:
+        """Refuse names that would hide other files. Raises ConfigError."""
+        for path in self._files():
+            for layer, known in site.matches(str(path.parent), path.name):
+                if layer.origin == "site":
+                    raise ConfigError(f"{known} is there already: remove it, or choose another name")
+                raise ConfigError(f"{known} has this name: choose another one, as this board's would hide it")
 
     def _files(self) -> dict[Path, str]:
         """Return what is written, by path below the site directory."""
@@ -239,7 +245,8 @@ class NewBoard:
     @property
     def _own_build(self) -> bool:
         """Whether the board needs a build of its own, as its kernel needs another device tree."""
-        return bool(self.like.build and self.answers.get("device-tree"))
+        tree = self.answers.get("device-tree")
+        return bool(self.like.build and tree and f"{tree}.dtb" != (self.like.lava and self.like.lava.dtbs["mainline"]))
 
     @property
     def _build(self) -> str:
