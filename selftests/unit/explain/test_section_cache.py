@@ -15,7 +15,7 @@ from rtgate.records.bound import Bound, Delay
 
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("f", "g"), Spot("f"))
 SECTIONS = BootSections(
-    sections=(Section(SITE, 5, 500, 110, 1, 7, 117, (0, 5), (Call("f", 90, 1, 7, 117),)),),
+    sections=(Section(SITE, 5, 500, 110, 1, 7, 117, (0, 5), (Call("f", 90, 1),)),),
     bound=Bound(
         seed=1, postponed=Delay(3, "f"), switching=Delay(), entry=1, way=2, interrupts=9, interrupt_count=1, measured=7
     ),

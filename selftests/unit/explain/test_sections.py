@@ -50,9 +50,11 @@ def written(sites: bytes, sums: bytes, calls: bytes = b"", interrupts: bytes = b
     return parse(parts, f"unseen {unseen}\ncpu 0 99\n")
 
 
-def call_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
-    """Return calls: site, slice, function, instructions, and both ends of the section."""
-    return np.array([(site, slice_, function, 0, *rest) for site, slice_, function, *rest in records], CALL).tobytes()
+def call_bytes(*records: tuple[int, int, int, int]) -> bytes:
+    """Return calls: site, slice, function, instructions."""
+    return np.array(
+        [(site, slice_, function, 0, longest) for site, slice_, function, longest in records], CALL
+    ).tobytes()
 
 
 def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
@@ -107,10 +109,10 @@ def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
 
 def test_the_longest_call_of_each_function_is_that_of_one_section() -> None:
     sums = sum_bytes(0, 1, [5]) + sum_bytes(0, 2, [9, 9]) + sum_bytes(0, 3, [9])
-    calls = call_bytes((0, 1, 1, 3, 100, 105), (0, 2, 1, 8, 300, 309), (0, 2, 0, 2, 300, 309))
+    calls = call_bytes((0, 1, 1, 3), (0, 2, 1, 8), (0, 2, 0, 2))
     log = written(site_bytes((1, 0, 2, 0, 2, 0)), sums, calls)
     (found,) = sections_by_site(log, range(1, 4), spot, 7, ("inner", "outer"))
-    assert found.calls == (Call("inner", 2, 7, 300, 309), Call("outer", 8, 7, 300, 309))
+    assert found.calls == (Call("inner", 2, 7), Call("outer", 8, 7))
     (found,) = sections_by_site(log, range(3, 4), spot, 7, ("inner", "outer"))
     assert found.calls == ()
     with pytest.raises(ParseError, match="a call of function 1, which nobody asked for"):
@@ -118,17 +120,17 @@ def test_the_longest_call_of_each_function_is_that_of_one_section() -> None:
 
 
 def test_functions_of_one_name_are_one() -> None:
-    calls = call_bytes((0, 1, 0, 3, 100, 105), (0, 1, 1, 8, 300, 309))
+    calls = call_bytes((0, 1, 0, 3), (0, 1, 1, 8))
     (found,) = sections_by_site(
         written(site_bytes((1, 0, 2, 0, 2, 0)), sum_bytes(0, 1, [5]), calls), range(2), spot, 7, ("f", "f")
     )
-    assert found.calls == (Call("f", 8, 7, 300, 309),)
+    assert found.calls == (Call("f", 8, 7),)
 
 
 GOOD = {
     "sites": site_bytes((1, 0, 2, 0, 0, 0)),
     "sections": sum_bytes(0, 0, [5, 9]),
-    "calls": call_bytes((0, 0, 0, 5, 1, 2)),
+    "calls": call_bytes((0, 0, 0, 5)),
     "interrupts": passages((1, 2, 0, 0, 0)),
     "switches": passages((1, 2, 0, 0, 0)),
 }
@@ -140,7 +142,7 @@ GOOD = {
         *((name, data[:-1], f"{name} are cut off") for name, data in GOOD.items()),
         ("interrupts", passages((1, 2, 0, 0, 0), (0, 1, 0, 0, 0)), "interrupts are not in order"),
         ("sites", b"", "has no site 0"),
-        ("calls", call_bytes((1, 0, 0, 5, 1, 2)), "has no site 1"),
+        ("calls", call_bytes((1, 0, 0, 5)), "has no site 1"),
         ("sites", site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
         ("sites", site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
         ("sections", GOOD["sections"][:8] + b"\x09" + GOOD["sections"][9:], "not each has a length"),
@@ -175,7 +177,7 @@ def section(site: Site, lengths: Sequence[int]) -> Section:
     buckets = [0] * (bucket(max(lengths)) + 1)
     for length in lengths:
         buckets[bucket(length)] += 1
-    calls = tuple(Call(f"f{length % 3}", length, 1, 7, 9) for length in lengths[:1])
+    calls = tuple(Call(f"f{length % 3}", length, 1) for length in lengths[:1])
     return Section(site, len(lengths), sum(lengths), max(lengths), 1, 7, 9, tuple(buckets), calls)
 
 

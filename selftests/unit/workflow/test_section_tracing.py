@@ -32,7 +32,7 @@ def section(
     name: str, longest: int, seed: int, calls: Mapping[str, int] | None = None, kind: Kind = Kind.PREEMPTIRQSOFF
 ) -> Section:
     site = Site(kind, Context.SOFTIRQ, Spot(name), Spot(name))
-    altered = tuple(Call(function, length, seed, 7, 7 + longest) for function, length in (calls or {}).items())
+    altered = tuple(Call(function, length, seed) for function, length in (calls or {}).items())
     return Section(site, 4, 4 * longest, longest, seed, 7, 7 + longest, (), altered)
 
 

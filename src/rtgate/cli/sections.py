@@ -174,12 +174,10 @@ def _require_bounds(found: Iterable[BootSections]) -> None:
 
 def _parts(one: Bound) -> dict[str, tuple[int, str]]:
     """Return what a bound is made of, in words: instructions, and where."""
-    postponed, switching = one.postponed, one.switching
-    first = postponed if postponed.instructions > switching.instructions else switching
     return {
-        "scheduler postponed": (first.instructions, first.place),
+        "scheduler postponed": (one.first.instructions, one.first.place),
         "way into the scheduler": (one.entry, ""),
-        "switch of threads": (switching.instructions, switching.place),
+        "switch of threads": (one.switching.instructions, one.switching.place),
         "way to the program": (one.way, ""),
         "interrupts": (one.interrupts, f"{one.interrupt_count} of them"),
         "bound": (one.instructions, f"seed {one.seed}"),

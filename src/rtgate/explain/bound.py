@@ -8,6 +8,7 @@ never idle: while a wake-up waits it is not. So the bound is the least length th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,21 +34,19 @@ def bound(
     """
     interrupts, switches = passages
     postponing = [one for one in sections if one.site.kind is Kind.POID]
-    postponed = _longest(one for one in postponing if not one.site.switches)
-    switching = _longest(one for one in postponing if one.site.switches)
     entry, way = _ways(interrupts, switches, wakeups)
-    rest = max(postponed.instructions, switching.instructions) + entry + switching.instructions + way
-    taken, count = _interference(interrupts, rest)
-    return Bound(
+    undisturbed = Bound(
         seed=seed,
-        postponed=postponed,
-        switching=switching,
+        postponed=_longest(one for one in postponing if not one.site.switches),
+        switching=_longest(one for one in postponing if one.site.switches),
         entry=entry,
         way=way,
-        interrupts=taken,
-        interrupt_count=count,
+        interrupts=0,
+        interrupt_count=0,
         measured=max(one.instructions for one in wakeups),
     )
+    taken, count = _interference(interrupts, undisturbed.instructions)
+    return replace(undisturbed, interrupts=taken, interrupt_count=count)
 
 
 def _longest(sections: Iterable[Section]) -> Delay:

@@ -20,7 +20,7 @@ def section_profiles(order: Replay, sections: Sequence[Span], differing: frozens
 
     Args:
         order: the boot that had them.
-        sections: the longest one of a site, or the one with the longest call.
+        sections: the longest one of a site.
         differing: functions that differ between the kernels.
 
     Raises:

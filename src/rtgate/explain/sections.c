@@ -60,7 +60,7 @@ struct sum {
 /* The longest call of an altered function in sections of a site, in a slice. */
 struct call_sum {
 	uint32_t site, slice, function, unused;
-	uint64_t longest, from, to; /* the last two: n at both ends of that section */
+	uint64_t longest;
 };
 
 struct known_site {
@@ -312,7 +312,7 @@ static void return_from(struct calls *calls, enum kind kind, uint64_t now, uint6
 }
 
 /* A section of a site has ended: the calls that have not returned end with it. */
-static void add_calls(struct known_site *there, struct calls *calls, struct section *section, uint64_t now, uint64_t taken)
+static void add_calls(struct known_site *there, struct calls *calls, uint64_t now, uint64_t taken)
 {
 	while (calls->depth)
 		return_from(calls, there->site.kind, now, taken);
@@ -324,13 +324,10 @@ static void add_calls(struct known_site *there, struct calls *calls, struct sect
 			i++;
 		if (i == there->call_count) {
 			there->calls = grown(there->calls, ++there->call_count * sizeof(*there->calls));
-			there->calls[i] = (struct call_sum){ there->sum.site, there->sum.slice, one->function, 0, 0, 0, 0 };
+			there->calls[i] = (struct call_sum){ there->sum.site, there->sum.slice, one->function, 0, 0 };
 		}
-		if (one->instructions > there->calls[i].longest) {
+		if (one->instructions > there->calls[i].longest)
 			there->calls[i].longest = one->instructions;
-			there->calls[i].from = section->from;
-			there->calls[i].to = n;
-		}
 	}
 	calls->count = 0;
 }
@@ -365,7 +362,7 @@ static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t n
 	}
 	there->sum.buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	if (kind != POID)
-		add_calls(there, &cpu->calls[kind], section, now, cpu->taken);
+		add_calls(there, &cpu->calls[kind], now, cpu->taken);
 	section->open = false;
 }
 

@@ -38,7 +38,7 @@ SUM = np.dtype(
 CALL = np.dtype(
     [
         *((name, "<u4") for name in ("site", "slice", "function", "unused")),
-        *((name, "<u8") for name in ("longest", "start", "end")),
+        ("longest", "<u8"),
     ]
 )
 """The longest call of an altered function in a site's sections, in a slice."""
@@ -111,14 +111,11 @@ class Call:
         function: its name.
         instructions: how many it took, in that section.
         seed: the boot that had it.
-        start, end: of that section, as of `Section`.
     """
 
     function: str
     instructions: int
     seed: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,19 +227,18 @@ def sections_by_site(
     """
     if log.calls.size and log.calls["function"].max() >= len(functions):
         raise ParseError(f"the trace has a call of function {log.calls['function'].max()}, which nobody asked for")
-    names = {number: _site(record, spot) for number, record in enumerate(log.sites)}
-    sums, calls = (_by(records, slices, "site") for records in (log.sums, log.calls))
+    sums, calls = (_by_site(records, slices) for records in (log.sums, log.calls))
     return merge(
-        _section(names[number], own, _calls(calls.get(number, log.calls[:0]), functions, seed), seed)
+        _section(_site(log.sites[number], spot), own, _calls(calls.get(number, log.calls[:0]), functions, seed), seed)
         for number, own in sums.items()
     )
 
 
-def _by(records: NDArray[np.void], slices: range, key: str) -> dict[int, NDArray[np.void]]:
-    """Return the records of some slices by one of their numbers."""
+def _by_site(records: NDArray[np.void], slices: range) -> dict[int, NDArray[np.void]]:
+    """Return the records of some slices by the number of their site."""
     chosen = records[(records["slice"] >= slices.start) & (records["slice"] < slices.stop)]
-    ordered = chosen[np.argsort(chosen[key], kind="stable")]
-    numbers, places = np.unique(ordered[key], return_index=True)
+    ordered = chosen[np.argsort(chosen["site"], kind="stable")]
+    numbers, places = np.unique(ordered["site"], return_index=True)
     return dict(zip(numbers.tolist(), np.split(ordered, places[1:]), strict=False))
 
 
@@ -277,11 +273,7 @@ def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: 
 
 
 def _calls(records: NDArray[np.void], functions: Sequence[str], seed: int) -> tuple[Call, ...]:
-    made = (
-        Call(functions[one["function"]], int(one["longest"]), seed, int(one["start"]), int(one["end"]))
-        for one in records
-    )
-    return _longest_calls(made)
+    return _longest_calls(Call(functions[one["function"]], int(one["longest"]), seed) for one in records)
 
 
 def _longest_calls(calls: Iterable[Call]) -> tuple[Call, ...]:

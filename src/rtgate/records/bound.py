@@ -52,10 +52,14 @@ class Bound:
     measured: int
 
     @property
+    def first(self) -> Delay:
+        """What a wake-up waits for before the switch to its own thread: the longer of both."""
+        return max(self.switching, self.postponed, key=lambda one: one.instructions)
+
+    @property
     def instructions(self) -> int:
         """The bound itself."""
-        longest = max(self.postponed.instructions, self.switching.instructions)
-        return longest + self.entry + self.switching.instructions + self.interrupts + self.way
+        return self.first.instructions + self.entry + self.switching.instructions + self.interrupts + self.way
 
     @property
     def holds(self) -> bool:

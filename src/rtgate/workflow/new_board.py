@@ -196,7 +196,10 @@ class NewBoard:
 
     def answer(self, key: str) -> str:
         """Return an answer, or what takes its place; empty if nothing is asked of this name."""
-        return self.answers.get(key) or next((one.default for one in self.questions if one.key == key), "")
+        return self.answers.get(key) or self._default(key)
+
+    def _default(self, key: str) -> str:
+        return next((one.default for one in self.questions if one.key == key), "")
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write its files into a site directory, and return which.
@@ -245,8 +248,7 @@ class NewBoard:
     @property
     def _own_build(self) -> bool:
         """Whether the board needs a build of its own, as its kernel needs another device tree."""
-        tree = self.answers.get("device-tree")
-        return bool(self.like.build and tree and f"{tree}.dtb" != (self.like.lava and self.like.lava.dtbs["mainline"]))
+        return bool(self.like.build) and self.answer("device-tree") != self._default("device-tree")
 
     @property
     def _build(self) -> str:
