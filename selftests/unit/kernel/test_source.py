@@ -46,14 +46,14 @@ def test_makefile_without_a_version(fake_tree: Path) -> None:
 def test_trees_built_in_place_are_refused(fake_tree: Path, sign: str) -> None:
     (fake_tree / sign).parent.mkdir(parents=True, exist_ok=True)
     (fake_tree / sign).touch()
-    with pytest.raises(ConfigError, match="mrproper"):
-        source.check_buildable(fake_tree, "x86_64")
+    with pytest.raises(ConfigError, match=r"^/home/me/linux was built in place .* 'make -C /home/me/linux mrproper'"):
+        source.check_buildable(fake_tree, "x86_64", Path("/home/me/linux"))
 
 
 def test_paths_that_kbuild_cannot_use_are_refused(tmp_path: Path) -> None:
     for name in ("a b", "a:b"):
         with pytest.raises(ConfigError, match="space or a colon"):
-            source.check_buildable(tmp_path / name, "arm64")
+            source.check_buildable(tmp_path / name, "arm64", tmp_path)
 
 
 @pytest.mark.parametrize(("pinned", "warnings"), [(None, 0), ("6.12.1-1", 1)])

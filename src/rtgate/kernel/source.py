@@ -103,8 +103,13 @@ def _version_warning(version: str, pinned: str) -> str:
     )
 
 
-def check_buildable(tree: Path, arch: str) -> None:
+def check_buildable(tree: Path, arch: str, source: Path) -> None:
     """Check that Kbuild will build this tree, in a directory of its own.
+
+    Args:
+        tree: what is built.
+        arch: for which it is built.
+        source: whose copy the tree is, or the tree itself.
 
     Raises:
         ConfigError: somebody built the kernel inside the tree, or Kbuild cannot cope with its path.
@@ -115,6 +120,6 @@ def check_buildable(tree: Path, arch: str) -> None:
     for sign in signs:
         if sign.exists():
             raise ConfigError(
-                f"{tree} was built in place ({sign.relative_to(tree)} exists), then Kbuild builds it nowhere else: "
-                f"run 'make -C {tree} mrproper', which also deletes its .config, or build a copy"
+                f"{source} was built in place ({sign.relative_to(tree)} exists), then Kbuild builds it nowhere else: "
+                f"run 'make -C {source} mrproper', which also deletes its .config, or build a copy"
             )

@@ -148,7 +148,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     tuxmake.require_tools(description.arch)
     series = _series(description, source, options)
     tree = patched_tree(source, series, options.listener.notice) if series else source
-    check_buildable(tree.path, description.arch)
+    check_buildable(tree.path, description.arch, source.path)
     if reason := description.unsupported(tree.path):
         raise UnsupportedTreeError(
             f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for: "
