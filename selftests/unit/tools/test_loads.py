@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def test_disk_loads_write_where_the_board_says_and_to_a_ram_disk_otherwise(board
     assert not loads.load("fio", named).needs
 
 
+def test_system_calls_have_a_worker_of_each_kind(board: boards.Board) -> None:
+    load = loads.load("syscalls", board)
+    kinds = [word for word in load.argv if word.startswith("--") and word not in {"--quiet", "--temp-path"}]
+    assert kinds == ["--pipe", "--futex", "--fork", "--fault", "--sigq", "--timer"]
+    assert load.processes == len(kinds)
+
+
 def test_a_combination_has_the_processes_and_needs_of_its_parts(board: boards.Board) -> None:
     whole = loads.load("combination", board)
     parts = [loads.load(name, board) for name in ("hackbench", "stress-ng", "disk")]
@@ -76,6 +84,7 @@ def test_an_unknown_load_lists_the_loads(board: boards.Board) -> None:
     [
         ("stress-ng: error: [70] no memory\n", "stress-ng: error: [70] no memory"),
         ("stress-ng: fail:  [71] cpu: verification failed\n", "stress-ng: fail:  [71] cpu: verification failed"),
+        ("stress-ng: fail:  [57] pipe instance 0 corrupted bogo-ops counter, 9 vs 10\n", "stress-ng: fail:  [57] pipe"),
         (
             "stress: FAIL: [70] (415) <-- worker 71 returned error 1\nstress: FAIL: [70] (451) failed run completed\n",
             "stress: FAIL: [70] (415) <-- worker 71 returned error 1",
@@ -101,6 +110,9 @@ def test_an_error_that_a_load_reports_is_found(output: str, line: str) -> None:
         "stress: FAIL: [70] (415) <-- worker 71 got signal 15\nstress: FAIL: [70] (451) failed run completed in 3s\n",
         "fio: terminating on signal 15\n",
         "stress-ng: info:  [70] dispatching hogs: 1 cpu\n",
+        "stress-ng: fail:  [57] switch instance 0 corrupted bogo-ops counter, 9704 vs 0\n"
+        "stress-ng: fail:  [57] switch instance 0 hash error in bogo-ops counter and run flag, 3921627776 vs 0\n"
+        "stress-ng: fail:  [57] metrics-check: stressor metrics corrupted, data is compromised\n",
     ],
 )
 def test_how_a_load_is_ended_is_no_error_of_its_own(output: str) -> None:
@@ -146,8 +158,12 @@ def started(board: boards.Board, tmp_path: Path) -> Iterator[Callable[..., subpr
 
 def _alive(session: int) -> int:
     """Return how many processes of a session there are."""
-    states = [path.read_text().rpartition(") ")[2].split() for path in Path("/proc").glob("[0-9]*/stat")]
-    return sum(fields[3] == str(session) and fields[0] != "Z" for fields in states)
+    alive = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # of one that has ended meanwhile
+            fields = path.read_text().rpartition(") ")[2].split()
+            alive += fields[3] == str(session) and fields[0] != "Z"
+    return alive
 
 
 @pytest.mark.parametrize(
