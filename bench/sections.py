@@ -3,7 +3,8 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped.
+stopped. `--placebos DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
+what their samples say is known.
 """
 
 from __future__ import annotations
@@ -13,13 +14,33 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rtgate import strict_yaml
-from rtgate.files import write_text
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from selftests import comparisons  # noqa: E402
+from selftests.kernels import gate_profile  # noqa: E402
+
+from rtgate import strict_yaml  # noqa: E402
+from rtgate.explain.comparing import vmlinux  # noqa: E402
+from rtgate.explain.sections import BootSections, merge_boots  # noqa: E402
+from rtgate.files import write_text  # noqa: E402
+from rtgate.kernel.harmless import UNPATCHED  # noqa: E402
+from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
+from rtgate.measure.case import Arm, Case  # noqa: E402
+from rtgate.measure.profiles import seeds  # noqa: E402
+from rtgate.records.longer_sections import SectionComparison  # noqa: E402
+from rtgate.tools.case_name import CaseName  # noqa: E402
+from rtgate.tools.registry import TOOLS  # noqa: E402
+from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
+from rtgate.workflow.section_tracing import altered_functions, compare  # noqa: E402
+from rtgate.workflow.sections import SectionBoots  # noqa: E402
+
 DATA = ROOT / "selftests" / "data" / "sections"
 BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
 _KEPT = 10  # sites that grew most
@@ -72,6 +93,75 @@ def measure(work: Path, name: str, load: str, seeds: str) -> dict[str, Any]:
     }
 
 
+def placebos() -> dict[str, comparisons.Change]:
+    """Return the harmless changes of the sampling comparison's campaigns by name."""
+    return {name: one for name, one in comparisons.changes().items() if one.group == "placebos"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """The harmless kernels of a directory, whose boots of one case are followed.
+
+    Attributes:
+        before: sections of the kernel without a change, by the functions whose calls were looked for.
+    """
+
+    kernels: ChangedKernels
+    case: Case
+    seeds: Sequence[int]
+    before: dict[frozenset[str], BootSections] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, work: Path, load: str, seeds: Sequence[int]) -> Followed:
+        """Use what `bench/comparisons.py` has built."""
+        named = CaseName.parse(f"latency/cyclictest:{load}")
+        made = ChangedKernels(
+            kernels=work.absolute() / "kernels",
+            records=work.absolute() / "records",
+            changes={name: one.kernel for name, one in placebos().items()},
+            profile=gate_profile,
+        )
+        return cls(kernels=made, case=Case(suite=named.suite, tool=TOOLS[named.tool](), load=named.load), seeds=seeds)
+
+    def compare(self, name: str) -> dict[str, Any]:
+        """Follow a kernel's boots, and return how its sections differ."""
+        arms = {"baseline": self._arm(UNPATCHED), "candidate": self._arm(name)}
+        elfs = {
+            arm: Vmlinux(vmlinux(self.kernels.directory(kernel)))
+            for arm, kernel in (("baseline", UNPATCHED), ("candidate", name))
+        }
+        altered = altered_functions(elfs)
+        follow = partial(self._follow, arms, elfs, altered)
+        if altered not in self.before:
+            self.before[altered] = follow("baseline")
+        told = SectionComparison(
+            baseline_image=arms["baseline"].kernel.image_sha256,
+            candidate_image=arms["candidate"].kernel.image_sha256,
+            seeds=tuple(self.seeds),
+            instruction_ns=8,
+        )
+        found = compare(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
+        kept = replace(found, longer=found.longer[:_KEPT])
+        return {"case": self.case.name, "altered": sorted(altered), "sections": asdict(kept)}
+
+    def _arm(self, kernel: str) -> Arm:
+        return self.kernels.arm(Boot(kernel=kernel, board=BOARD, case=self.case, seed=self.seeds[0]))
+
+    def _follow(
+        self, arms: Mapping[str, Arm], elfs: Mapping[str, Vmlinux], altered: frozenset[str], arm: str
+    ) -> BootSections:
+        boots = SectionBoots(
+            case=self.case,
+            seeds=self.seeds,
+            arms={arm: arms[arm]},
+            kernels=elfs,
+            stop=self.kernels.stop,
+            tell=lambda _: None,
+            altered=altered,
+        )
+        return merge_boots(boots.follow()[arm].values())
+
+
 def _rank(verdict: dict[str, Any]) -> int:
     return ("FAIL", "ERROR", "MISS", "DONE", "SKIP", "PASS").index(verdict["status"])
 
@@ -82,17 +172,32 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="planted/fork (default: all)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "sections", help="default: %(default)s")
     parser.add_argument("--seeds", default="1-12", metavar="A-B", help="boots of each kernel (default: %(default)s)")
+    parser.add_argument("--placebos", type=Path, metavar="DIR", help="follow these kernels")
+    parser.add_argument("--load", default="idle", help="under which they are followed (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=DATA / "measured.json", help="default: %(default)s")
     arguments = parser.parse_args()
-    known = changes()
     results = json.loads(arguments.results.read_text()) if arguments.results.is_file() else {}
-    for name in arguments.names or known:
-        patches, load = known[name]
-        if name in results:
-            continue
-        build(arguments.work, name, patches)
-        results[name] = measure(arguments.work, name, load, arguments.seeds)
+    for name, found in _placebos(arguments, results) if arguments.placebos else _changes(arguments, results):
+        results[name] = found
         write_text(arguments.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
+def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    every = changes()
+    for name in arguments.names or every:
+        if name not in known:
+            patches, load = every[name]
+            build(arguments.work, name, patches)
+            yield name, measure(arguments.work, name, load, arguments.seeds)
+
+
+def _placebos(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    followed = Followed.of(arguments.placebos, arguments.load, tuple(seeds(arguments.seeds)))
+    for name in arguments.names or placebos():
+        key = f"placebos/{name}:{arguments.load}"
+        if key not in known and followed.kernels.directory(name).is_dir():
+            print(key, flush=True)
+            yield key, followed.compare(name)
 
 
 if __name__ == "__main__":

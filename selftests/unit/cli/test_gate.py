@@ -291,7 +291,6 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((*COMMON, "--kernel", "kernel"), "--sections compares two kernels: --base REF or --baseline DIR is missing"),
         (
             ("gate", "--board", "virt-x86_64", "--baseline", "kernel", "--kernel", "kernel"),
             "--sections: virt-x86_64 is not a virtual arm64 board",
@@ -299,7 +298,7 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
         ((*TWO, "--console", "host"), "--sections follows boots on virtual time: leave --console away"),
     ],
 )
-def test_where_sections_cannot_be_compared_it_is_said_before_anything_is_measured(
+def test_where_sections_cannot_be_followed_it_is_said_before_anything_is_measured(
     words: tuple[str, ...], why: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main([*words, "--sections"]) == 2
@@ -319,13 +318,15 @@ def test_what_is_looked_into_after_measuring_is_judged_too(lab: Lab, monkeypatch
         looks.append(name)
         return name != "trace"
 
-    for name in ("trace", "compare_sections"):
+    for name in ("trace", "follow_sections"):
         monkeypatch.setattr(gate_workflow, name, partial(look, name))
     main.main([*TWO, "--sections"])
-    assert looks == ["trace", "compare_sections"]
+    assert looks == ["trace", "follow_sections"]
     assert len(steps.judged) == 2
     main.main([*TWO, "--no-explain"])
-    assert looks == ["trace", "compare_sections"]
+    assert looks == ["trace", "follow_sections"]
+    main.main([*COMMON, "--kernel", "kernel", "--sections"])
+    assert looks == ["trace", "follow_sections", "follow_sections"]
 
 
 @pytest.mark.long("boards of a profile, as two kernels on them are compared in make test")

@@ -122,7 +122,7 @@ def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
 ALL_TOOLS = ", ".join(sorted(TOOLS))
 ALL_LOADS = ", ".join((*loads.names(), *COMPANIONS))
 ALL_KINDS = "max, min, exact, share, fault"
-MEASUREMENTS = "latency, latency.avg, latency.max, latency.min, wakeups, wakeups.lost"
+MEASUREMENTS = "latency, latency.avg, latency.bound, latency.max, latency.min, wakeups, wakeups.lost"
 UNITS = (
     "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, "
     "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio, celsius"
@@ -163,6 +163,11 @@ NAMES = [
         _changed("latency.max", "latency.p99"),
         "latency.p99",
         f"cyclictest reports no 'latency.p99' (allowed: {MEASUREMENTS})",
+    ),
+    (
+        _changed("latency.max, kind: max", "latency.bound, kind: min"),
+        "min",
+        "latency.bound is the longest that could be: use max",
     ),
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]

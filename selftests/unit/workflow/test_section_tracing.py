@@ -84,7 +84,7 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
 def compared(path: Path, *verdicts: Verdict) -> SectionComparison | None:
     place = path / "virt-arm64" / "candidate" / IDLE.replace("/", ".")
     place.mkdir(parents=True, exist_ok=True)
-    found = section_tracing.compare_sections(("virt-arm64",), {"candidate": path, "baseline": path}, path, verdicts)
+    found = section_tracing.follow_sections(("virt-arm64",), {"candidate": path, "baseline": path}, path, verdicts)
     seen = longer_sections.read(place)
     assert found is (seen is not None)
     return seen
@@ -103,6 +103,17 @@ def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path
     assert (seen.sites, seen.reached, seen.instruction_ns) == (3, 1, 8)
     assert (seen.baseline_bound, seen.candidate_bound) == (BOUNDS["baseline"], BOUNDS["candidate"])
     assert told(tmp_path) == [("f", 7000, 7000, "f"), ("new", 900, 0, "")]
+
+
+def test_one_kernel_has_a_bound_and_nothing_that_grew(boots: Boots, tmp_path: Path) -> None:
+    boots.found = {"candidate": boots.found["candidate"]}
+    place = tmp_path / "virt-arm64" / "candidate" / IDLE.replace("/", ".")
+    place.mkdir(parents=True)
+    assert section_tracing.follow_sections(("virt-arm64",), {"candidate": tmp_path}, tmp_path, (verdict(IDLE),))
+    seen = longer_sections.read(place)
+    assert seen is not None
+    assert (seen.images, seen.compared, seen.sites) == ({"candidate"}, False, 3)
+    assert (seen.longer, seen.baseline_bound, seen.candidate_bound) == ((), None, BOUNDS["candidate"])
 
 
 def test_calls_of_altered_functions_are_compared_within_a_context(boots: Boots, tmp_path: Path) -> None:

@@ -166,10 +166,7 @@ def _require_bounds(found: Iterable[BootSections]) -> None:
     """Check that no wake-up was longer than it can be. Raises ParseError."""
     for bound in (one.bound for one in found):
         if bound and not bound.holds:
-            raise ParseError(
-                f"a wake-up of {bound.measured:,} instructions is longer than its bound of {bound.instructions:,} "
-                f"(seed {bound.seed}): rtgate misunderstands this kernel, please report it"
-            )
+            raise ParseError(bound.mistake)
 
 
 def _parts(one: Bound) -> dict[str, tuple[int, str]]:

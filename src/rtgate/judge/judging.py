@@ -14,10 +14,12 @@ from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
+from rtgate.judge.bound_limits import bound_findings
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.explained import CaseExplanation
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import OTHER_BUILD, Record
@@ -89,7 +91,7 @@ _Checked = tuple[Record, Sequence[Check]]
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     found = applicable(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
-    limits = found.limits
+    limits = [limit for limit in found.limits if limit.measurement != BOUND]
     findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
@@ -108,6 +110,8 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     before = [one for one in subject.baseline if one.has_results]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
+        of_bound = [limit for limit in found.limits if limit.measurement == BOUND]
+        findings += _of_bound(of_bound, subject.sections, believable=believable)
     if sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in found.left_out]
     if telling:
@@ -349,6 +353,16 @@ def _limits(
 
 def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
     return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
+
+
+def _of_bound(limits: Sequence[Threshold], seen: SectionComparison | None, *, believable: bool) -> list[Finding]:
+    """Return what limits say of the bound of a wake-up; nothing where no boot was followed."""
+    if seen is None:
+        return []
+    before = list(bound_findings(limits, seen, seen.baseline_bound)) if seen.compared else []
+    found = _note_baseline(list(bound_findings(limits, seen, seen.candidate_bound)), before)
+    found += [one for one in before if one.status is Status.ERROR]
+    return [one for one in found if believable or one.status in {Status.FAIL, Status.ERROR}]
 
 
 def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:

@@ -13,6 +13,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import VersionRange
+from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
@@ -280,11 +281,13 @@ def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
 
 
 def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = reports(place.case)
+    produced = {**reports(place.case), **_bounded(place)}
     name = data["measurement"].text()
     if name not in produced:
         data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
     kind = produced[name]
+    if name == BOUND and limit.kind is not LimitKind.MAX:
+        data["kind"].fail(f"{name} is the longest that could be: use max")
     if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")
@@ -298,6 +301,12 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
         share=_between(data["limit"], 0.0, 1.0),
         confidence=_DEFAULT_CONFIDENCE if confidence is None else _between(confidence, 0.5, 1.0),
     )
+
+
+def _bounded(place: _Place) -> dict[str, Reports]:
+    """Return what following boots adds to what a case measures (`rtgate gate --sections`)."""
+    bounded = place.virtual and place.flavour == "preempt_rt" and TOOLS[place.name.tool].bounded
+    return {BOUND: Reports.TIME} if bounded else {}
 
 
 # Others are called like what is reported.

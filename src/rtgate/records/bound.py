@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MEASUREMENT = "latency.bound"
+"""What limits and verdicts call it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delay:
@@ -65,3 +68,19 @@ class Bound:
     def holds(self) -> bool:
         """Whether no wake-up was longer; if one was, rtgate does not understand the kernel."""
         return self.measured <= self.instructions
+
+    @property
+    def mistake(self) -> str:
+        """What is said where it does not hold."""
+        return (
+            f"a wake-up of {self.measured:,} instructions is longer than its bound of {self.instructions:,} "
+            f"(seed {self.seed}): rtgate misunderstands this kernel, please report it"
+        )
+
+    @property
+    def parts(self) -> str:
+        """What it is made of, as the end of a sentence."""
+        return (
+            f"{self.first.instructions:,} instructions of it in {self.first.place}, {self.switching.instructions:,} in "
+            f"{self.switching.place}, {self.interrupts:,} in interrupts"
+        )

@@ -67,6 +67,11 @@ class CaseExplanation:
     changes: tuple[Change, ...] = ()
 
     @property
+    def images(self) -> set[str]:
+        """The SHA-256 of the kernels that were traced."""
+        return {self.baseline_image, self.candidate_image}
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Variables and options that differ and may matter; those that only name the kernel are none."""
         return tuple(name for name in self.others if name.removeprefix("CONFIG_") not in _NAMING)

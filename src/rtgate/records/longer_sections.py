@@ -62,7 +62,8 @@ class SectionComparison:
     """The critical sections of a case in the boots of two kernels.
 
     Attributes:
-        baseline_image, candidate_image: SHA-256 of the kernels.
+        baseline_image, candidate_image: SHA-256 of the kernels; the baseline's is empty where the candidate was
+            followed alone.
         seeds: the boots of each.
         instruction_ns: what an instruction takes.
         sites: how many the candidate has.
@@ -82,6 +83,16 @@ class SectionComparison:
     baseline_bound: Bound | None = None
     candidate_bound: Bound | None = None
     why_not: str = ""
+
+    @property
+    def compared(self) -> bool:
+        """Whether there are two kernels."""
+        return bool(self.baseline_image)
+
+    @property
+    def images(self) -> set[str]:
+        """The SHA-256 of the kernels that were followed."""
+        return {one for one in (self.baseline_image, self.candidate_image) if one}
 
 
 def write(directory: Path, found: SectionComparison) -> None:

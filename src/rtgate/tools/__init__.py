@@ -235,6 +235,7 @@ class Tool(Protocol):
         needs: what the target must have, whatever the options; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
+        bounded: whether following its boots on virtual time gives the bound of a wake-up (`records.bound`).
         companion: whether it can run beside another tool, as a load that measures.
         devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
             board that does not list them skips the case. `("all",)` is every one that the board lists.
@@ -248,6 +249,7 @@ class Tool(Protocol):
     needs: ClassVar[tuple[Need, ...]] = ()
     writes: ClassVar[tuple[Write, ...]] = ()
     confined: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
     companion: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ()
     driver: ClassVar[Driver | None] = None

@@ -95,6 +95,7 @@ class Cyclictest(Tool):
 
     name: ClassVar[str] = "cyclictest"
     confined: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency", "nvme", "pcie")
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Built kernels, measured and judged, with what explains the verdicts."""
+"""Built kernels, measured and judged, with what boots that are made again show of them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,37 @@ from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.report.notices import say, step
-from rtgate.workflow.section_tracing import compare_sections
+from rtgate.workflow.section_tracing import follow_sections
 from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome, run_comparison
 from rtgate.workflow.suite_process import Suites
 from rtgate.workflow.tracing import trace
 
+_TWO = {ArmName.BASELINE, ArmName.CANDIDATE}
 _Look = Callable[[Sequence[str], Mapping[str, Path], Path, Sequence[Verdict]], bool]
 
 
 def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, sections: bool = False) -> ComparisonOutcome:
-    """Measure and judge, and look into the boots of two kernels on virtual time and judge by that, too.
+    """Measure and judge, and look into boots on virtual time and judge by that, too.
 
     Args:
         suites: what is measured.
         options: how far.
-        explain: trace what ran.
-        sections: follow critical sections.
+        explain: trace what ran in the boots of two kernels.
+        sections: follow critical sections, of one kernel for the bound of its wake-ups.
 
     Raises:
         ConfigError, InfrastructureError: as `run_comparison`; records are kept, for `rtgate judge`.
     """
     measured = run_comparison(suites, options)
-    if not _traceable(suites):
+    if not all(arm.time is TimeBase.VIRTUAL for arm in suites.arms):
         return measured
     verdicts = measured.judging.verdicts
     looks = [
-        *([("tracing what ran", trace)] if explain else []),
-        *([("following critical sections", compare_sections)] if sections else []),
+        *([("tracing what ran", trace)] if explain and set(suites.kernels) == _TWO else []),
+        *([("following critical sections", follow_sections)] if sections else []),
     ]
     seen = [_look(name, look, suites, verdicts) for name, look in looks]
     return replace(measured, judging=suites.judge()) if any(seen) or sections else measured
-
-
-def _traceable(suites: Suites) -> bool:
-    virtual = all(arm.time is TimeBase.VIRTUAL for arm in suites.arms)
-    return virtual and set(suites.kernels) == {ArmName.BASELINE, ArmName.CANDIDATE}
 
 
 def _look(name: str, look: _Look, suites: Suites, verdicts: Sequence[Verdict]) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""After a gate of two kernels on virtual time: which critical sections are longer, and what ran more in them."""
+"""After a gate on virtual time: how late a wake-up can be, and which critical sections became longer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import changes
-from rtgate.explain.sections import Section, merge_boots
+from rtgate.explain.sections import BootSections, Section, merge_boots
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -30,10 +30,10 @@ from rtgate.workflow.sections import SectionBoots, unfollowed
 from rtgate.workflow.slowest import case_of, records_to_explain
 
 
-def compare_sections(
+def follow_sections(
     boards: Sequence[str], kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]
 ) -> bool:
-    """Follow the critical sections of every boot of a comparison; return whether any case's could be.
+    """Follow the critical sections of every boot of one or two kernels; return whether any case's could be.
 
     What they come to, or why nobody can say, is written as `sections.json` beside the candidate's boots of each case.
 
@@ -43,7 +43,7 @@ def compare_sections(
     """
     places = dict.fromkeys((one.board, one.case) for one in verdicts if one.board in boards and one.arm == "candidate")
     chosen = [place for place in places if CaseName.parse(place[1]).tool in FINDERS]
-    followed = [_follow_case(_Case(*place, records), kernels) for place in chosen]
+    followed = [_follow_case(_Case(*place, tuple(kernels), records), kernels) for place in chosen]
     return any(followed)
 
 
@@ -51,42 +51,46 @@ def compare_sections(
 class _Case:
     board: str
     name: str
+    arms: Sequence[str]
     records: Path
 
     def place(self, arm: str) -> Place:
         return Place(records=self.records, board=self.board, arm=arm, case=self.name)
 
     def boots(self) -> dict[str, dict[int, Record]]:
-        """Return the boots that both kernels have, by arm and seed. Raises ConfigError: there are none."""
+        """Return the boots that all kernels have, by arm and seed. Raises ConfigError: there are none."""
         if reason := unfollowed(find_board(self.board)):
             raise ConfigError(reason)
         stored = {
             arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
-            for arm in ("baseline", "candidate")
+            for arm in self.arms
         }
-        if len({one.kernel.image_sha256 for own in stored.values() for one in own.values()}) == 1:
+        images = {one.kernel.image_sha256 for own in stored.values() for one in own.values()}
+        if len(stored) == 2 and len(images) == 1:
             raise ConfigError(f"{self.name}: both kernels are one image")
-        both = sorted(stored["baseline"].keys() & stored["candidate"].keys())
-        if not both:
-            raise ConfigError(f"{self.name}: no seed was measured with both kernels")
-        return {arm: {seed: own[seed] for seed in both} for arm, own in stored.items()}
+        seeds = sorted(set.intersection(*(set(own) for own in stored.values())))
+        if not seeds:
+            raise ConfigError(f"{self.name}: no seed was measured{' with both kernels' if len(stored) == 2 else ''}")
+        return {arm: {seed: own[seed] for seed in seeds} for arm, own in stored.items()}
 
 
 def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
     try:
         stored = case.boots()
     except (ConfigError, ParseError) as error:
-        say(f"critical sections of {case.name} are not compared: {plain_text(str(error))}")
+        say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         return False
     images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in stored.items()}
     told = SectionComparison(
-        baseline_image=images["baseline"],
+        baseline_image=images.get("baseline", ""),
         candidate_image=images["candidate"],
         seeds=tuple(stored["candidate"]),
         instruction_ns=_instruction_ns(case.board),
     )
     try:
-        found = _compare(told, stored, kernels)
+        boots = _section_boots(stored, kernels)
+        followed = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
+        found = compare(told, followed, boots.altered)
     except (ConfigError, ParseError) as error:
         found = replace(told, why_not=plain_text(str(error)))
     longer_sections.write(case.place("candidate").directory, found)
@@ -99,23 +103,28 @@ def _instruction_ns(board: str) -> int:
     return qemu.instruction_ns
 
 
-def _compare(
-    told: SectionComparison, stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path]
-) -> SectionComparison:
-    """Make all boots again, and return what is told of them with what grew."""
-    boots = _section_boots(stored, kernels)
-    found = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
+def compare(told: SectionComparison, found: Mapping[str, BootSections], altered: frozenset[str]) -> SectionComparison:
+    """Return what is told of the boots of one or two kernels with what grew.
+
+    Args:
+        told: which kernels and boots they are.
+        found: the sections of all boots of each, by arm.
+        altered: the functions that differ.
+
+    Raises:
+        ParseError: no section was seen.
+    """
     for arm, one in found.items():
         if not one.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
-    old, new = found["baseline"], found["candidate"]
-    reached = [one for one in new.sections if one.calls or one.site.begin.function in boots.altered]
+    old, new = found.get("baseline"), found["candidate"]
+    reached = [one for one in new.sections if one.calls or one.site.begin.function in altered]
     return replace(
         told,
         sites=len(new.sections),
         reached=len(reached),
-        longer=_grown(old.sections, new.sections, boots.altered),
-        baseline_bound=old.bound,
+        longer=_grown(old.sections, new.sections, altered) if old else (),
+        baseline_bound=old.bound if old else None,
         candidate_bound=new.bound,
     )
 
@@ -135,9 +144,16 @@ def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[
         stop=stop,
         tell=lambda _: None,
         expected=stored,
-        altered=differing(elfs["baseline"], elfs["candidate"], (None, None)).functions,
+        altered=altered_functions(elfs),
         cache=SectionCache.open(),
     )
+
+
+def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
+    """Return the functions that differ between two kernels, by the names of arms; none of one kernel."""
+    if len(kernels) == 1:
+        return frozenset()
+    return differing(kernels["baseline"], kernels["candidate"], (None, None)).functions
 
 
 def _grown(

@@ -148,8 +148,7 @@ def _of_these_kernels(
     """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
     directory = next((one.directory.parent for one in mine if one.directory), None)
     seen = read(directory) if directory else None
-    images = {one.kernel.image_sha256 for one in here}
-    return seen if seen is not None and {seen.baseline_image, seen.candidate_image} == images else None
+    return seen if seen is not None and seen.images == {one.kernel.image_sha256 for one in here} else None
 
 
 def planned_in(directory: Path, case: str) -> Missing:

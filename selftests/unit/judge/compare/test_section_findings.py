@@ -180,25 +180,6 @@ def test_a_sentence_ends_with_both_bounds(longer: tuple[LongerSection, ...]) -> 
     assert "bound" not in one.sentence
 
 
-@pytest.mark.parametrize("bounds", [(replace(BOUND, measured=12_422), BOUND), (None, replace(BOUND, measured=12_422))])
-@pytest.mark.parametrize("placebos", [PLACEBOS, Placebos({})])
-def test_a_wake_up_longer_than_its_bound_is_our_error(bounds: tuple[Bound | None, Bound], placebos: Placebos) -> None:
-    (one,) = found(CHANCE, bounds=bounds, placebos=placebos)
-    assert (one.status, one.kind) == (Status.ERROR, Kind.VALIDITY)
-    assert one.sentence.endswith(
-        "; a wake-up took 12,422 instructions (99.4 virtual us), and its bound is "
-        "12,421 instructions (99.4 virtual us) (seed 4): rtgate misunderstands this kernel, please report it"
-    )
-    (one,) = found(CHANCE, bounds=(None, replace(BOUND, measured=12_421)))
-    assert one.status is Status.PASS
-
-
-def test_what_is_proven_to_be_longer_fails_whatever_we_misunderstood() -> None:
-    (one,) = found(SITE, bounds=(BOUND, replace(BOUND, measured=12_422)))
-    assert one.status is Status.FAIL
-    assert one.sentence.endswith("please report it")
-
-
 @pytest.mark.parametrize(
     ("baseline", "count", "longest", "longer"),
     [

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What limits say of the bound of a wake-up, of kernels whose boots were followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, maximum, record
+
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import Threshold, Thresholds
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.bound import MEASUREMENT, Bound
+from rtgate.records.longer_sections import SectionComparison
+
+KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
+ALONE = SectionComparison(baseline_image="", candidate_image="b", seeds=(1,), instruction_ns=8, candidate_bound=BOUND)
+TWO = replace(ALONE, baseline_image="a", baseline_bound=BOUND)
+LONGER = replace(BOUND, measured=12_422)
+
+
+def told(
+    seen: SectionComparison | None, *limits: Threshold, missing: tuple[str, ...] = (), state: str = "measured"
+) -> list[Verdict]:
+    subject = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=[record(state=state)],
+        sections=seen,
+        missing=missing,
+    )
+    return [one for one in judge(subject, Thresholds(limits)) if one.measurement == MEASUREMENT]
+
+
+@pytest.mark.parametrize("seen", [ALONE, TWO])
+def test_a_bound_within_its_limit_passes(seen: SectionComparison) -> None:
+    (one,) = told(seen, KEPT)
+    assert (one.status, one.kind, one.boot) == (Status.PASS, Kind.LIMIT, "seed 4")
+    assert one.sentence == (
+        "the bound of a wake-up is 99.4 virtual us (12421 instructions), within 99.5 virtual us (12438 instructions) "
+        "(calibration; thresholds.yaml:7)"
+    )
+
+
+def test_a_bound_over_its_limit_fails_and_says_what_is_long() -> None:
+    (one,) = told(ALONE, BROKEN)
+    assert (one.status, one.kind) == (Status.FAIL, Kind.LIMIT)
+    assert one.sentence.endswith(
+        "over the limit of 99.3 virtual us (12412 instructions) (calibration; thresholds.yaml:7); 3,844 instructions "
+        "of it in cpu_do_idle, 2,816 in schedule, 4,487 in interrupts"
+    )
+    assert one.value is not None
+    assert one.limit is not None
+
+
+def test_a_limit_that_the_baseline_breaks_too_says_so() -> None:
+    (one,) = told(TWO, BROKEN)
+    assert "; the baseline breaks this limit too with 99.4 virtual us" in one.sentence
+
+
+@pytest.mark.parametrize(
+    "seen", [replace(ALONE, candidate_bound=None, why_not="no trace"), replace(TWO, candidate_bound=None)]
+)
+def test_a_limit_without_a_bound_is_missing(seen: SectionComparison) -> None:
+    (one,) = told(seen, KEPT)
+    assert (one.status, one.kind) == (Status.MISS, Kind.MISSING)
+    why = seen.why_not or "it is computed for cyclictest and PREEMPT_RT, on one CPU"
+    assert one.sentence == f"the bound of a wake-up has a limit of 99.5 virtual us, and there is none: {why}"
+
+
+@pytest.mark.parametrize("limits", [(), (KEPT,), (BROKEN,)])
+@pytest.mark.parametrize("seen", [replace(ALONE, candidate_bound=LONGER), replace(TWO, candidate_bound=LONGER)])
+def test_a_wake_up_longer_than_its_bound_is_our_error(seen: SectionComparison, limits: tuple[Threshold, ...]) -> None:
+    (one,) = told(seen, *limits)
+    assert (one.status, one.kind) == (Status.ERROR, Kind.VALIDITY)
+    assert one.sentence == (
+        "a wake-up of 12,422 instructions is longer than its bound of 12,421 (seed 4): "
+        "rtgate misunderstands this kernel, please report it"
+    )
+
+
+def test_so_is_one_of_the_baseline() -> None:
+    one, other = told(replace(TWO, baseline_bound=LONGER), KEPT)
+    assert {one.status, other.status} == {Status.PASS, Status.ERROR}
+
+
+def test_a_wake_up_as_long_as_its_bound_is_none() -> None:
+    (one,) = told(replace(ALONE, candidate_bound=replace(BOUND, measured=12_421)), KEPT)
+    assert one.status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("bound", "begins"), [(BOUND, "the bound of a wake-up is 99.4 virtual us"), (None, "the bound")]
+)
+def test_a_bound_that_was_asked_for_and_has_no_limit_is_shown(bound: Bound | None, begins: str) -> None:
+    (one,) = told(replace(ALONE, candidate_bound=bound))
+    assert (one.status, one.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert one.sentence.startswith(begins)
+
+
+def test_two_kernels_without_a_limit_are_judged_by_their_sections_alone() -> None:
+    assert told(TWO) == []
+
+
+@pytest.mark.parametrize("limits", [(), (KEPT,), (BROKEN,)])
+def test_nothing_is_said_where_no_boot_was_followed(limits: tuple[Threshold, ...]) -> None:
+    assert told(None, *limits) == []
+
+
+def test_good_news_does_not_count_where_a_boot_is_missing() -> None:
+    assert told(ALONE, KEPT, missing=("boot 2",)) == []
+    (one,) = told(ALONE, BROKEN, missing=("boot 2",))
+    assert one.status is Status.FAIL
+
+
+@pytest.mark.parametrize("state", ["no boot", "lab", "skipped"])
+def test_a_kernel_that_measured_nothing_has_no_bound(state: str) -> None:
+    assert told(ALONE, KEPT, state=state) == []
