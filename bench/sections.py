@@ -35,6 +35,7 @@ from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
 from rtgate.measure.case import Arm, Case  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
 from rtgate.records.longer_sections import SectionComparison  # noqa: E402
+from rtgate.tools import loads  # noqa: E402
 from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
@@ -42,18 +43,31 @@ from rtgate.workflow.section_tracing import altered_functions, compare  # noqa: 
 from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
-BUILD, BOARD = "virt-arm64-preempt_rt", "virt-arm64"
+BUILD, BOARD, TWO_CPUS = "virt-arm64-preempt_rt", "virt-arm64", "virt-arm64-smp2"
 _KEPT = 10  # sites that grew most
 
 
-def changes() -> dict[str, tuple[Path, str]]:
-    """Return each change's directory and load, by group and name: `planted/fork`."""
-    groups = strict_yaml.load(DATA / "changes.yaml").entries()
-    return {
-        f"{group}/{name}": (DATA / group / name, load.value.text(("idle", "hackbench", "stress-ng")))
-        for group, entry in groups.items()
-        for name, load in entry.value.entries().items()
-    }
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A change, and where it is measured."""
+
+    directory: Path
+    board: str
+    case: CaseName
+
+
+def changes() -> dict[str, Measured]:
+    """Return all changes by group and name: `planted/fork`, or `two-cpus/planted/ipi`."""
+    groups = strict_yaml.load(DATA / "changes.yaml").mapping(("planted", "harmless", "two-cpus"))
+    found = {}
+    for group in ("planted", "harmless"):
+        for name, load in groups[group].entries().items():
+            case = CaseName(suite="latency", tool="cyclictest", load=load.value.text(loads.names()))
+            found[f"{group}/{name}"] = Measured(directory=DATA / group / name, board=BOARD, case=case)
+    for name, entry in groups["two-cpus"].entries().items():
+        case = entry.value.parse(CaseName.parse)
+        found[f"two-cpus/{name}"] = Measured(directory=DATA / name, board=TWO_CPUS, case=case)
+    return found
 
 
 def rtgate(*words: object) -> int:
@@ -75,19 +89,22 @@ def build(work: Path, name: str, patches: Path | None) -> Path:
     return kernel
 
 
-def measure(work: Path, name: str, load: str, seeds: str) -> dict[str, Any]:
+def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, Any]:
     """Gate a change, and return what samples and sections say."""
     report = work / "reports" / name.replace("/", "-")
-    baseline = build(work, "unpatched", None)
-    kernels = ("--kernel", work / "kernels" / name.replace("/", "-"), "--baseline", baseline)
-    how = ("--seeds", seeds, "--sections", "--no-explain", "--no-extend", "-k", f"cyclictest and {load}")
-    rtgate("gate", "--board", BOARD, *kernels, *how, "-o", report)
+    kernels = (
+        *("--kernel", build(work, name.removeprefix("two-cpus/"), change.directory)),
+        *("--baseline", build(work, UNPATCHED, None)),
+    )
+    select = ("-k", f"{change.case.tool} and {change.case.load}")
+    how = ("--profile", "compare", "--seeds", seeds, "--sections", "--no-explain", "--no-extend", *select)
+    rtgate("gate", "--board", change.board, *kernels, *how, "-o", report)
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     sections = json.loads(found.read_text())
     said = [one for one in verdicts if one["measurement"] != "critical section"]
     return {
-        "case": found.parent.name,
+        "case": str(change.case),
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
         "sections": {**sections, "longer": sections["longer"][:_KEPT]},
     }
@@ -107,21 +124,24 @@ class Followed:
     """
 
     kernels: ChangedKernels
+    board: str
     case: Case
     seeds: Sequence[int]
     before: dict[frozenset[str], BootSections] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, work: Path, load: str, seeds: Sequence[int]) -> Followed:
-        """Use what `bench/comparisons.py` has built."""
-        named = CaseName.parse(f"latency/cyclictest:{load}")
+    def of(cls, work: Path, place: str, seeds: Sequence[int]) -> Followed:
+        """Use what `bench/comparisons.py` has built, in a place such as `virt-arm64 latency/cyclictest:idle`."""
+        board, _, case = place.partition(" ")
+        named = CaseName.parse(case)
         made = ChangedKernels(
             kernels=work.absolute() / "kernels",
             records=work.absolute() / "records",
             changes={name: one.kernel for name, one in placebos().items()},
             profile=gate_profile,
         )
-        return cls(kernels=made, case=Case(suite=named.suite, tool=TOOLS[named.tool](), load=named.load), seeds=seeds)
+        measured = Case(suite=named.suite, tool=TOOLS[named.tool](), load=named.load)
+        return cls(kernels=made, board=board, case=measured, seeds=seeds)
 
     def compare(self, name: str) -> dict[str, Any]:
         """Follow a kernel's boots, and return how its sections differ."""
@@ -145,7 +165,7 @@ class Followed:
         return {"case": self.case.name, "altered": sorted(altered), "sections": asdict(kept)}
 
     def _arm(self, kernel: str) -> Arm:
-        return self.kernels.arm(Boot(kernel=kernel, board=BOARD, case=self.case, seed=self.seeds[0]))
+        return self.kernels.arm(Boot(kernel=kernel, board=self.board, case=self.case, seed=self.seeds[0]))
 
     def _follow(
         self, arms: Mapping[str, Arm], elfs: Mapping[str, Vmlinux], altered: frozenset[str], arm: str
@@ -173,7 +193,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "sections", help="default: %(default)s")
     parser.add_argument("--seeds", default="1-12", metavar="A-B", help="boots of each kernel (default: %(default)s)")
     parser.add_argument("--placebos", type=Path, metavar="DIR", help="follow these kernels")
-    parser.add_argument("--load", default="idle", help="under which they are followed (default: %(default)s)")
+    parser.add_argument("--place", default=f"{BOARD} latency/cyclictest:idle", help="where (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=DATA / "measured.json", help="default: %(default)s")
     arguments = parser.parse_args()
     results = json.loads(arguments.results.read_text()) if arguments.results.is_file() else {}
@@ -186,15 +206,13 @@ def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[
     every = changes()
     for name in arguments.names or every:
         if name not in known:
-            patches, load = every[name]
-            build(arguments.work, name, patches)
-            yield name, measure(arguments.work, name, load, arguments.seeds)
+            yield name, measure(arguments.work, name, every[name], arguments.seeds)
 
 
 def _placebos(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    followed = Followed.of(arguments.placebos, arguments.load, tuple(seeds(arguments.seeds)))
+    followed = Followed.of(arguments.placebos, arguments.place, tuple(seeds(arguments.seeds)))
     for name in arguments.names or placebos():
-        key = f"placebos/{name}:{arguments.load}"
+        key = f"placebos/{name} {arguments.place}"
         if key not in known and followed.kernels.directory(name).is_dir():
             print(key, flush=True)
             yield key, followed.compare(name)

@@ -92,6 +92,7 @@ def test_one_kernel_is_listed(
             "end": 7617,
             "buckets": list(NEW[0].buckets),
             "calls": [],
+            "boots": [],
         }
     ]
 

@@ -26,6 +26,7 @@ FOUND = SectionComparison(
             baseline=0,
             candidate=7565,
             count=3,
+            boots=2,
             seed=2,
             function="run_timer_softirq",
             begins=True,

@@ -110,8 +110,8 @@ def test_an_error_that_a_load_reports_is_found(output: str, line: str) -> None:
         "stress: FAIL: [70] (415) <-- worker 71 got signal 15\nstress: FAIL: [70] (451) failed run completed in 3s\n",
         "fio: terminating on signal 15\n",
         "stress-ng: info:  [70] dispatching hogs: 1 cpu\n",
-        "stress-ng: fail:  [57] switch instance 0 corrupted bogo-ops counter, 9704 vs 0\n"
-        "stress-ng: fail:  [57] switch instance 0 hash error in bogo-ops counter and run flag, 3921627776 vs 0\n"
+        "stress-ng: fail:  [57] switch instance 0 corrupted bogo-ops counter, 9704 vs 0\n",
+        "stress-ng: fail:  [57] switch instance 0 hash error in bogo-ops counter and run flag, 3921627776 vs 0\n",
         "stress-ng: fail:  [57] metrics-check: stressor metrics corrupted, data is compromised\n",
     ],
 )

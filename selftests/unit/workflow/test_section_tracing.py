@@ -33,7 +33,7 @@ def section(
 ) -> Section:
     site = Site(kind, Context.SOFTIRQ, Spot(name), Spot(name))
     altered = tuple(Call(function, length, seed) for function, length in (calls or {}).items())
-    return Section(site, 4, 4 * longest, longest, seed, 7, 7 + longest, (), altered)
+    return Section(site, 4, 4 * longest, longest, seed, 7, 7 + longest, (), altered, (seed,))
 
 
 class Boots:
@@ -103,6 +103,7 @@ def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path
     assert (seen.sites, seen.reached, seen.instruction_ns) == (3, 1, 8)
     assert (seen.baseline_bound, seen.candidate_bound) == (BOUNDS["baseline"], BOUNDS["candidate"])
     assert told(tmp_path) == [("f", 7000, 7000, "f"), ("new", 900, 0, "")]
+    assert [(one.count, one.boots) for one in seen.longer] == [(8, 2), (4, 1)]
 
 
 def test_one_kernel_has_a_bound_and_nothing_that_grew(boots: Boots, tmp_path: Path) -> None:

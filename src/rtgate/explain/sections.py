@@ -128,6 +128,7 @@ class Section:
         end: the same to its end.
         buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
         calls: the longest of each altered function that was called in such a section, by name.
+        boots: the seeds of those that had such a section.
     """
 
     site: Site
@@ -139,6 +140,7 @@ class Section:
     end: int
     buckets: tuple[int, ...]
     calls: tuple[Call, ...] = ()
+    boots: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,7 @@ def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: 
         end=int(sums["end"][longest]),
         buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
         calls=calls,
+        boots=(seed,),
     )
 
 
@@ -310,6 +313,7 @@ def _sum(one: Section, other: Section) -> Section:
         total=one.total + other.total,
         buckets=tuple(mine + theirs for mine, theirs in counts),
         calls=_longest_calls(itertools.chain(one.calls, other.calls)),
+        boots=tuple(sorted({*one.boots, *other.boots})),
     )
 
 

@@ -26,6 +26,7 @@ class LongerSection:
         baseline: the baseline's longest; 0 if it has no section that begins or ends there.
         candidate: the candidate's longest.
         count: how many sections the candidate has there.
+        boots: in how many boots it has one.
         seed: the boot with the longest section, or with the longest call where that grew more.
         function: the one that differs and that the growth belongs to; empty if that is not known.
         call: the call of a function that differs that gained most, made in such a section, with all that it called.
@@ -40,6 +41,7 @@ class LongerSection:
     baseline: int
     candidate: int
     count: int
+    boots: int
     seed: int
     function: str = ""
     call: int = 0

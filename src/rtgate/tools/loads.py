@@ -254,7 +254,7 @@ def _from_outside(extension: Extension, board: Board) -> Load:
 # stress reports that its workers got signal 15, hackbench that connections broke, and stress-ng that a worker did not
 # come to write the checksum of what it counted.
 _COMPLAINT = re.compile(
-    r"^(?:stress-ng: (?:error|fail):(?!.* (?:counter|run flag), \d+ vs 0$|.* metrics-check: stressor metrics corrupted).*"
+    r"^(?:stress-ng: (?:error|fail): (?!.* (?:counter|run flag), \d+ vs 0$|.*: stressor metrics corrupted).*"
     r"|stress: FAIL: \[\d+\] \(\d+\) (?!<-- worker \d+ got signal 15|failed run completed|kill error).*"
     r"|fio: (?!terminating on signal).*|.*\(error: (?!Broken pipe|Connection reset|Interrupted).*\)"
     r"|(?:dd|mkdir): .*"

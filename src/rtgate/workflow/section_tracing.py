@@ -178,6 +178,7 @@ def _grown(
             baseline=change.before,
             candidate=change.candidate.longest,
             count=change.candidate.count,
+            boots=len(change.candidate.boots),
             seed=call.seed if call and by_call else change.candidate.seed,
             function=own or (function if gained >= LEAST else ""),
             call=call.instructions if call else 0,

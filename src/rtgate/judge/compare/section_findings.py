@@ -23,11 +23,11 @@ GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
 GROWN = 2500
 """Instructions by which a section must be longer, whatever ran in it."""
-NEW_TIMES = 7
-"""How often the candidate must have a section that a function that differs begins, and that the baseline lacks.
+NEW_BOOTS = 5
+"""In how many boots the candidate must have a section that a function that differs begins, and that the baseline lacks.
 
-Fewer are chance: both kernels may have it rarely. Were it as frequent in both, that all of seven are the candidate's
-would come once in 128, and more often where they come in groups.
+Fewer are chance: both kernels may have it rarely. Were it as likely in every boot, five or more of the candidate's and
+none of the baseline's would come once in 362 at most of seven boots each, and once in 193 of twelve.
 """
 
 
@@ -56,7 +56,7 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
 
 def is_longer(one: LongerSection) -> bool:
     """Return whether a section grew by more than harmless changes show."""
-    begun = one.begins and one.growth >= GAINED and (one.baseline > 0 or one.count >= NEW_TIMES)
+    begun = one.begins and one.growth >= GAINED and (one.baseline > 0 or one.boots >= NEW_BOOTS)
     return begun or one.call - one.call_before >= GAINED or one.growth >= GROWN
 
 
