@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.explain import replay, wakeups
 from rtgate.explain.intervals import CpuIntervals, Interval
 from rtgate.explain.trace import COUNT, Block, Trace
@@ -177,3 +177,12 @@ def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.Monk
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(1))
     with pytest.raises(ParseError, match="changed 1 times by instructions that are not known"):
         replay.trace_sections(order)
+
+
+@pytest.mark.parametrize("there", [{"hrtimer_interrupt": 4096}, {"hrtimer_wakeup": 8192}, {}])
+def test_a_kernel_without_a_function_that_marks_is_told_which(there: dict[str, int]) -> None:
+    """One that was renamed: then each wake-up would be missing, and nobody would know why."""
+    order: Any = SimpleNamespace(finder=WakeUps(), kernel=SimpleNamespace(address_of=there.get))
+    missing = next(name for name in ("hrtimer_interrupt", "hrtimer_wakeup") if name not in there)
+    with pytest.raises(ConfigError, match=f"^the kernel has no function {missing}, by which a wake-up is found$"):
+        replay._marks(order)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from bisect import bisect_left
 from collections import Counter
@@ -269,16 +268,14 @@ def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterab
 
 
 def _marks(order: Replay) -> dict[int, int]:
-    """Return where the events are that show what the tool measures, by kind."""
-    marks = {
-        int(kind): address
-        for kind, names in order.finder.marks.items()
-        for name in names
-        if (address := order.kernel.address_of(name)) is not None
-    }
-    if not marks:
-        names = ", ".join(itertools.chain.from_iterable(order.finder.marks.values()))
-        raise ConfigError(f"the kernel has none of the functions {names}, by which a {order.finder.what} is found")
+    """Return where the events are that show what the tool measures, by kind. Raises ConfigError: one is not there."""
+    marks = {}
+    for kind, names in order.finder.marks.items():
+        addresses = [address for name in names if (address := order.kernel.address_of(name)) is not None]
+        if not addresses:
+            named = " or ".join(names)
+            raise ConfigError(f"the kernel has no function {named}, by which a {order.finder.what} is found")
+        marks[int(kind)] = addresses[0]
     return marks
 
 
