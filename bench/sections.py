@@ -27,6 +27,7 @@ from selftests import comparisons  # noqa: E402
 from selftests.kernels import gate_profile  # noqa: E402
 
 from rtgate import strict_yaml  # noqa: E402
+from rtgate.errors import ConfigError, ParseError  # noqa: E402
 from rtgate.explain.comparing import vmlinux  # noqa: E402
 from rtgate.explain.sections import BootSections, merge_boots  # noqa: E402
 from rtgate.files import write_text  # noqa: E402
@@ -160,7 +161,10 @@ class Followed:
             seeds=tuple(self.seeds),
             instruction_ns=8,
         )
-        found = compare(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
+        try:
+            found = compare(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
+        except (ConfigError, ParseError) as error:
+            found = replace(told, why_not=str(error))
         kept = replace(found, longer=found.longer[:_KEPT])
         return {"case": self.case.name, "altered": sorted(altered), "sections": asdict(kept)}
 
