@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""LAVA's own code accepts every job and device type of every board: schema, template engine, dispatcher."""
+"""LAVA's own code accepts every job and device type of every board: schema, template engine, dispatcher.
+
+That of Debian 12, 2023.01, which the lab runs, and the newest that Debian has.
+"""
 
 from __future__ import annotations
 
@@ -115,13 +118,16 @@ def jobs() -> dict[str, tuple[Board, str]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def tree() -> Path:
-    """Return a Debian 12 tree with LAVA 2023.01 in it."""
+@pytest.fixture(
+    scope="module", params=["bookworm", pytest.param("sid", marks=pytest.mark.long("a Debian tree of its own"))]
+)
+def tree(request: pytest.FixtureRequest) -> Path:
+    """Return a tree of a suite of Debian with LAVA in it: 2023.01 in bookworm, the newest in sid."""
     reason = why_not()
     if reason:
         pytest.skip(reason)
-    made = subprocess.run([ROOT / "ci" / "lab" / "tree"], stdout=subprocess.PIPE, text=True, check=True, timeout=1500)
+    argv = [ROOT / "ci" / "lab" / "tree", request.param]
+    made = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=1500)
     return Path(made.stdout.strip())
 
 

@@ -39,9 +39,10 @@ def engine(types: Path, devices: Path) -> Any:
         HEALTH_CHECKS_PATH=str(devices),
         DISPATCHER_CONFIG_PATH=str(devices),
     )
-    from lava_scheduler_app.environment import devices as lavas  # noqa: PLC0415
+    from lava_scheduler_app import environment  # noqa: PLC0415
 
-    return lavas()
+    newer = getattr(environment, "DEVICES_JINJA_ENV", None)  # a function until 2023.01
+    return environment.devices() if newer is None else newer
 
 
 def device_schema(text: str) -> str:
@@ -56,9 +57,13 @@ def device_schema(text: str) -> str:
     return ""
 
 
-def dispatcher(name: str, job: Path, device: Path, directory: Path) -> str:
-    """Return what the dispatcher has against a job on a device, when it makes its pipeline and runs none of it."""
-    argv = ["lava-run", "--job-id", "1", "--output-dir", str(directory / f"out-{name}"), "--device", str(device)]
+def dispatcher(number: int, job: Path, device: Path, directory: Path) -> str:
+    """Return what the dispatcher has against a job on a device, when it makes its pipeline and runs none of it.
+
+    Directories of one number are one job's, and go with it.
+    """
+    output = str(directory / f"out-{number}")
+    argv = ["lava-run", "--job-id", str(number), "--output-dir", output, "--device", str(device)]
     argv += ["--dispatcher", str(directory / "dispatcher.yaml"), "--validate", str(job)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode == 0:
@@ -70,12 +75,12 @@ def dispatcher(name: str, job: Path, device: Path, directory: Path) -> str:
     return "\n".join([*traces, *told]) or f"exit code {done.returncode}: {done.stderr[-500:]}"
 
 
-def looked_at(directory: Path, job: Path, rendered: Path) -> dict[str, str]:
+def looked_at(directory: Path, number: int, job: Path, rendered: Path) -> dict[str, str]:
     """Return what each step said of a job on a device."""
     return {
         "schema": schema(job),
         "device": device_schema(rendered.read_text()),
-        "dispatcher": dispatcher(job.stem, job, rendered, directory),
+        "dispatcher": dispatcher(number, job, rendered, directory),
     }
 
 
@@ -86,11 +91,11 @@ def main(directory: Path) -> dict[str, dict[str, str]]:
     # LAVA's programs take seconds for each job, most of it to load themselves: as many at once as there are cores.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         running = {}
-        for path in sorted((directory / "jobs").glob("*.yaml")):
+        for number, path in enumerate(sorted((directory / "jobs").glob("*.yaml")), start=1):
             job = yaml.safe_load(path.read_text())
             rendered = directory / f"{path.stem}.device.yaml"
             rendered.write_text(templates.get_template(f"{path.stem}.jinja2").render(**job.get("context", {})))
-            running[path.stem] = pool.submit(looked_at, directory, path, rendered)
+            running[path.stem] = pool.submit(looked_at, directory, number, path, rendered)
         return {name: said.result() for name, said in running.items()}
 
 
