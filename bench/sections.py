@@ -214,12 +214,14 @@ def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[
 
 
 def _placebos(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    followed = Followed.of(arguments.placebos, arguments.place, tuple(seeds(arguments.seeds)))
+    before: dict[frozenset[str], BootSections] = {}
     for name in arguments.names or placebos():
+        # Each for itself: a kernel that cannot be followed ends all boots of its own.
+        followed = Followed.of(arguments.placebos, arguments.place, tuple(seeds(arguments.seeds)))
         key = f"placebos/{name} {arguments.place}"
         if key not in known and followed.kernels.directory(name).is_dir():
             print(key, flush=True)
-            yield key, followed.compare(name)
+            yield key, replace(followed, before=before).compare(name)
 
 
 if __name__ == "__main__":
