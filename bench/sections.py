@@ -4,7 +4,8 @@
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
 stopped. `--placebos DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
-what their samples say is known.
+what their samples say is known. Changes under the load syscalls need a site directory (RTGATE_SITE) whose placebos.yaml
+`rtgate placebos learn --profile paths` has written.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from rtgate.kernel.harmless import UNPATCHED  # noqa: E402
 from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
 from rtgate.measure.case import Arm, Case  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
+from rtgate.records.bound import MEASUREMENT as BOUND  # noqa: E402
 from rtgate.records.longer_sections import SectionComparison  # noqa: E402
 from rtgate.tools import loads  # noqa: E402
 from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
-from rtgate.workflow.section_tracing import altered_functions, compare  # noqa: E402
+from rtgate.workflow.section_tracing import altered_functions, compare_boots  # noqa: E402
 from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
@@ -98,12 +100,13 @@ def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, An
         *("--baseline", build(work, UNPATCHED, None)),
     )
     select = ("-k", f"{change.case.tool} and {change.case.load}")
-    how = ("--profile", "compare", "--seeds", seeds, "--sections", "--no-explain", "--no-extend", *select)
+    profile = "paths" if change.case.load == "syscalls" else "compare"
+    how = ("--profile", profile, "--seeds", seeds, "--sections", "--no-explain", "--no-extend", *select)
     rtgate("gate", "--board", change.board, *kernels, *how, "-o", report)
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     sections = json.loads(found.read_text())
-    said = [one for one in verdicts if one["measurement"] != "critical section"]
+    said = [one for one in verdicts if one["measurement"] not in {"critical section", BOUND}]
     return {
         "case": str(change.case),
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
@@ -160,13 +163,14 @@ class Followed:
             candidate_image=arms["candidate"].kernel.image_sha256,
             seeds=tuple(self.seeds),
             instruction_ns=8,
+            cpus=arms["candidate"].board.cpus,
         )
         try:
-            found = compare(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
+            found = compare_boots(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
         except (ConfigError, ParseError) as error:
             found = replace(told, why_not=str(error))
         kept = replace(found, longer=found.longer[:_KEPT])
-        return {"case": self.case.name, "altered": sorted(altered), "sections": asdict(kept)}
+        return {"case": self.case.name, "altered": len(altered), "sections": asdict(kept)}
 
     def _arm(self, kernel: str) -> Arm:
         return self.kernels.arm(Boot(kernel=kernel, board=self.board, case=self.case, seed=self.seeds[0]))

@@ -131,6 +131,12 @@ def tree(request: pytest.FixtureRequest) -> Path:
     return Path(made.stdout.strip())
 
 
+def test_the_tree_has_the_lava_that_it_is_for(tree: Path) -> None:
+    asked = ["dpkg-query", f"--admindir={tree}/var/lib/dpkg", "--show", "--showformat=${Version}", "lava-server"]
+    version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert version.startswith("2023.01") if "bookworm" in tree.name else version >= "2026.10", version
+
+
 def validated(tree: Path, directory: Path, wanted: dict[str, tuple[Board, str]]) -> dict[str, dict[str, str]]:
     """Return what LAVA says of jobs, by name and step."""
     for name in ("jobs", "devices", "files"):

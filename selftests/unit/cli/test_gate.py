@@ -296,6 +296,10 @@ def test_two_kernels_are_compared_on_the_boards_of_the_profile_and_judged_togeth
             "--sections: virt-x86_64 is not a virtual arm64 board",
         ),
         ((*TWO, "--console", "host"), "--sections follows boots on virtual time: leave --console away"),
+        (
+            ("gate", "--board", "virt-arm64-smp2", "--kernel", "kernel"),
+            "--sections judges one kernel by the bound of its wake-ups, and virt-arm64-smp2 has 2 CPUs",
+        ),
     ],
 )
 def test_where_sections_cannot_be_followed_it_is_said_before_anything_is_measured(

@@ -169,6 +169,11 @@ NAMES = [
         "min",
         "latency.bound is the longest that could be: use max",
     ),
+    (
+        _changed("latency.max, kind: max", "latency.bound, kind: max, class: big"),
+        "big",
+        "latency.bound is of the board's only CPU: leave class away",
+    ),
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]
 KEYS = [

@@ -169,11 +169,11 @@ def test_the_policy_says_whether_critical_sections_are_judged(
 ) -> None:
     followed: list[str] = []
 
-    def compare_sections(boards: Sequence[str], *_: object) -> bool:
+    def follow_sections(boards: Sequence[str], *_: object) -> bool:
         followed.extend(boards)
         return False
 
-    monkeypatch.setattr(gate, "compare_sections", compare_sections)
+    monkeypatch.setattr(gate, "follow_sections", follow_sections)
     policy = POLICY.replace("select: idle", f"select: idle, sections: {str(sections).lower()}")
     repository.commit("sections", **{".rtgate/policy.yaml": policy})
     repository.branch("mine")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from selftests.unit.judge.conftest import BOUND, record
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
@@ -176,24 +176,50 @@ def test_a_function_that_the_baseline_called_elsewhere_is_as_long_there(boots: B
 
 
 @pytest.mark.usefixtures("boots")
-@pytest.mark.parametrize(
-    ("baseline", "why"),
-    [
-        (stored("baseline", 3, 4), "no seed was measured with both kernels"),
-        (stored("baseline", 1, 2, image="candidate"), "both kernels are one image"),
-    ],
-)
-def test_without_boots_of_two_kernels_nothing_is_compared(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    baseline: list[Record],
-    why: str,
+def test_without_boots_of_both_kernels_nothing_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records = {"candidate": stored("candidate", 1, 2), "baseline": baseline}
+    records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 3, 4)}
     monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
     assert compared(tmp_path, verdict(IDLE)) is None
-    assert why in capsys.readouterr().err
+    assert "no seed was measured with both kernels" in capsys.readouterr().err
+
+
+def test_two_kernels_of_one_image_are_followed_once(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of documentation: the bound is judged all the same."""
+    records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 1, 2, image="candidate")}
+    monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
+    boots.found = {"candidate": boots.found["candidate"]}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert (seen.images, seen.candidate_bound) == ({"candidate"}, BOUNDS["candidate"])
+
+
+@pytest.mark.parametrize("error", [ConfigError, InfrastructureError])
+def test_a_case_that_cannot_be_followed_keeps_why(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """Its limits are MISS then, now and whenever it is judged again."""
+
+    def fail() -> Any:
+        raise error("no QEMU")
+
+    monkeypatch.setattr(boots, "follow", fail)
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert seen.why_not == "no QEMU"
+
+
+@pytest.mark.parametrize(("case", "followed"), [(IDLE, True), ("signal/signaltest:idle", False)])
+def test_of_one_kernel_only_cases_with_a_bound_are_followed(
+    boots: Boots, tmp_path: Path, case: str, *, followed: bool
+) -> None:
+    boots.found = {"candidate": boots.found["candidate"]}
+    (tmp_path / "virt-arm64" / "candidate" / case.replace("/", ".")).mkdir(parents=True)
+    kernels = {"candidate": tmp_path}
+    assert section_tracing.follow_sections(("virt-arm64",), kernels, tmp_path, (verdict(case),)) is followed
 
 
 def test_nothing_is_booted_where_no_case_can_be_followed(tmp_path: Path) -> None:

@@ -108,6 +108,13 @@ def test_what_a_waiver_does_not_speak_of_is_left_alone(
     assert _waive(verdict, waivers, release=release) == verdict
 
 
+@pytest.mark.parametrize(("named", "waived"), [("latency", False), ("latency.bound", True)])
+def test_who_answers_for_latencies_does_not_answer_for_their_bound(tmp_path: Path, named: str, *, waived: bool) -> None:
+    (tmp_path / "waivers.yaml").write_text(ENTRY.replace("latency.max", named))
+    found = _waive(_failed(measurement="latency.bound"), read(tmp_path / "waivers.yaml"))
+    assert (found.status is not Status.FAIL) is waived
+
+
 @pytest.mark.parametrize("release", ["6.12.117", "6.18.3-rt2", "6.12.0+", "6.13"])
 def test_a_release_is_in_the_range_by_its_version(waivers: tuple[Waiver, ...], release: str) -> None:
     assert _waive(_failed(), waivers, release=release).kind is Kind.WAIVED

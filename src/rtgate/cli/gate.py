@@ -117,6 +117,9 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
         raise ConfigError("--sections follows boots on virtual time: leave --console away")
     if reason := unfollowed(board):
         raise ConfigError(f"--sections: {reason}")
+    if board.cpus > 1 and not (arguments.base or arguments.baseline):
+        told = f"--sections judges one kernel by the bound of its wake-ups, and {board.name} has {board.cpus} CPUs"
+        raise ConfigError(f"{told}: give a second kernel (--base or --baseline), or a board with one CPU")
 
 
 def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:

@@ -14,11 +14,11 @@ from rtgate.board.boot import State, TimeBase
 from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
-from rtgate.judge.bound_limits import bound_findings
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.wake_up_bound import FollowedBoots, bound_findings, shown
 from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.explained import CaseExplanation
 from rtgate.records.longer_sections import SectionComparison
@@ -90,12 +90,14 @@ _Checked = tuple[Record, Sequence[Check]]
 
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
-    found = applicable(thresholds.of(subject.board, subject.flavour, subject.case), subject.records)
-    limits = [limit for limit in found.limits if limit.measurement != BOUND]
+    every = thresholds.of(subject.board, subject.flavour, subject.case)
+    of_bound = [limit for limit in every if limit.measurement == BOUND]
+    found = applicable([limit for limit in every if limit.measurement != BOUND], subject.records)
+    limits = found.limits
     findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
-            findings += _skip_findings(subject, record, limits)
+            findings += _skip_findings(subject, record, [*limits, *of_bound])
     findings += _host_too_busy(subject.records)
     checked = _check_records(subject, subject.records)
     measured = [(one, _find_invalid(one, ran, findings)) for one, ran in checked]
@@ -110,8 +112,6 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     before = [one for one in subject.baseline if one.has_results]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
-        of_bound = [limit for limit in found.limits if limit.measurement == BOUND]
-        findings += _of_bound(of_bound, subject.sections, believable=believable)
     if sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in found.left_out]
     if telling:
@@ -123,8 +123,10 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    if not findings:
-        findings.append(_unjudged_finding(subject))
+    bound = _of_bound(subject, of_bound, sound)
+    if not findings and not any(one.kind is Kind.LIMIT for one in bound):
+        findings.append(_unjudged_finding(subject, of_bound))
+    findings += [one for one in bound if believable or one.status in {Status.FAIL, Status.ERROR}]
     return tuple(verdict(subject, finding) for finding in findings)
 
 
@@ -355,14 +357,19 @@ def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseli
     return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
 
 
-def _of_bound(limits: Sequence[Threshold], seen: SectionComparison | None, *, believable: bool) -> list[Finding]:
+def _of_bound(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
     """Return what limits say of the bound of a wake-up; nothing where no boot was followed."""
-    if seen is None:
+    seen = subject.sections
+    if seen is None or not sound:
         return []
-    before = list(bound_findings(limits, seen, seen.baseline_bound)) if seen.compared else []
-    found = _note_baseline(list(bound_findings(limits, seen, seen.candidate_bound)), before)
-    found += [one for one in before if one.status is Status.ERROR]
-    return [one for one in found if believable or one.status in {Status.FAIL, Status.ERROR}]
+    fitting = applicable(limits, subject.records)
+    boots = FollowedBoots(seen=seen, bound=seen.candidate_bound, seeds={one.seed for one in sound})
+    before = replace(boots, bound=seen.baseline_bound, seeds=seen.seeds, whose="the baseline: ")
+    of_baseline = list(bound_findings(fitting.limits, before)) if seen.compared else []
+    found = _note_baseline(list(bound_findings(fitting.limits, boots)), of_baseline)
+    found += [one for one in of_baseline if one.status is Status.ERROR]
+    found += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in fitting.left_out]
+    return found or ([] if subject.baseline else [shown(boots)])
 
 
 def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:
@@ -378,7 +385,8 @@ def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> 
     return told
 
 
-def _unjudged_finding(subject: Subject) -> Finding:
+def _unjudged_finding(subject: Subject, of_bound: Sequence[Threshold]) -> Finding:
     measured = f"{_boots_measured(subject.records)}, all valid"
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
-    return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}")
+    other = " but of the bound of a wake-up, for which boots are followed (--sections)" if of_bound else ""
+    return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}{other}")

@@ -288,6 +288,8 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
     kind = produced[name]
     if name == BOUND and limit.kind is not LimitKind.MAX:
         data["kind"].fail(f"{name} is the longest that could be: use max")
+    if name == BOUND and "class" in data:
+        data["class"].fail(f"{name} is of the board's only CPU: leave class away")
     if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")

@@ -68,6 +68,7 @@ class SectionComparison:
             followed alone.
         seeds: the boots of each.
         instruction_ns: what an instruction takes.
+        cpus: how many the board has.
         sites: how many the candidate has.
         reached: in how many of them functions that differ were called, or began the section.
         longer: those that grew: first what functions that differ made longer, the most first.
@@ -79,6 +80,7 @@ class SectionComparison:
     candidate_image: str
     seeds: tuple[int, ...]
     instruction_ns: int
+    cpus: int = 1
     sites: int = 0
     reached: int = 0
     longer: tuple[LongerSection, ...] = ()

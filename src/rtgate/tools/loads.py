@@ -159,7 +159,7 @@ def _syscalls(_: Board) -> Load:
     return Load(
         name="syscalls",
         argv=("stress-ng", "--quiet", *workers, "--temp-path", "/tmp"),  # noqa: S108 - as above
-        processes=len(_CALLS),
+        processes=1 + len(_CALLS),  # with the one that started them
     )
 
 

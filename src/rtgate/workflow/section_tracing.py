@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate.board.boards import board as find_board
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain.call_changes import LEAST, CallsBefore
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
@@ -25,6 +25,7 @@ from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
+from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.sections import SectionBoots, unfollowed
 from rtgate.workflow.slowest import case_of, records_to_explain
@@ -38,13 +39,18 @@ def follow_sections(
     What they come to, or why nobody can say, is written as `sections.json` beside the candidate's boots of each case.
 
     Raises:
-        InfrastructureError: this machine cannot trace.
+        InfrastructureError: it cannot be written.
         Interrupted: Ctrl-C.
     """
     places = dict.fromkeys((one.board, one.case) for one in verdicts if one.board in boards and one.arm == "candidate")
-    chosen = [place for place in places if CaseName.parse(place[1]).tool in FINDERS]
+    chosen = [place for place in places if _can_tell(CaseName.parse(place[1]).tool, len(kernels))]
     followed = [_follow_case(_Case(*place, tuple(kernels), records), kernels) for place in chosen]
     return any(followed)
+
+
+def _can_tell(tool: str, kernels: int) -> bool:
+    """Return whether following a tool's boots tells something: of a single kernel, the bound of its wake-ups."""
+    return tool in FINDERS and (kernels > 1 or TOOLS[tool].bounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +64,19 @@ class _Case:
         return Place(records=self.records, board=self.board, arm=arm, case=self.name)
 
     def boots(self) -> dict[str, dict[int, Record]]:
-        """Return the boots that all kernels have, by arm and seed. Raises ConfigError: there are none."""
+        """Return the boots that all kernels have, by arm and seed; of one image, the candidate's.
+
+        Raises:
+            ConfigError: there are none.
+        """
         if reason := unfollowed(find_board(self.board)):
             raise ConfigError(reason)
         stored = {
             arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
             for arm in self.arms
         }
-        images = {one.kernel.image_sha256 for own in stored.values() for one in own.values()}
-        if len(stored) == 2 and len(images) == 1:
-            raise ConfigError(f"{self.name}: both kernels are one image")
+        if len({one.kernel.image_sha256 for own in stored.values() for one in own.values()}) == 1:
+            stored = {"candidate": stored["candidate"]}
         seeds = sorted(set.intersection(*(set(own) for own in stored.values())))
         if not seeds:
             raise ConfigError(f"{self.name}: no seed was measured{' with both kernels' if len(stored) == 2 else ''}")
@@ -86,12 +95,14 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
         candidate_image=images["candidate"],
         seeds=tuple(stored["candidate"]),
         instruction_ns=_instruction_ns(case.board),
+        cpus=find_board(case.board).cpus,
     )
     try:
         boots = _section_boots(stored, kernels)
         followed = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
-        found = compare(told, followed, boots.altered)
-    except (ConfigError, ParseError) as error:
+        found = compare_boots(told, followed, boots.altered)
+    except (ConfigError, ParseError, InfrastructureError) as error:
+        say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         found = replace(told, why_not=plain_text(str(error)))
     longer_sections.write(case.place("candidate").directory, found)
     return True
@@ -103,7 +114,9 @@ def _instruction_ns(board: str) -> int:
     return qemu.instruction_ns
 
 
-def compare(told: SectionComparison, found: Mapping[str, BootSections], altered: frozenset[str]) -> SectionComparison:
+def compare_boots(
+    told: SectionComparison, found: Mapping[str, BootSections], altered: frozenset[str]
+) -> SectionComparison:
     """Return what is told of the boots of one or two kernels with what grew.
 
     Args:

@@ -17,6 +17,7 @@ from rtgate.errors import Location
 from rtgate.judge.thresholds import known_case
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.version import KernelVersion, VersionRange
+from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.strict_yaml import Value, load
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity
@@ -52,7 +53,8 @@ class Waiver:
     def is_about(self, verdict: Verdict, release: str) -> bool:
         """Return whether a verdict on a kernel of this release is what the waiver speaks of."""
         family = verdict.measurement.replace(" ", ".").partition(".")[0]
-        figures = {"", verdict.measurement, family}
+        # Who answers for a sampled latency does not answer for the one that could be.
+        figures = {"", verdict.measurement, *([] if verdict.measurement == BOUND else [family])}
         named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
         if not named or not self.kernels.conditions:
             return named
@@ -102,7 +104,7 @@ def _waiver(item: Value) -> Waiver:
         link=data["link"].text(),
         expires=_date(data["expires"]),
         location=item.location,
-        measurement=data.text("measurement", "", reports(case)),
+        measurement=data.text("measurement", "", (*reports(case), BOUND)),
         kernels=data["kernels"].parse(VersionRange.parse) if "kernels" in data else VersionRange(),
     )
 

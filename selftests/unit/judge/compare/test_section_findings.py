@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import comb
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, record
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
-from rtgate.judge.compare.section_findings import GAINED, GROWN, NEW_BOOTS, is_longer, section_findings
+from rtgate.judge.compare.section_findings import GAINED, GROWN, boots_needed, grown_sections, section_findings
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -44,17 +45,30 @@ CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, funct
 CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235)
 
 
+def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
+    seen = SectionComparison(
+        baseline_image="a",
+        candidate_image="b",
+        seeds=tuple(range(boots)),
+        instruction_ns=8,
+        cpus=cpus,
+        longer=(one,),
+    )
+    return grown_sections(seen) == [one]
+
+
 def found(
     *longer: LongerSection,
     placebos: Placebos = PLACEBOS,
     followed: bool = True,
     reached: int = 5,
     bounds: tuple[Bound | None, Bound | None] = (None, None),
+    seeds: int = 12,
 ) -> list[Finding]:
     seen = SectionComparison(
         baseline_image="a",
         candidate_image="b",
-        seeds=tuple(range(1, 13)),
+        seeds=tuple(range(1, seeds + 1)),
         instruction_ns=8,
         sites=407,
         reached=reached,
@@ -170,7 +184,9 @@ def test_nothing_is_said_of_a_case_that_was_not_followed() -> None:
 def test_a_section_is_longer_only_if_it_grew_much_or_by_the_change(growth: int, share: int, *, begins: bool) -> None:
     one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begins=begins)
     by_change = share - 200 >= GAINED or (begins and growth >= GAINED)
-    assert is_longer(one) is (growth >= GROWN or by_change)
+    assert grown(one) is (growth >= GROWN or by_change)
+    # With several CPUs, waiting for the turn of another one is as long as a turn.
+    assert grown(one, cpus=2) is by_change
 
 
 @pytest.mark.parametrize("longer", [(), (SITE,)])
@@ -185,12 +201,39 @@ def test_a_sentence_ends_with_both_bounds(longer: tuple[LongerSection, ...]) -> 
     ("baseline", "boots", "longest", "longer"),
     [
         (0, 1, 1361, False),
-        (0, NEW_BOOTS - 1, 1361, False),
-        (0, NEW_BOOTS, 1361, True),
+        (0, 4, 1361, False),
+        (0, 5, 1361, True),
         (0, 1, GROWN, True),  # too long for chance
         (900, 1, 1361, True),
     ],
 )
 def test_a_new_section_that_is_rare_may_be_chance(baseline: int, boots: int, longest: int, *, longer: bool) -> None:
     """rt_mutex_unlock() with a counter more, under hackbench: 1361 once in seven boots, never in seven without it."""
-    assert is_longer(replace(SITE, baseline=baseline, candidate=longest, count=99, boots=boots)) is longer
+    assert grown(replace(SITE, baseline=baseline, candidate=longest, count=99, boots=boots)) is longer
+
+
+@pytest.mark.parametrize(("boots", "needed"), [(1, 2), (3, 4), (4, 4), (7, 5), (12, 6), (40, 6)])
+def test_how_many_boots_are_no_chance(boots: int, needed: int) -> None:
+    assert boots_needed(boots) == needed
+
+
+@given(share=st.floats(0.01, 0.99), boots=st.integers(4, 12))
+def test_what_is_equally_likely_in_all_boots_rarely_seems_new(share: float, boots: int) -> None:
+    needed = boots_needed(boots)
+    have = sum(comb(boots, k) * share**k * (1 - share) ** (boots - k) for k in range(needed, boots + 1))
+    assert have * (1 - share) ** boots < 1 / 199
+
+
+@pytest.mark.parametrize(("boots", "status"), [(2, Status.DONE), (1, Status.PASS)])
+def test_a_new_section_in_every_one_of_too_few_boots_passes_nothing(boots: int, status: Status) -> None:
+    (one,) = found(replace(SITE, baseline=0, candidate=2000, boots=boots), seeds=2)
+    assert one.status is status
+    assert ("2 boots of each kernel may be chance, measure four at least" in one.sentence) is (status is Status.DONE)
+
+
+def test_a_kernel_that_was_followed_alone_is_compared_with_nothing() -> None:
+    seen = SectionComparison(
+        baseline_image="", candidate_image="b", seeds=(1,), instruction_ns=8, candidate_bound=BOUND
+    )
+    subject = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=[record()], sections=seen)
+    assert list(section_findings([subject], PLACEBOS)) == []

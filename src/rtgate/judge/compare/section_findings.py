@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from math import comb
 
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject
@@ -22,19 +24,15 @@ MEASUREMENT = "critical section"
 GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
 GROWN = 2500
-"""Instructions by which a section must be longer, whatever ran in it."""
-NEW_BOOTS = 5
-"""In how many boots the candidate must have a section that a function that differs begins, and that the baseline lacks.
-
-Fewer are chance: both kernels may have it rarely. Were it as likely in every boot, five or more of the candidate's and
-none of the baseline's would come once in 362 at most of seven boots each, and once in 193 of twelve.
-"""
+"""Instructions by which a section of the only CPU must be longer, whatever ran in it."""
+CHANCE = 0.005
+"""How often at most a section may seem to be the candidate's alone that is as likely in every boot of both kernels."""
 
 
 def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the critical sections of each case say that was followed."""
     for subject in subjects:
-        if subject.sections is not None:
+        if subject.sections is not None and subject.sections.compared:
             yield subject, replace(_finding(subject, subject.sections, placebos), measurement=MEASUREMENT)
 
 
@@ -42,8 +40,9 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
     if seen.why_not:
         sentence = f"critical sections were not compared: {seen.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    longer = sorted(filter(is_longer, seen.longer), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
-    found = _longer(seen, longer) if longer else _no_longer(seen)
+    longer = sorted(grown_sections(seen), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
+    unsure = next((one for one in seen.longer if _is_new(one) and len(seen.seeds) == one.boots), None)
+    found = _longer(seen, longer) if longer else _unsure(seen, unsure) if unsure else _no_longer(seen)
     found = replace(found, sentence=found.sentence + _bounds(seen))
     if unknown := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
@@ -54,10 +53,44 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
     return found
 
 
-def is_longer(one: LongerSection) -> bool:
-    """Return whether a section grew by more than harmless changes show."""
-    begun = one.begins and one.growth >= GAINED and (one.baseline > 0 or one.boots >= NEW_BOOTS)
-    return begun or one.call - one.call_before >= GAINED or one.growth >= GROWN
+def grown_sections(seen: SectionComparison) -> list[LongerSection]:
+    """Return the sections that grew by more than harmless changes show.
+
+    CPUs that take turns wait for each other as long as a turn is: of several, only what the change made longer counts.
+    """
+    needed = boots_needed(len(seen.seeds))
+    return [one for one in seen.longer if _by_change(one, needed) or (seen.cpus == 1 and one.growth >= GROWN)]
+
+
+def _by_change(one: LongerSection, needed: int) -> bool:
+    """Return whether functions that differ made a section longer than harmless changes show."""
+    begun = one.begins and one.growth >= GAINED and one.baseline > 0
+    return begun or one.call - one.call_before >= GAINED or (_is_new(one) and one.boots >= needed)
+
+
+def _is_new(one: LongerSection) -> bool:
+    """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
+    return one.begins and one.growth >= GAINED and one.baseline == 0
+
+
+@cache
+def boots_needed(boots: int) -> int:
+    """Return how many boots of a kernel must have a section that no boot of the other one has, to be no chance.
+
+    Both kernels may have it rarely. Whatever the share of boots that have it, as many of one kernel's and none of the
+    other's are rarer than `CHANCE` then. More than there are where no number says it: fewer than four boots.
+    """
+    return next((number for number in range(1, boots + 1) if _largest_chance(number, boots) < CHANCE), boots + 1)
+
+
+def _largest_chance(number: int, boots: int) -> float:
+    """Return the largest chance that `number` or more boots of one kernel have a section and none of the other."""
+
+    def chance(share: float) -> float:
+        have = (comb(boots, each) * share**each * (1 - share) ** (boots - each) for each in range(number, boots + 1))
+        return sum(have) * (1 - share) ** boots
+
+    return max(chance(step / 200) for step in range(1, 200))
 
 
 def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
@@ -84,6 +117,14 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
         change=_change(old, new),
         boot=f"seed {one.seed}",
     )
+
+
+def _unsure(seen: SectionComparison, one: LongerSection) -> Finding:
+    sentence = (
+        f"{one.off} in {one.place}, {one.candidate:,} instructions at the longest, where the baseline has none: "
+        f"{plural(len(seen.seeds), 'boot')} of each kernel may be chance, measure four at least"
+    )
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
 def _no_longer(seen: SectionComparison) -> Finding:

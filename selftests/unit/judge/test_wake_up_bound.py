@@ -6,33 +6,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, maximum, record
+from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, evidence, maximum, record
 
+from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.bound import MEASUREMENT, Bound
 from rtgate.records.longer_sections import SectionComparison
+from rtgate.records.record import Record
 
 KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
-ALONE = SectionComparison(baseline_image="", candidate_image="b", seeds=(1,), instruction_ns=8, candidate_bound=BOUND)
+ALONE = SectionComparison(baseline_image="", candidate_image="b", seeds=(4, 5), instruction_ns=8, candidate_bound=BOUND)
 TWO = replace(ALONE, baseline_image="a", baseline_bound=BOUND)
 LONGER = replace(BOUND, measured=12_422)
 
 
-def told(
-    seen: SectionComparison | None, *limits: Threshold, missing: tuple[str, ...] = (), state: str = "measured"
-) -> list[Verdict]:
+def judged(
+    seen: SectionComparison | None,
+    *limits: Threshold,
+    missing: tuple[str, ...] = (),
+    records: tuple[Record, ...] = (record(seed=4), record(seed=5)),
+) -> tuple[Verdict, ...]:
     subject = Subject(
         case=CASE,
         board=BOARD,
         arm="candidate",
         flavour=FLAVOUR,
-        records=[record(state=state)],
+        records=records,
+        baseline=[replace(one, arm=ArmName.BASELINE) for one in records] if seen and seen.compared else [],
         sections=seen,
         missing=missing,
     )
-    return [one for one in judge(subject, Thresholds(limits)) if one.measurement == MEASUREMENT]
+    return judge(subject, Thresholds(limits))
+
+
+def told(seen: SectionComparison | None, *limits: Threshold, missing: tuple[str, ...] = ()) -> list[Verdict]:
+    return [one for one in judged(seen, *limits, missing=missing) if one.measurement == MEASUREMENT]
 
 
 @pytest.mark.parametrize("seen", [ALONE, TWO])
@@ -40,7 +50,8 @@ def test_a_bound_within_its_limit_passes(seen: SectionComparison) -> None:
     (one,) = told(seen, KEPT)
     assert (one.status, one.kind, one.boot) == (Status.PASS, Kind.LIMIT, "seed 4")
     assert one.sentence == (
-        "the bound of a wake-up is 99.4 virtual us (12421 instructions), within 99.5 virtual us (12438 instructions) "
+        "the bound of a wake-up is 99.4 virtual us (12421 instructions) in 2 boots, "
+        "within 99.5 virtual us (12438 instructions) "
         "(calibration; thresholds.yaml:7)"
     )
 
@@ -67,8 +78,8 @@ def test_a_limit_that_the_baseline_breaks_too_says_so() -> None:
 def test_a_limit_without_a_bound_is_missing(seen: SectionComparison) -> None:
     (one,) = told(seen, KEPT)
     assert (one.status, one.kind) == (Status.MISS, Kind.MISSING)
-    why = seen.why_not or "it is computed for cyclictest and PREEMPT_RT, on one CPU"
-    assert one.sentence == f"the bound of a wake-up has a limit of 99.5 virtual us, and there is none: {why}"
+    why = seen.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
+    assert one.sentence == f"the bound of a wake-up has a limit of 99.5 virtual us, and no boot has one: {why}"
 
 
 @pytest.mark.parametrize("limits", [(), (KEPT,), (BROKEN,)])
@@ -85,6 +96,7 @@ def test_a_wake_up_longer_than_its_bound_is_our_error(seen: SectionComparison, l
 def test_so_is_one_of_the_baseline() -> None:
     one, other = told(replace(TWO, baseline_bound=LONGER), KEPT)
     assert {one.status, other.status} == {Status.PASS, Status.ERROR}
+    assert other.sentence.startswith("the baseline: a wake-up of 12,422 instructions")
 
 
 def test_a_wake_up_as_long_as_its_bound_is_none() -> None:
@@ -93,7 +105,8 @@ def test_a_wake_up_as_long_as_its_bound_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "begins"), [(BOUND, "the bound of a wake-up is 99.4 virtual us"), (None, "the bound")]
+    ("bound", "begins"),
+    [(BOUND, "the bound of a wake-up is 99.4 virtual us"), (None, "the bound of a wake-up is not known")],
 )
 def test_a_bound_that_was_asked_for_and_has_no_limit_is_shown(bound: Bound | None, begins: str) -> None:
     (one,) = told(replace(ALONE, candidate_bound=bound))
@@ -116,6 +129,39 @@ def test_good_news_does_not_count_where_a_boot_is_missing() -> None:
     assert one.status is Status.FAIL
 
 
-@pytest.mark.parametrize("state", ["no boot", "lab", "skipped"])
+@pytest.mark.parametrize("state", ["no boot", "lab"])
 def test_a_kernel_that_measured_nothing_has_no_bound(state: str) -> None:
-    assert told(ALONE, KEPT, state=state) == []
+    verdicts = judged(ALONE, KEPT, records=(record(state=state),))
+    assert [one.measurement for one in verdicts] == [""]
+
+
+def test_a_case_that_cannot_run_misses_its_limit() -> None:
+    (one,) = judged(None, KEPT, records=(record(state="skipped"),))
+    assert one.status is Status.MISS
+
+
+def test_a_bound_says_nothing_of_boots_that_nobody_followed() -> None:
+    (one,) = told(replace(ALONE, seeds=(4,)), KEPT)
+    assert one.status is Status.MISS
+    assert one.sentence.endswith("and seed 5 was measured and not followed")
+
+
+def test_nor_does_that_of_a_boot_whose_measurement_is_invalid() -> None:
+    spoiled = evidence(record(seed=4), threads=())
+    verdicts = judged(ALONE, BROKEN, records=(spoiled, record(seed=5)))
+    assert {one.status for one in verdicts if one.measurement == MEASUREMENT} <= {Status.MISS}
+    assert all(one.status is not Status.FAIL for one in verdicts)
+
+
+def test_a_limit_for_other_options_is_told_beside_the_others() -> None:
+    """It must not hide that another limit was not applied."""
+    other = replace(maximum(), profile="report", options={"threads": 4})
+    verdicts = judged(ALONE, other, KEPT)
+    assert [one.status for one in verdicts] == [Status.DONE, Status.PASS]
+    assert "1 limit is for those of the profile report" in verdicts[0].sentence
+
+
+def test_where_only_the_bound_has_a_limit_it_says_how_it_is_judged() -> None:
+    (one,) = judged(None, KEPT)
+    assert (one.status, one.kind) == (Status.DONE, Kind.UNJUDGED)
+    assert one.sentence.endswith("but of the bound of a wake-up, for which boots are followed (--sections)")
