@@ -387,6 +387,12 @@ _DANGLING = [
         "class: big, kind: max,",
         "virt-arm64 has no CPU class 'big' (allowed: its `cpu_classes`",
     ),
+    (
+        "thresholds.yaml",
+        "limit: 66 virtual us",
+        "limit: 66 virtual us, source: s}\n      - {measurement: latency.bound, kind: max, limit: 66 virtual us",
+        "no boot can have a latency.bound: virt-x86_64 is not a virtual arm64 board",
+    ),
     ("placebos.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
     ("placebos.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),
     (
