@@ -65,7 +65,7 @@ class Subject:
         paired: whether a baseline was to be measured on this board, too.
         unpaired: the baseline's boots that were planned and left no record.
         explained: what traced boots showed; None if nobody traced them.
-        sections: how critical sections differ; None if nobody followed them.
+        sections: critical sections and the bound, and how they differ; None if nobody followed the boots.
         schedule: when somebody was going to look at the boots, or may have looked.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sections.json`: which critical sections of a case are longer in the candidate, beside the candidate's boots of it.
+"""`sections.json`: which sections are longer, and the bound of a wake-up, beside the candidate's boots of a case.
 
 Following the boots writes it (docs/explanation/critical-sections.md), judging reads it.
 """
@@ -61,7 +61,7 @@ class LongerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionComparison:
-    """The critical sections of a case in the boots of two kernels.
+    """The critical sections of a case in the boots of a kernel, and how they differ from those of a baseline.
 
     Attributes:
         baseline_image, candidate_image: SHA-256 of the kernels; the baseline's is empty where the candidate was
@@ -73,7 +73,7 @@ class SectionComparison:
         reached: in how many of them functions that differ were called, or began the section.
         longer: those that grew: first what functions that differ made longer, the most first.
         baseline_bound, candidate_bound: the longest of each kernel's boots; None where there is none.
-        why_not: why the sections could not be compared, in words; empty if they were.
+        why_not: why the boots could not be followed, in words; empty if they were.
     """
 
     baseline_image: str

@@ -145,7 +145,7 @@ def _schedule(mine: Sequence[Record]) -> Schedule:
 def _of_these_kernels(
     read: Callable[[Path], _Seen | None], mine: Sequence[Record], here: Sequence[Record]
 ) -> _Seen | None:
-    """Return what traced boots showed of these two kernels; a file that was left by others is not about them."""
+    """Return what boots that were made again showed of these kernels; a file that others left is not about them."""
     directory = next((one.directory.parent for one in mine if one.directory), None)
     seen = read(directory) if directory else None
     return seen if seen is not None and seen.images == {one.kernel.image_sha256 for one in here} else None
