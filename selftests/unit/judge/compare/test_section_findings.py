@@ -119,6 +119,13 @@ def test_what_is_longer_within_sections_of_usual_length_fails_too() -> None:
     assert str(one.change) == "+207%"
 
 
+def test_a_function_is_blamed_only_for_what_it_gained() -> None:
+    """The site grew by much, and by nothing that the change altered."""
+    (one,) = found(replace(CHANCE, candidate=849 + GROWN, function="sched_tick"))
+    assert one.status is Status.FAIL
+    assert "(changed)" not in one.sentence
+
+
 def test_further_sites_are_counted() -> None:
     (one,) = found(SITE, replace(SITE, place="other"), CHANCE)
     assert one.sentence.endswith("; 1 more site grew as clearly")
