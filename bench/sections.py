@@ -3,7 +3,7 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. `--placebos DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
+stopped. `--harmless DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
 what their samples say is known. Changes under the load syscalls need a site directory (RTGATE_SITE) whose placebos.yaml
 `rtgate placebos learn --profile paths` has written.
 """
@@ -200,12 +200,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="planted/fork (default: all)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "sections", help="default: %(default)s")
     parser.add_argument("--seeds", default="1-12", metavar="A-B", help="boots of each kernel (default: %(default)s)")
-    parser.add_argument("--placebos", type=Path, metavar="DIR", help="follow these kernels")
+    parser.add_argument("--harmless", type=Path, metavar="DIR", help="follow these kernels")
     parser.add_argument("--place", default=f"{BOARD} latency/cyclictest:idle", help="where (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=DATA / "measured.json", help="default: %(default)s")
     arguments = parser.parse_args()
     results = json.loads(arguments.results.read_text()) if arguments.results.is_file() else {}
-    for name, found in _placebos(arguments, results) if arguments.placebos else _changes(arguments, results):
+    for name, found in _placebos(arguments, results) if arguments.harmless else _changes(arguments, results):
         results[name] = found
         write_text(arguments.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
 
@@ -221,7 +221,7 @@ def _placebos(arguments: argparse.Namespace, known: Collection[str]) -> Iterator
     before: dict[frozenset[str], BootSections] = {}
     for name in arguments.names or placebos():
         # Each for itself: a kernel that cannot be followed ends all boots of its own.
-        followed = Followed.of(arguments.placebos, arguments.place, tuple(seeds(arguments.seeds)))
+        followed = Followed.of(arguments.harmless, arguments.place, tuple(seeds(arguments.seeds)))
         key = f"placebos/{name} {arguments.place}"
         if key not in known and followed.kernels.directory(name).is_dir():
             print(key, flush=True)
