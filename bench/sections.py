@@ -4,7 +4,7 @@
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
 stopped. `--harmless DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
-what their samples say is known. Changes under the load syscalls need a site directory (RTGATE_SITE) whose placebos.yaml
+what their samples say is known. Changes under the loads of the profile paths need a site directory (RTGATE_SITE) whose placebos.yaml
 `rtgate placebos learn --profile paths` has written.
 """
 
@@ -100,7 +100,7 @@ def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, An
         *("--baseline", build(work, UNPATCHED, None)),
     )
     select = ("-k", f"{change.case.tool} and {change.case.load}")
-    profile = "paths" if change.case.load == "syscalls" else "compare"
+    profile = "paths" if change.case.load in {"disk", "network", "syscalls"} else "compare"
     how = ("--profile", profile, "--seeds", seeds, "--sections", "--no-explain", "--no-extend", *select)
     rtgate("gate", "--board", change.board, *kernels, *how, "-o", report)
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
