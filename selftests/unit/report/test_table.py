@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.verdict import Figure, Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.report.cases import cases
 from rtgate.report.table import Line, lines, tables
@@ -51,6 +51,28 @@ def test_a_throughput_that_fell_has_a_minus(world: World) -> None:
     (table,) = tables(cases(records, [world.verdict(Status.DONE, Kind.UNJUDGED, "no limit")]))
     (row,) = table.rows
     assert row.cells == ("rate", "400 MB/s", "300 MB/s", "-25.0%", "-", "1")
+
+
+def _with_bound(world: World) -> Verdict:
+    def us(value: float) -> Figure:
+        return Figure(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
+
+    told = world.verdict(Status.PASS, Kind.LIMIT, "within", measurement="latency.bound")
+    return replace(told, value=us(110.9), baseline=us(120.0), limit=us(150.0))
+
+
+def test_a_bound_stands_beside_the_longest_that_was_measured(world: World) -> None:
+    (table,) = tables(cases([world.record(world.boot())], [world.within_limit(), _with_bound(world)]))
+    assert table.columns == ("boots", "min", "mean", "max", "limit", "bound", "its limit", "lost")
+    assert table.rows[0].cells[4:7] == ("80.0", "110.9", "150.0")
+    (table,) = tables(cases([world.record(world.boot())], [world.within_limit()]))
+    assert "bound" not in table.columns
+
+
+def test_of_two_kernels_it_is_a_row(world: World) -> None:
+    (table,) = tables(cases(_both(world), [world.within_limit(), _with_bound(world)]))
+    shown = {row.cells[0]: row.cells[1:5] for row in table.rows}
+    assert shown["bound"] == ("120.0", "110.9", "-7.6%", "150.0")
 
 
 def test_a_board_s_regression_is_a_ratio(world: World) -> None:

@@ -367,6 +367,8 @@ def _of_bound(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Rec
     before = replace(boots, bound=seen.baseline_bound, seeds=seen.seeds, whose="the baseline: ")
     of_baseline = list(bound_findings(fitting.limits, before)) if seen.compared else []
     found = _note_baseline(list(bound_findings(fitting.limits, boots)), of_baseline)
+    if before.bound:
+        found = [replace(one, baseline=before.figure(before.bound)) for one in found]
     found += [one for one in of_baseline if one.status is Status.ERROR]
     found += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in fitting.left_out]
     return found or ([] if subject.baseline else [shown(boots)])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.record import Record
 from rtgate.report.case_figures import case_figures
 from rtgate.report.cases import CaseReport, change, family, figures, microseconds
@@ -91,8 +92,9 @@ def _table(found: Sequence[CaseReport]) -> Table:
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
         rows = [row for case in found for row in comparison_rows(case)]
     else:
-        columns = ("boots", "min", "mean", "max", "limit", "lost")
-        rows = [Row(case=case, status=case.status, cells=_single_row(case)) for case in found]
+        bounds = any(map(_bound, found))
+        columns = ("boots", "min", "mean", "max", "limit", *(("bound", "its limit") if bounds else ()), "lost")
+        rows = [Row(case=case, status=case.status, cells=_single_row(case, bounds=bounds)) for case in found]
     return Table(
         heading=plain_text(", ".join(part for part in parts if part)),
         kernels=kernels(records),
@@ -113,9 +115,12 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
     return {arm: "; ".join(texts) for arm, texts in found.items()}
 
 
-def _single_row(case: CaseReport) -> tuple[str, ...]:
+def _single_row(case: CaseReport, *, bounds: bool) -> tuple[str, ...]:
     here = figures(case.records)
     numbers = [_number(value) for value in (here.low, here.mean, here.high, case.max_limit)]
+    if bounds:
+        line = _bound(case) or Line(name="bound")
+        numbers += [_number(line.judged), _number(line.limit)]
     return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
 
 
@@ -155,7 +160,17 @@ def lines(case: CaseReport) -> tuple[Line, ...]:
             if both
             else Line(name=blamed, estimate=str(worse.value or ""))
         )
-    return tuple(made)
+    bound = _bound(case)
+    return (*made, bound) if bound else tuple(made)
+
+
+def _bound(case: CaseReport) -> Line | None:
+    """Return the bound of a wake-up, where boots were followed and it is known."""
+    told = next((one for one in case.verdicts if one.measurement == BOUND and one.value), None)
+    if told is None:
+        return None
+    value, baseline, limit = (one.quantity if one else None for one in (told.value, told.baseline, told.limit))
+    return Line(name="bound", judged=value, baseline=baseline, limit=limit)
 
 
 def _quantities(records: Sequence[Record]) -> dict[str, Quantity]:
