@@ -46,8 +46,8 @@ def test_makefile_without_a_version(fake_tree: Path) -> None:
 def test_trees_built_in_place_are_refused(fake_tree: Path, sign: str) -> None:
     (fake_tree / sign).parent.mkdir(parents=True, exist_ok=True)
     (fake_tree / sign).touch()
-    with pytest.raises(ConfigError, match=r"^/home/me/linux was built in place .* 'make -C /home/me/linux mrproper'"):
-        source.check_buildable(fake_tree, "x86_64", Path("/home/me/linux"))
+    with pytest.raises(ConfigError, match=r"^/src/linux was built in place .* 'make -C /src/linux mrproper'"):
+        source.check_buildable(fake_tree, "x86_64", Path("/src/linux"))
 
 
 def test_paths_that_kbuild_cannot_use_are_refused(tmp_path: Path) -> None:
