@@ -41,8 +41,7 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
         sentence = f"critical sections were not compared: {seen.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     longer = sorted(grown_sections(seen), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
-    unsure = next((one for one in seen.longer if _is_new(one) and len(seen.seeds) == one.boots), None)
-    found = _longer(seen, longer) if longer else _unsure(seen, unsure) if unsure else _no_longer(seen)
+    found = _longer(seen, longer) if longer else _unsure(seen) or _no_longer(seen)
     found = replace(found, sentence=found.sentence + _bounds(seen))
     if unknown := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
@@ -56,16 +55,17 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
 def grown_sections(seen: SectionComparison) -> list[LongerSection]:
     """Return the sections that grew by more than harmless changes show.
 
-    CPUs that take turns wait for each other as long as a turn is: of several, only what the change made longer counts.
+    CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
+    calls of functions that differ count.
     """
-    needed = boots_needed(len(seen.seeds))
-    return [one for one in seen.longer if _by_change(one, needed) or (seen.cpus == 1 and one.growth >= GROWN)]
-
-
-def _by_change(one: LongerSection, needed: int) -> bool:
-    """Return whether functions that differ made a section longer than harmless changes show."""
-    begun = one.begins and one.growth >= GAINED and one.baseline > 0
-    return begun or one.call - one.call_before >= GAINED or (_is_new(one) and one.boots >= needed)
+    needed = boots_needed(len(seen.seeds)) if seen.cpus == 1 else len(seen.seeds) + 1
+    return [
+        one
+        for one in seen.longer
+        if one.call - one.call_before >= GAINED
+        or (_is_new(one) and one.boots >= needed)
+        or (seen.cpus == 1 and one.growth >= (GAINED if one.begins and one.baseline else GROWN))
+    ]
 
 
 def _is_new(one: LongerSection) -> bool:
@@ -119,7 +119,12 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
     )
 
 
-def _unsure(seen: SectionComparison, one: LongerSection) -> Finding:
+def _unsure(seen: SectionComparison) -> Finding | None:
+    """Return what is said of a new section that each of too few boots has; None if there is none."""
+    new = (one for one in seen.longer if seen.cpus == 1 and _is_new(one) and one.boots == len(seen.seeds))
+    one = next(new, None)
+    if one is None:
+        return None
     sentence = (
         f"{one.off} in {one.place}, {one.candidate:,} instructions at the longest, where the baseline has none: "
         f"{plural(len(seen.seeds), 'boot')} of each kernel may be chance, measure four at least"
