@@ -4,8 +4,8 @@
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
 stopped. `--harmless DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
-what their samples say is known. Changes under the loads of the profile paths need a site directory (RTGATE_SITE) whose placebos.yaml
-`rtgate placebos learn --profile paths` has written.
+what their samples say is known. Changes under the loads of the profile paths need a site directory (RTGATE_SITE) whose
+placebos.yaml `rtgate placebos learn --profile paths` has written.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def test_a_bound_over_its_limit_fails_and_says_what_is_long() -> None:
     (one,) = told(ALONE, BROKEN)
     assert (one.status, one.kind) == (Status.FAIL, Kind.LIMIT)
     assert one.sentence.endswith(
-        "over the limit of 99.3 virtual us (12412 instructions) (calibration; thresholds.yaml:7); 3,844 instructions "
-        "of it in cpu_do_idle, 2,816 in schedule, 4,487 in interrupts"
+        " in 2 boots, 3,844 instructions of it in cpu_do_idle, 2,816 in schedule, 4,487 in interrupts: "
+        "over the limit of 99.3 virtual us (12412 instructions) (calibration; thresholds.yaml:7)"
     )
     assert one.value is not None
     assert one.limit is not None

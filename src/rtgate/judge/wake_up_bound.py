@@ -77,8 +77,8 @@ def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     assert value.quantity is not None
     broken = value.quantity.to(limit.limit.unit).value > limit.limit.value
     where = f"the bound of a wake-up is {value} in {plural(len(boots.seen.seeds), 'boot')}"
-    against = f"over the limit of {allowed}" if broken else f"within {allowed}"
-    sentence = f"{where}, {against} ({limit.origin})" + (f"; {boots.bound.parts}" if broken else "")
+    against = f", {boots.bound.parts}: over the limit of" if broken else ", within"
+    sentence = f"{where}{against} {allowed} ({limit.origin})"
     judged = _finding(boots, Status.FAIL if broken else Status.PASS, Kind.LIMIT, sentence)
     return replace(judged, value=value, limit=allowed)
 
