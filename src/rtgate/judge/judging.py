@@ -124,7 +124,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     bound = _of_bound(subject, of_bound, sound)
-    if not findings and not any(one.kind is Kind.LIMIT for one in bound):
+    if not findings and not any(one.value for one in bound):
         findings.append(_unjudged_finding(subject, of_bound))
     findings += [one for one in bound if believable or one.status in {Status.FAIL, Status.ERROR}]
     return tuple(verdict(subject, finding) for finding in findings)
