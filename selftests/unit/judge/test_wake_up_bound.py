@@ -17,7 +17,9 @@ from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Record
 
 KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
-ALONE = SectionComparison(baseline_image="", candidate_image="b", seeds=(4, 5), instruction_ns=8, candidate_bound=BOUND)
+ALONE = SectionComparison(
+    baseline_image="", candidate_image="b", seeds=(4, 5), instruction_ns=8, cpus=1, candidate_bound=BOUND
+)
 TWO = replace(ALONE, baseline_image="a", baseline_bound=BOUND)
 LONGER = replace(BOUND, measured=12_422)
 

@@ -17,6 +17,7 @@ FOUND = SectionComparison(
     candidate_image="b",
     seeds=(1, 2),
     instruction_ns=8,
+    cpus=1,
     sites=407,
     longer=(
         LongerSection(

@@ -11,7 +11,7 @@ from rtgate.judge.thresholds import Threshold
 from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.bound import MEASUREMENT, Bound
 from rtgate.records.longer_sections import SectionComparison
-from rtgate.units import Quantity, Unit, plural
+from rtgate.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class FollowedBoots:
         seen: what following found.
         bound: the kernel's, one of `seen`; None if it has none.
         seeds: the boots that are judged, whose measurements are valid.
-        whose: `the baseline's `, where it is not the candidate's.
+        whose: `the baseline: `, where it is not the candidate's.
     """
 
     seen: SectionComparison
@@ -43,8 +43,7 @@ class FollowedBoots:
 
     def figure(self, bound: Bound) -> Figure:
         """Return a bound as people read it."""
-        quantity = Quantity(float(bound.instructions * self.seen.instruction_ns), Unit.VIRTUAL_NS)
-        return figure(quantity, str(self.seen.instruction_ns))
+        return figure(self.seen.time(bound.instructions), str(self.seen.instruction_ns))
 
 
 def bound_findings(limits: Sequence[Threshold], boots: FollowedBoots) -> Iterator[Finding]:

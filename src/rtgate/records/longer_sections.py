@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rtgate.records import case_file
 from rtgate.records.bound import Bound
+from rtgate.units import Quantity, Unit
 
 _NAME = "sections.json"
 
@@ -80,7 +81,7 @@ class SectionComparison:
     candidate_image: str
     seeds: tuple[int, ...]
     instruction_ns: int
-    cpus: int = 1
+    cpus: int
     sites: int = 0
     reached: int = 0
     longer: tuple[LongerSection, ...] = ()
@@ -92,6 +93,10 @@ class SectionComparison:
     def compared(self) -> bool:
         """Whether there are two kernels."""
         return bool(self.baseline_image)
+
+    def time(self, instructions: int) -> Quantity:
+        """Return how long instructions take."""
+        return Quantity(float(instructions * self.instruction_ns), Unit.VIRTUAL_NS)
 
     @property
     def images(self) -> set[str]:

@@ -112,8 +112,8 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
         status=Status.FAIL,
         kind=Kind.REGRESSION,
         sentence=sentence + others,
-        value=figure(_quantity(new, seen), instruction_ns),
-        baseline=figure(_quantity(old, seen), instruction_ns),
+        value=figure(seen.time(new), instruction_ns),
+        baseline=figure(seen.time(old), instruction_ns),
         change=_change(old, new),
         boot=f"seed {one.seed}",
     )
@@ -162,10 +162,6 @@ def _unknown(subject: Subject, placebos: Placebos) -> str:
 
 def _change(old: int, new: int) -> Figure | None:
     return Figure(Quantity((new - old) / old, Unit.RATIO), f"{(new - old) / old:+.0%}") if old else None
-
-
-def _quantity(instructions: int, seen: SectionComparison) -> Quantity:
-    return Quantity(float(instructions * seen.instruction_ns), Unit.VIRTUAL_NS)
 
 
 def _amount(instructions: int, seen: SectionComparison) -> str:
