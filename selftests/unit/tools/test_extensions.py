@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -310,6 +311,15 @@ def test_files_for_others_to_import_are_left_alone(lab: Path) -> None:
 def test_the_same_file_is_imported_once(site_tool: Path) -> None:
     assert TOOLS["naps"] is TOOLS["naps"]
     assert replace(TOOLS["naps"](), count=3) == TOOLS["naps"](count=3)  # type: ignore[call-arg,type-var]
+
+
+def test_two_boots_that_use_a_load_at_once_both_get_the_whole_of_it(site_tool: Path) -> None:
+    path = site_tool / "loads" / "chatter.py"
+    # The second comes while the first is still in the middle of the file.
+    path.write_text(path.read_text().replace("\ndef load", "\n__import__('time').sleep(0.2)\n\n\ndef load"))
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda _: loads.load("chatter", boards.board("virt-arm64")), range(2)))
+    assert [one.name for one in found] == ["chatter", "chatter"]
 
 
 def test_a_load_takes_no_options_that_it_does_not_have(site_tool: Path) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -153,6 +154,10 @@ class _FromSource(SourceFileLoader):
         raise OSError("no bytecode is kept")
 
 
+# Boots of a virtual-time board are planned beside each other: the second would find a load that is half imported.
+_IMPORT = threading.RLock()
+
+
 def _module(path: Path) -> ModuleType:
     """Import a file, once as long as it stays the same. Raises ConfigError with the line that failed."""
     try:
@@ -160,8 +165,11 @@ def _module(path: Path) -> ModuleType:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     name = f"rtgate_site_{digest[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _IMPORT:
+        return sys.modules[name] if name in sys.modules else _import(name, path)
+
+
+def _import(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
