@@ -96,5 +96,10 @@ def irq_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64", "virt-x86_64-preempt_rt")
+
+
+@pytest.fixture(scope="session")
 def x86_64_pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64-pcie", "virt-x86_64-pcie")

@@ -42,7 +42,21 @@ EXACT = {
     ("poid", "thread", "known_preemption_off_long"): 2 * 200_000 + 3,
     ("poid", "thread", "known_overlap"): 2 * 1400 + 7,
 }
-"""How long each section is, whenever it runs."""
+"""How long each section is on arm64, whenever it runs."""
+X86 = {
+    ("irqsoff", "thread", "known_irqs_restored"): 2 * 1100 + 2,
+    ("preemptoff", "thread", "known_preemption_off"): 2 * 1200 + 1,
+    ("preemptoff", "thread", "known_preemption_off_long"): 2 * 200_000 + 1,
+    ("preemptoff", "thread", "known_preemption_off_nested"): 2 * 1300 + 3,
+    ("irqsoff", "thread", "known_overlap"): 2,
+    ("preemptoff", "thread", "known_overlap"): 2 * 1400 + 2,
+    ("preemptirqsoff", "thread", "known_overlap"): 2 * 1400 + 3,
+    ("poid", "thread", "known_preemption_off_long"): 2 * 200_000 + 1,
+    ("poid", "thread", "known_overlap"): 2 * 1400 + 3,
+}
+"""And on x86-64, where counting is one instruction instead of three."""
+INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
+"""Where the timer's interrupts enter."""
 LOCK = 2 * 1600  # with what locks and unlocks around it
 ALTERED = frozenset({"known_end", "known_hrtimer_function", "hrtimer_interrupt"})
 """Functions whose calls are looked for: the first enables interrupts, the second runs in a hard interrupt, the third
@@ -50,17 +64,24 @@ calls the second."""
 
 
 @pytest.mark.long("a kernel of its own")
-@pytest.mark.parametrize("board", ["virt-arm64", "virt-arm64-smp2"])
-def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patched, board: str) -> None:
-    found, log = of_whole_boot(patched("known-lengths", DATA / "known-lengths"), board)
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-arm64-smp2", "virt-x86_64", "virt-x86_64-smp2"])
+def test_sections_of_known_lengths_are_measured_to_the_instruction(
+    patched: Patched, board: str, request: pytest.FixtureRequest
+) -> None:
+    arch = "x86_64" if "x86_64" in board else "arm64"
+    unpatched = request.getfixturevalue("x86_64_kernel") if arch == "x86_64" else None
+    name = f"known-lengths-{arch}"
+    found, log = of_whole_boot(patched(name, DATA / "known-lengths", unpatched), board)
+    exact = EXACT | X86 if arch == "x86_64" else EXACT
+    entries = INTERRUPTS[arch]
     by_site = {
         (str(each.site.kind), str(each.site.context), each.site.begin.function): each
         for each in found
         if each.site.begin.function.startswith("known_")
     }
-    lengths = {key: (by_site[key].longest, by_site[key].total / by_site[key].count) for key in EXACT}
-    assert lengths == {key: (length, length) for key, length in EXACT.items()}
-    assert min(by_site[key].count for key in EXACT) > 50  # each 20 ms of 2 s and more
+    lengths = {key: (by_site[key].longest, by_site[key].total / by_site[key].count) for key in exact}
+    assert lengths == {key: (length, length) for key, length in exact.items()}
+    assert min(by_site[key].count for key in exact) > 50  # each 20 ms of 2 s and more
     assert by_site["irqsoff", "thread", "known_begin"].site.end.function == "known_end"
     for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
         lock = by_site[kind, "thread", "known_raw_lock"]
@@ -69,9 +90,9 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
         assert (lock.site.begin.helper, lock.site.end.function) == ("_raw_spin_lock_irqsave", "known_raw_lock")
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
-    interrupts = [each for each in found if each.site.begin.function == "el1h_64_irq" and each.site.kind == "irqsoff"]
+    interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
     assert max(each.longest for each in interrupts) > 2 * 5000
-    if board == "virt-arm64":  # with two CPUs instructions of the other one are counted, too
+    if "smp2" not in board:  # with two CPUs instructions of the other one are counted, too
         assert 2 * 5000 < int((log.interrupts["end"] - log.interrupts["start"]).max()) < 2 * 5000 + 8000
     calls: dict[tuple[str, str, str], int] = {}
     for each in found:
@@ -81,11 +102,11 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(patched: Patc
     for kind in ("irqsoff", "preemptirqsoff"):
         assert calls.pop(("known_end", "known_begin", kind)) == 2 * 1500 + 2  # a constant is loaded first
         # And the result is returned; the caller waits for nothing else.
-        inner = calls.pop(("known_hrtimer_function", "el1h_64_irq", kind))
+        inner = calls.pop(("known_hrtimer_function", entries[0], kind))
         assert inner == 2 * 5000 + 3
-        assert inner < calls.pop(("hrtimer_interrupt", "el1h_64_irq", kind)) < inner + 8000
+        assert inner < calls.pop(("hrtimer_interrupt", entries[0], kind)) < inner + 8000
     # Parts of the same interrupts.
-    assert {begin for function, begin, _ in calls} <= {"el0t_64_irq", "irq_enter_rcu"}
+    assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
 
 
 def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log]:

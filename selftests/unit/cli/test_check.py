@@ -389,9 +389,9 @@ _DANGLING = [
     ),
     (
         "thresholds.yaml",
-        "limit: 66 virtual us",
-        "limit: 66 virtual us, source: s}\n      - {measurement: latency.bound, kind: max, limit: 66 virtual us",
-        "no boot can have a latency.bound: virt-x86_64 is not a virtual arm64 board",
+        "limit: 123 virtual us",
+        "limit: 123 virtual us, source: s}\n      - {measurement: latency.bound, kind: max, limit: 123 virtual us",
+        "no boot can have a latency.bound: virt-riscv64 is not a virtual board of arm64 or x86_64",
     ),
     ("placebos.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
     ("placebos.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),

@@ -140,7 +140,7 @@ def _measured(
     middle = (start + end) // 2
     intervals = (wakeup(0, start), wakeup(middle - 10, middle), wakeup(0, end))
     monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
-    monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, vectors=(), helpers=()))
+    monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, entries=(), helpers=()))
     return Order
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.explain.trace import Event, Kind, TraceRequest, parse, read
 from rtgate.kernel.preemption import Preemption
+from rtgate.kernel.preemption_places import Entry
 
 from .conftest import trace, unpacked
 
@@ -78,9 +80,12 @@ def test_an_order_is_written_for_the_plugin() -> None:
     order = TraceRequest(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
     assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
     assert TraceRequest(slice_bits=21).text() == "slices 21\n"
-    kept = Preemption(count=8, softirq=1816, vectors=((0x800, 0x1000),), helpers=((0x10, 0x20),))
+    entries = (Entry(0x800, 0x804, False), Entry(0x880, 0x884, True))
+    kept = Preemption(count=8, softirq=1816, entries=entries, helpers=((0x10, 0x20),))
     assert TraceRequest(slice_bits=21, preemption=kept).text() == (
-        "slices 21\ncount 8\nsoftirq 1816 100\nvectors 800 1000\nhelper 10 20\n"
+        "slices 21\ncount 8\nsoftirq 1816 100\nexception 800 804\ninterrupt 880 884\nhelper 10 20\n"
     )
+    behind_gs = replace(kept, count=0x2A508, current=0x2A500)
+    assert TraceRequest(slice_bits=21, preemption=behind_gs).text().startswith("slices 21\npercpu 2a508 2a500\nsoftirq")
     followed = TraceRequest(slice_bits=21, preemption=kept, altered=[0xFFFFFFC0800AF6D4, 0x10])
     assert followed.text().endswith("helper 10 20\naltered ffffffc0800af6d4\naltered 10\n")

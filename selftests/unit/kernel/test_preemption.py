@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError
-from rtgate.kernel import preemption as module
 from rtgate.kernel.preemption import preemption
+from rtgate.kernel.preemption_arm64 import offsets
+from rtgate.kernel.preemption_places import Entry, Offsets
 
 from .linked import kernel
 
@@ -26,7 +28,8 @@ asm(".balign 2048\\n.globl vectors\\nvectors: .space 2048\\n.globl __bp_harden_e
     "__bp_harden_el1_vectors: .space 64\\n.globl __entry_text_end\\n__entry_text_end: ret");
 """
 LOCKS = """
-asm(".globl __lock_text_start\\n__lock_text_start: ret\\nret\\n.globl __lock_text_end\\n__lock_text_end: ret");
+asm(".type _raw_spin_lock, %function\\n.globl __lock_text_start\\n__lock_text_start:\\n_raw_spin_lock: ret\\nret\\n"
+    ".size _raw_spin_lock, . - _raw_spin_lock\\n.globl __lock_text_end\\n__lock_text_end: ret");
 void preempt_count_add(int value) { asm volatile("nop"); }
 """
 RT = 'void rt_spin_lock(void) { asm volatile("nop"); }'
@@ -35,14 +38,16 @@ RT = 'void rt_spin_lock(void) { asm volatile("nop"); }'
 def test_the_offsets_and_the_places_are_those_of_the_kernel(tmp_path: Path) -> None:
     found = kernel("arm64", tmp_path, "one", a=COUNTS, b=VECTORS, c=LOCKS, d=RT)
     kept = preemption(found)
-    assert (kept.count, kept.softirq) == (8, 1816)
+    assert (kept.count, kept.current, kept.softirq) == (8, None, 1816)
     table = found.address_of("vectors")
     assert table is not None
-    assert kept.vectors == ((table, table + 2048), (table + 2048, table + 2048 + 64))
+    assert len(kept.entries) == 17  # a table of sixteen, and what is there of another one
+    assert kept.entries[5] == Entry(table + 0x280, table + 0x284, True, "el1h_64_irq")
+    assert kept.entries[8] == Entry(table + 0x400, table + 0x404, False, "el0t_64_sync")
+    assert kept.entries[16] == Entry(table + 2048, table + 2052, False, "el1t_64_sync")
     locks = found.address_of("__lock_text_start")
     counts = found.address_of("preempt_count_add")
     assert {start for start, _ in kept.helpers} == {locks, counts}
-    assert kept.helpers[0][1] - kept.helpers[0][0] == 8
 
 
 def test_without_preempt_rt_the_preemption_count_has_the_softirqs(tmp_path: Path) -> None:
@@ -52,7 +57,7 @@ def test_without_preempt_rt_the_preemption_count_has_the_softirqs(tmp_path: Path
 @pytest.mark.parametrize(
     ("arch", "sources", "message"),
     [
-        ("x86_64", "int x;", "arm64 only"),
+        ("x86_64", "int main_part(void) { return 1; }", "has no function irq_enter_rcu"),
         ("arm64", VECTORS + "int main_part(void) { return 1; }", "has no function irq_enter_rcu"),
         ("arm64", PLAIN + VECTORS + RT, "does not show where"),
         ("arm64", "int irq_enter_rcu(void) { return 1; }" + VECTORS, "does not show where"),
@@ -60,8 +65,6 @@ def test_without_preempt_rt_the_preemption_count_has_the_softirqs(tmp_path: Path
     ],
 )
 def test_a_kernel_that_is_not_understood_is_refused(tmp_path: Path, arch: str, sources: str, message: str) -> None:
-    if arch == "x86_64":
-        sources = "int main_part(void) { return 1; }"
     found = kernel(arch, tmp_path, "one", a=sources)
     with pytest.raises(ConfigError, match=message):
         preemption(found)
@@ -84,5 +87,60 @@ def test_any_registers_and_offsets_are_read(current: int, value: int, other: int
         0xB9400000 | softirq << 8 | current << 5 | other,
         0x12181C00 | other << 5 | other,
     ]
-    assert module._offsets(tuple(words)) == (count, softirq)
-    assert module._offsets(tuple(words[1:])) == (None, None)
+    code = struct.pack("<7I", *words)
+    assert offsets(code, 0) == Offsets(count=count, softirq=softirq)
+    assert offsets(code[4:], 0) == Offsets()
+
+
+# As in Debian's 6.12.117 with PREEMPT_RT.
+X86 = """
+asm(".globl irq_enter_rcu\\n.type irq_enter_rcu, @function\\nirq_enter_rcu:\\n"
+    "mov %gs:pcpu_hot(%rip), %rax\\naddl $0x10000, %gs:pcpu_hot+8(%rip)\\ntestb $2, 0x2c(%rax)\\nje 1f\\n"
+    "mov 0x770(%rax), %eax\\nmov %gs:pcpu_hot+8(%rip), %edx\\nand $0xff00, %eax\\nand $0xff0000, %edx\\n"
+    "or %edx, %eax\\n1: ret\\n.size irq_enter_rcu, . - irq_enter_rcu");
+"""
+HOT = """
+asm(".globl pcpu_hot\\n.set pcpu_hot, 0x2a500");
+"""
+STUBS = """
+asm(".globl irq_entries_start\\nirq_entries_start: .space 64\\n"
+    ".globl asm_exc_divide_error\\nasm_exc_divide_error: ret\\n"
+    ".globl asm_common_interrupt\\nasm_common_interrupt: ret\\n"
+    ".globl asm_sysvec_irq_work\\nasm_sysvec_irq_work: ret");
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "softirq"),
+    [
+        (X86, 0x770),
+        (X86.replace("%rax", "%r12").replace("%eax", "%r12d"), 0x770),
+        (X86.replace("%gs:pcpu_hot(%rip)", "%gs:pcpu_hot").replace("%gs:pcpu_hot+8(%rip)", "%gs:pcpu_hot+8"), 0x770),
+        # Without PREEMPT_RT.
+        (X86.replace("mov 0x770(%rax), %eax\\n", "").replace("and $0xff00, %eax\\n", ""), None),
+    ],
+)
+def test_x86_keeps_both_behind_gs(tmp_path: Path, code: str, softirq: int | None) -> None:
+    found = kernel("x86_64", tmp_path, "one", a=code, b=STUBS, c=HOT)
+    kept = preemption(found)
+    assert (kept.count, kept.current, kept.softirq) == (0x2A508, 0x2A500, softirq)
+    stubs, divide, work = (
+        found.address_of(name) for name in ("irq_entries_start", "asm_exc_divide_error", "asm_sysvec_irq_work")
+    )
+    assert stubs is not None
+    assert divide is not None
+    assert work is not None
+    # What the stubs jump to is not an entry.
+    assert kept.entries == (
+        Entry(stubs, divide, True),
+        Entry(divide, divide + 1, False),
+        Entry(work, work + 1, True),
+    )
+
+
+def test_an_x86_kernel_that_counts_otherwise_is_refused(tmp_path: Path) -> None:
+    otherwise = X86.replace("addl $0x10000", "addl $0x20000")
+    with pytest.raises(ConfigError, match="does not show where"):
+        preemption(kernel("x86_64", tmp_path, "one", a=otherwise, b=STUBS, c=HOT))
+    with pytest.raises(ConfigError, match="no table of vectors"):
+        preemption(kernel("x86_64", tmp_path, "two", a=X86, c=HOT))

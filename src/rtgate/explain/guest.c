@@ -4,9 +4,9 @@
  * functions that know it.
  *
  * Where QEMU keeps the mask and the registers is found out and checked, as its structures are in no header that is
- * packaged: cpsr_write() on an empty state shows the place of the mask in it, and the registers that QEMU's gdb stub
- * reads show where the state is. If they are not found, or not once, or if the stub ever reads another mask, the boot
- * ends with a message.
+ * packaged: cpsr_write() or cpu_load_eflags() on an empty state shows the place of the mask in it, and the registers
+ * that QEMU's gdb stub reads show where the state is. If they are not found, or not once, or if the stub ever reads
+ * another mask, the boot ends with a message.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,20 +14,41 @@
 #include <string.h>
 
 #include "guest.h"
+#include "machine.h"
 #include "trace.h"
 
-/* Bytes of a state of a CPU at most; words of CPUState with pointers, bytes up to the state; its parts; gdb's number. */
-enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16, REGISTERS_AT = 64, PSTATE = 33 };
-enum { RAW_WRITE = 2, PAGE = 4096, DIFFERENT = 8 };
+/* Bytes of a state of a CPU at most; words of CPUState with pointers, bytes up to the state. */
+enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16 };
+enum { RAW_WRITE = 2, PAGE = 4096, MOST_REGISTERS = 31 };
+
+/* What differs between architectures. */
+static const struct state {
+	const char *reads; /* the function with which QEMU's gdb stub reads a register */
+	const char *writes; /* the one that writes the flags with the mask, on a state */
+	int registers; /* how many tell the state from other memory */
+	int different; /* how many of these must be larger than 16 bits */
+	size_t at; /* bytes before them in the state */
+	int stack; /* the stack pointer's place among them, or behind them */
+	int flags; /* the stub's number of the flags */
+	uint32_t mask; /* of interrupts, in the flags */
+	bool set; /* whether interrupts are masked if it is set */
+} ARM64 = { "aarch64_cpu_gdb_read_register", "cpsr_write", 31, 8, 64, 31, 33, 0x80, true },
+  X86_64 = { "x86_cpu_gdb_read_register", "cpu_load_eflags", 16, 4, 0, 4, 17, 0x200, false };
+
+enum { GS_BASE = 25 }; /* the stub's number (x86-64) */
+/* Where the stub's registers of x86-64 are in the state: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 and so on. */
+static const int PLACES_X86_64[] = { 0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 struct bytes { /* GByteArray */
 	uint8_t *data;
 	unsigned int length;
 };
 
+static const struct state *machine;
+static uint8_t mask_bit; /* in its byte */
 static void **current_cpu;
-static uint32_t (*cpsr_read)(const void *);
 static void (*cpsr_write)(void *, uint32_t, uint32_t, int);
+static void (*cpu_load_eflags)(void *, int, int);
 static int (*read_register)(void *, struct bytes *, int);
 static uint64_t (*page_of)(void *, uint64_t, void *);
 static void *(*map)(uint64_t, uint64_t *, bool);
@@ -46,9 +67,12 @@ static void *needed(const char *name)
 
 void guest_install(void)
 {
-	cpsr_read = (uint32_t(*)(const void *))needed("cpsr_read");
-	cpsr_write = (void (*)(void *, uint32_t, uint32_t, int))needed("cpsr_write");
-	read_register = (int (*)(void *, struct bytes *, int))needed("aarch64_cpu_gdb_read_register");
+	machine = machine_arm64 ? &ARM64 : &X86_64;
+	if (machine_arm64)
+		cpsr_write = (void (*)(void *, uint32_t, uint32_t, int))needed(machine->writes);
+	else
+		cpu_load_eflags = (void (*)(void *, int, int))needed(machine->writes);
+	read_register = (int (*)(void *, struct bytes *, int))needed(machine->reads);
 	page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
 	map = (void *(*)(uint64_t, uint64_t *, bool))needed("cpu_physical_memory_map");
 	read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))needed("cpu_memory_rw_debug");
@@ -56,21 +80,33 @@ void guest_install(void)
 	set_size = (struct bytes * (*)(struct bytes *, unsigned int)) needed("g_byte_array_set_size");
 }
 
+static uint8_t *state_with(uint32_t flags)
+{
+	uint8_t *state = room_for(STATE_SIZE);
+
+	if (machine_arm64)
+		cpsr_write(state, flags, machine->mask, RAW_WRITE);
+	else
+		cpu_load_eflags(state, flags, machine->mask);
+	return state;
+}
+
 /* Return where in the state of a CPU the byte with the mask of interrupts is. */
 static size_t mask_offset(void)
 {
-	char *state = room_for(STATE_SIZE);
+	uint8_t *with = state_with(machine->mask), *without = state_with(0);
 	size_t place = 0, changes = 0;
 
-	cpsr_write(state, GUEST_MASKED, GUEST_MASKED, RAW_WRITE);
 	for (size_t i = 0; i < STATE_SIZE; i++)
-		if (state[i]) {
+		if (with[i] != without[i]) {
 			place = i;
 			changes++;
 		}
-	if (changes != 1 || (uint8_t)state[place] != GUEST_MASKED || !(cpsr_read(state) & GUEST_MASKED))
-		fail("this QEMU keeps the mask of interrupts otherwise than is known", "cpsr_write");
-	free(state);
+	mask_bit = with[place] ^ without[place];
+	if (changes != 1 || mask_bit & (mask_bit - 1) || !(with[place] & mask_bit))
+		fail("this QEMU keeps the mask of interrupts otherwise than is known", machine->writes);
+	free(with);
+	free(without);
 	return place;
 }
 
@@ -83,42 +119,50 @@ static uint64_t gdb_register(int number, int size)
 		bytes = new_bytes();
 	set_size(bytes, 0);
 	if (read_register(*current_cpu, bytes, number) != size)
-		fail("this QEMU does not read registers as is known", "aarch64_cpu_gdb_read_register");
+		fail("this QEMU does not read registers as is known", machine->reads);
 	memcpy(&value, bytes->data, size);
 	return value;
 }
 
 bool guest_masked(const struct guest_cpu *cpu)
 {
-	return *cpu->mask & GUEST_MASKED;
+	return !!(*cpu->mask & mask_bit) == machine->set;
 }
 
 void guest_check(const struct guest_cpu *cpu)
 {
-	if (guest_masked(cpu) != !!(gdb_register(PSTATE, 4) & GUEST_MASKED))
-		fail("this QEMU keeps the mask of interrupts otherwise than is known", "PSTATE");
+	if (guest_masked(cpu) != (!!(gdb_register(machine->flags, 4) & machine->mask) == machine->set))
+		fail("this QEMU keeps the mask of interrupts otherwise than is known", machine->reads);
+}
+
+uint64_t guest_stack(const struct guest_cpu *cpu)
+{
+	return cpu->registers[machine->stack];
 }
 
 bool guest_prepare(struct guest_cpu *cpu)
 {
-	uint64_t values[GUEST_REGISTERS];
+	uint64_t values[MOST_REGISTERS];
+	size_t size = machine->registers * sizeof(*values);
 	const char *state = NULL;
-	size_t different = 0;
+	int different = 0;
 	char *this;
 
 	/* A variable of the thread that runs CPUs, so it cannot be asked for before. */
 	if (!current_cpu)
 		current_cpu = needed("current_cpu");
 	this = *current_cpu;
-	for (int i = 0; i < GUEST_REGISTERS; i++) {
-		values[i] = gdb_register(i, 8);
-		different += values[i] > 0xffff;
+	for (int i = 0; i < machine->registers; i++) {
+		uint64_t value = gdb_register(i, 8);
+
+		values[machine_arm64 ? i : PLACES_X86_64[i]] = value;
+		different += value > 0xffff;
 	}
-	if (different < DIFFERENT)
+	if (different < machine->different)
 		return false;
 	for (char **word = (char **)this; word < (char **)this + CPU_WORDS; word++) {
 		if (*word <= this || *word >= this + CPU_SIZE || *word == state ||
-		    memcmp(*word + REGISTERS_AT, values, sizeof(values)))
+		    memcmp(*word + machine->at, values, size))
 			continue;
 		if (state)
 			fail("this QEMU has the registers twice", "CPUState");
@@ -126,10 +170,15 @@ bool guest_prepare(struct guest_cpu *cpu)
 	}
 	if (!state)
 		fail("this QEMU keeps registers otherwise than is known", "CPUState");
-	cpu->registers = (const uint64_t *)(state + REGISTERS_AT);
+	cpu->registers = (const uint64_t *)(state + machine->at);
 	cpu->mask = (const uint8_t *)state + mask_offset();
 	guest_check(cpu);
 	return true;
+}
+
+uint64_t guest_gs(void)
+{
+	return gdb_register(GS_BASE, 8);
 }
 
 const void *guest_memory(uint64_t address, uint64_t size)
@@ -139,7 +188,7 @@ const void *guest_memory(uint64_t address, uint64_t size)
 	const void *memory = page == ~0ull ? NULL : map(page + within, &length, false);
 
 	if (!memory || length < size)
-		fail("a task is not in the guest's memory", "cpu_physical_memory_map");
+		fail("what is followed is not in the guest's memory", "cpu_physical_memory_map");
 	return memory;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What QEMU 7.2 does not give to plugins: registers, the mask of interrupts, and memory of the guest (arm64). */
+/* What QEMU 7.2 does not give to plugins: registers, the mask of interrupts, and memory of the guest. */
 #ifndef RTGATE_GUEST_H
 #define RTGATE_GUEST_H
 
@@ -8,11 +8,11 @@
 
 /* All of a CPU's, as QEMU itself keeps it; registers are exact at the beginning of a block. */
 struct guest_cpu {
-	const uint64_t *registers; /* x0 to x30, and the stack pointer */
-	const uint8_t *mask; /* the byte with GUEST_MASKED */
+	const uint64_t *registers; /* arm64: x0 to x30, and the stack pointer; x86-64: rax, rcx, rdx, rbx, rsp, ... */
+	const uint8_t *mask; /* the byte with the mask */
 };
 
-enum { GUEST_REGISTERS = 31, GUEST_STACK = 31, GUEST_MASKED = 0x80 };
+enum { GUEST_FRAME = 29, GUEST_LINK = 30 }; /* registers of arm64 */
 
 void guest_install(void); /* ends QEMU with a message if it does not export what is needed */
 
@@ -20,6 +20,8 @@ void guest_install(void); /* ends QEMU with a message if it does not export what
 bool guest_prepare(struct guest_cpu *cpu);
 bool guest_masked(const struct guest_cpu *cpu);
 void guest_check(const struct guest_cpu *cpu); /* ends QEMU if the mask is not what QEMU's gdb stub reads */
+uint64_t guest_stack(const struct guest_cpu *cpu); /* the stack pointer */
+uint64_t guest_gs(void); /* x86-64: the base of gs */
 
 const void *guest_memory(uint64_t address, uint64_t size); /* stays valid */
 bool guest_read(uint64_t address, void *into, uint64_t size);

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * sections: how long each CPU of a virtual-time board (arm64) could not take interrupts, could not be preempted, or
- * either of the two, and between which places of the kernel. And what bounds the latency of the scheduler: how long it
- * is postponed by anything but interrupts, and when interrupts ran.
+ * sections: how long each CPU of a virtual-time board (arm64 or x86-64) could not take interrupts, could not be
+ * preempted, or either of the two, and between which places of the kernel. And what bounds the latency of the scheduler:
+ * how long it is postponed by anything but interrupts, and when interrupts ran.
  *
  * Nothing in the guest is touched, and nothing is guessed: at the beginning of each block the mask is read in QEMU's
  * own state of the CPU, and the preemption count in the guest's memory. All that changes the mask ends a block (msr
- * daifset, daifclr and daif, exceptions, eret), so it cannot change within one. Stores to the preemption count are
- * seen one by one. A length is the number of the CPU's own instructions after the one that disabled, including the one
- * that enabled. The instruction that waits for an interrupt ends a section, and begins the next one.
+ * daifset, daifclr and daif, eret; sti, popf, iretq, sysretq; exceptions), so it cannot change within one. Only cli does
+ * not, and is seen when it runs. Stores to the preemption count are seen one by one. A length is the number of the CPU's
+ * own instructions after the one that disabled, including the one that enabled. The instruction that waits for an
+ * interrupt ends a section, and begins the next one.
  *
  * Lines of the order:
- *   count OFFSET           of the preemption count in struct task_struct; asks for sections
- *   softirq OFFSET MASK    of what says there that a softirq runs (32 bits); without it the preemption count says it
- *   vectors START END      an exception begins in here, at a multiple of 128
- *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks
+ *   count OFFSET           of the preemption count in struct task_struct (arm64); asks for sections
+ *   percpu COUNT CURRENT   addresses behind gs of the preemption count and of the task that runs (x86-64); asks for them
+ *   softirq OFFSET MASK    of what says in the task that a softirq runs (32 bits); without it the preemption count does
+ *   exception START END    an exception begins with a block that begins in here
+ *   interrupt START END    the same, and it is an interrupt
+ *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks; on x86-64
+ *                          one function each
  *   altered ADDRESS        a function begins here whose calls are followed that begin in a section, with all they call;
  *                          the first such line is function 0
  * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
@@ -24,16 +28,20 @@
 #include <string.h>
 
 #include "guest.h"
+#include "machine.h"
 #include "trace.h"
 
 enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4, DEPTH = 64 };
+enum { CALL = 4, /* bytes at least */
+       ENTRIES = 1 << 14, WORDS_ABOVE = 16, WORDS_BELOW = 1 }; /* of the stack, around where a helper was entered */
 /* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
-enum { HARDIRQ_COUNT = 0xf0000, NMI_COUNT = 0xf00000 }; /* of the preemption count */
+/* Of the preemption count; x86-64 has in its uppermost bit whether a switch of threads is not asked for. */
+enum { HARDIRQ_COUNT = 0xf0000, NMI_COUNT = 0xf00000, COUNT = 0x7fffffff };
 
 struct place {
-	uint64_t address;
+	uint64_t address, end; /* the second of a block: the address behind it */
 	const struct range *helper; /* that it lies in */
 	bool vector; /* an exception begins here */
 	bool interrupt; /* and it is an interrupt */
@@ -44,6 +52,7 @@ struct place {
 
 struct range {
 	uint64_t start, end;
+	bool interrupt; /* of exceptions */
 };
 
 struct site {
@@ -79,7 +88,17 @@ struct passage {
 
 struct task {
 	uint64_t address;
-	const uint32_t *count, *softirq;
+	const uint32_t *count, *softirq; /* the first one on arm64 only */
+};
+
+/*
+ * x86-64: a helper was entered, and its return address is at the top of the stack. It was called if that is behind the
+ * block that ran before; else that block has jumped to it, as compilers do where a function calls it in the end.
+ */
+struct entry {
+	const struct range *helper;
+	uint64_t stack, n;
+	const struct place *before; /* NULL if an exception has returned there */
 };
 
 struct spot {
@@ -119,7 +138,12 @@ struct cpu {
 	bool ready; /* guest is known */
 	uint64_t own; /* instructions of its own until it was this one's turn */
 	struct task *task;
-	uint32_t off; /* its preemption count, as it was last seen */
+	const uint32_t *count; /* its preemption count */
+	uint32_t off; /* as it was last seen */
+	uint64_t base; /* of the CPU's own variables: gs (x86-64) */
+	const uint64_t *current; /* the address of its task (x86-64) */
+	struct entry entries[ENTRIES];
+	const struct place *block; /* that ran last */
 	bool masked, waiting;
 	const struct place *changer; /* the last instruction, if it may have changed the mask */
 	const struct place *switcher; /* the last instruction, if it wrote sp_el0 */
@@ -134,11 +158,11 @@ struct cpu {
 };
 
 static bool wanted;
-static uint64_t count_offset, softirq_offset;
+static uint64_t count_offset, current_offset, softirq_offset;
 static uint32_t softirq_mask;
-static struct range *vectors, *helpers;
+static struct range *exceptions, *helpers;
 static uint64_t *altered;
-static size_t vector_count, helper_count, altered_count;
+static size_t exception_count, helper_count, altered_count;
 static struct cpu cpus[CPUS];
 static struct cpu *running;
 static uint64_t since; /* n when the running CPU's turn began */
@@ -150,10 +174,10 @@ static size_t site_count;
 static uint64_t unseen; /* changes of the preemption count that no store was seen of */
 static FILE *sums, *call_sums, *interrupts, *switches;
 
-static void range(struct range **ranges, size_t *count, uint64_t start, uint64_t end)
+static void range(struct range **ranges, size_t *count, struct range one)
 {
 	*ranges = grown(*ranges, (*count + 1) * sizeof(**ranges));
-	(*ranges)[(*count)++] = (struct range){ start, end };
+	(*ranges)[(*count)++] = one;
 }
 
 bool sections_order(const char *line)
@@ -163,13 +187,19 @@ bool sections_order(const char *line)
 	if (sscanf(line, "count %llu", &a) == 1) {
 		wanted = true;
 		count_offset = a;
+	} else if (sscanf(line, "percpu %llx %llx", &a, &b) == 2) {
+		wanted = true;
+		count_offset = a;
+		current_offset = b;
 	} else if (sscanf(line, "softirq %llu %llx", &a, &b) == 2) {
 		softirq_offset = a;
 		softirq_mask = b;
-	} else if (sscanf(line, "vectors %llx %llx", &a, &b) == 2) {
-		range(&vectors, &vector_count, a, b);
+	} else if (sscanf(line, "exception %llx %llx", &a, &b) == 2) {
+		range(&exceptions, &exception_count, (struct range){ a, b, false });
+	} else if (sscanf(line, "interrupt %llx %llx", &a, &b) == 2) {
+		range(&exceptions, &exception_count, (struct range){ a, b, true });
 	} else if (sscanf(line, "helper %llx %llx", &a, &b) == 2) {
-		range(&helpers, &helper_count, a, b);
+		range(&helpers, &helper_count, (struct range){ a, b, false });
 	} else if (sscanf(line, "altered %llx", &a) == 1) {
 		altered = grown(altered, (altered_count + 1) * sizeof(*altered));
 		altered[altered_count++] = a;
@@ -198,7 +228,7 @@ static uint64_t own(const struct cpu *cpu)
 static struct task *task_at(uint64_t address)
 {
 	size_t place = (address >> 6) % TASKS;
-	uint64_t size = (softirq_offset > count_offset ? softirq_offset : count_offset) + 4;
+	uint64_t count = machine_arm64 ? count_offset : 0;
 	const char *memory;
 
 	while (tasks[place] && tasks[place]->address != address)
@@ -207,17 +237,22 @@ static struct task *task_at(uint64_t address)
 		return tasks[place];
 	if (++task_count == TASKS / 2)
 		fail("more tasks than there is room for", "sections");
-	memory = guest_memory(address, size);
+	memory = guest_memory(address, (softirq_offset > count ? softirq_offset : count) + 4);
 	tasks[place] = room_for(sizeof(struct task));
 	tasks[place]->address = address;
-	tasks[place]->count = (const uint32_t *)(memory + count_offset);
+	tasks[place]->count = (const uint32_t *)(memory + count);
 	tasks[place]->softirq = (const uint32_t *)(memory + softirq_offset);
 	return tasks[place];
 }
 
+static uint32_t count_of(const struct cpu *cpu)
+{
+	return *cpu->count & COUNT;
+}
+
 static uint32_t context(const struct cpu *cpu, const struct place *place)
 {
-	uint32_t count = *cpu->task->count;
+	uint32_t count = count_of(cpu);
 
 	if (count & NMI_COUNT)
 		return NMI;
@@ -245,18 +280,61 @@ static const struct range *find(const struct range *ranges, size_t count, uint64
  * Return what called a helper. The link register has it at the beginning of a block, unless the helper has called
  * something since: then it leads back into the helper, which has a frame.
  */
-static uint64_t caller(const struct cpu *cpu, const struct place *place)
+static uint64_t caller_by_link(const struct cpu *cpu)
 {
-	uint64_t link = cpu->guest.registers[30], frame[2] = { cpu->guest.registers[29], 0 };
+	uint64_t link = cpu->guest.registers[GUEST_LINK], frame[2] = { cpu->guest.registers[GUEST_FRAME], 0 };
 
-	if (!place->helper)
-		return 0;
 	for (int i = 0; i < FRAMES && find(helpers, helper_count, link); i++) {
 		if (!guest_read(frame[0], frame, sizeof(frame)))
 			break;
 		link = frame[1];
 	}
 	return link;
+}
+
+static struct entry *entry_at(struct cpu *cpu, uint64_t stack)
+{
+	return &cpu->entries[(stack >> 3) % ENTRIES];
+}
+
+/* Return where a helper was entered: at a place of the stack that is near, and the last time. */
+static const struct entry *entry_near(struct cpu *cpu, const struct range *helper, uint64_t stack)
+{
+	const struct entry *found = NULL;
+
+	for (int word = -WORDS_BELOW; word < WORDS_ABOVE; word++) {
+		uint64_t there = stack + 8 * word;
+		const struct entry *entry = entry_at(cpu, there);
+
+		if (entry->stack == there && entry->helper == helper && (!found || entry->n > found->n))
+			found = entry;
+	}
+	return found;
+}
+
+/* Return what called a helper, as a return address. */
+static uint64_t caller_by_stack(struct cpu *cpu, const struct range *helper)
+{
+	uint64_t stack = guest_stack(&cpu->guest), link = 0;
+
+	for (int i = 0; i < FRAMES && helper; i++) {
+		const struct entry *entry = entry_near(cpu, helper, stack);
+
+		if (!entry || !guest_read(entry->stack, &link, sizeof(link)))
+			break;
+		if (entry->before && entry->before->end != link)
+			return entry->before->address + CALL; /* that is, as if it had called */
+		helper = find(helpers, helper_count, link);
+		stack = entry->stack + 8;
+	}
+	return link;
+}
+
+static uint64_t caller(struct cpu *cpu, const struct place *place)
+{
+	if (!place->helper)
+		return 0;
+	return machine_arm64 ? caller_by_link(cpu) : caller_by_stack(cpu, place->helper);
 }
 
 static void put(struct known_site *known)
@@ -427,7 +505,60 @@ static void on_store(unsigned int number, qemu_plugin_meminfo_t info, uint64_t a
 
 	(void)info;
 	if (cpu->task && address == cpu->task->address + count_offset)
-		follow(cpu, data, own(cpu), cpu->masked, *cpu->task->count);
+		follow(cpu, data, own(cpu), cpu->masked, count_of(cpu));
+}
+
+static void switch_to(struct cpu *cpu, uint64_t address)
+{
+	if (!(address >> 63) || (cpu->task && cpu->task->address == address))
+		return;
+	for (int kind = 0; cpu->task && kind < KINDS; kind++)
+		cpu->sections[kind].context |= SWITCHED;
+	end_calls(cpu);
+	if (!cpu->task)
+		cpu->waiting = true; /* nothing was followed until now */
+	cpu->task = task_at(address);
+}
+
+/* x86-64: the CPU's own variables are known from here on. They move once, while the kernel starts. */
+static void find_variables(struct cpu *cpu, uint64_t base)
+{
+	cpu->base = base;
+	cpu->count = guest_memory(base + count_offset, sizeof(*cpu->count));
+	cpu->current = guest_memory(base + current_offset, sizeof(*cpu->current));
+	switch_to(cpu, *cpu->current);
+}
+
+/*
+ * x86-64: a CPU may have written its preemption count, or the task that runs. QEMU 7.2 also says so of what an interrupt
+ * behind the instruction stores, where gs may be a program's.
+ */
+static void on_own_variable(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+	uint64_t base;
+
+	(void)info;
+	cpu->ready = cpu->ready || guest_prepare(&cpu->guest);
+	if (!cpu->ready)
+		return;
+	if (cpu->task && address == cpu->base + count_offset) {
+		follow(cpu, data, own(cpu), cpu->masked, count_of(cpu));
+	} else if (cpu->task && address == cpu->base + current_offset) {
+		switch_to(cpu, *cpu->current);
+	} else {
+		base = guest_gs();
+		if (base >> 63 && base != cpu->base)
+			find_variables(cpu, base);
+	}
+}
+
+static void on_mask(unsigned int number, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+
+	if (cpu->task && !cpu->masked)
+		follow(cpu, data, own(cpu) + 1, true, count_of(cpu));
 }
 
 static void on_change(unsigned int number, void *data)
@@ -455,6 +586,7 @@ static void on_wait(unsigned int number, void *data)
 
 struct place *sections_translated(uint64_t address)
 {
+	const struct range *exception;
 	struct place *place;
 
 	if (!wanted)
@@ -462,9 +594,9 @@ struct place *sections_translated(uint64_t address)
 	place = room_for(sizeof(*place));
 	place->address = address;
 	place->helper = find(helpers, helper_count, address);
-	place->vector = !(address & 127) && find(vectors, vector_count, address);
-	/* Of each four: synchronous, interrupt, fast interrupt, error. */
-	place->interrupt = place->vector && (address & 0x180) != 0;
+	exception = find(exceptions, exception_count, address);
+	place->vector = exception;
+	place->interrupt = exception && exception->interrupt;
 	for (size_t i = 0; i < altered_count && !place->altered; i++)
 		place->altered = altered[i] == address ? i + 1 : 0;
 	return place;
@@ -473,28 +605,30 @@ struct place *sections_translated(uint64_t address)
 void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 {
 	uint64_t address = qemu_plugin_insn_vaddr(insn);
-	const uint8_t *bytes = qemu_plugin_insn_data(insn);
-	uint32_t word = bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+	struct effect effect;
 	struct place *place;
-	/* msr daifset and daifclr, msr daif, eret, eretaa and eretab */
-	bool change = (word & 0xfffff0df) == 0xd50340df || (word & ~31u) == 0xd51b4220 || word == 0xd69f03e0 ||
-		      (word | 0x400) == 0xd69f0fff;
-	bool switches = (word & ~31u) == 0xd5184100; /* msr sp_el0, x */
-	bool wait = word == 0xd503207f; /* wfi */
-	/* str w and str x with this offset; others show at the next block. */
-	bool store = (word & 0xffc00000) == 0xb9000000 && ((word >> 10) & 0xfff) == count_offset / 4;
+	bool store;
 
-	store = store || ((word & 0xffc00000) == 0xf9000000 && ((word >> 10) & 0xfff) == count_offset / 8);
-	if (!block || !(address >> 63) || !(change || switches || wait || store))
+	if (!block || !(address >> 63))
+		return;
+	block->end = address + qemu_plugin_insn_size(insn);
+	effect = machine_effect(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
+	store = effect.accesses && (!machine_arm64 || effect.operand == count_offset);
+	if (!(effect.changes || effect.masks || effect.switches || effect.waits || store))
 		return;
 	place = sections_translated(address);
 	place->vector = place->interrupt = false;
-	place->returns = (word | 0x400) == 0xd69f0fff || word == 0xd69f03e0;
-	place->source = word & 31;
+	place->returns = effect.returns;
+	place->source = effect.source;
 	if (store)
-		qemu_plugin_register_vcpu_mem_cb(insn, on_store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, place);
+		qemu_plugin_register_vcpu_mem_cb(insn, machine_arm64 ? on_store : on_own_variable,
+						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, place);
 	else
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, wait ? on_wait : switches ? on_switch : on_change,
+		qemu_plugin_register_vcpu_insn_exec_cb(insn,
+						       effect.waits	  ? on_wait :
+						       effect.switches ? on_switch :
+						       effect.masks	  ? on_mask :
+									    on_change,
 						       QEMU_PLUGIN_CB_NO_REGS, place);
 }
 
@@ -502,19 +636,17 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 static void switched(struct cpu *cpu)
 {
 	uint32_t source = cpu->switcher->source;
-	uint64_t address = source < GUEST_REGISTERS ? cpu->guest.registers[source] : 0;
+	struct task *before = cpu->task;
 
-	if (!(address >> 63) || (cpu->task && cpu->task->address == address))
+	if (source == 31) /* zero */
 		return;
-	for (int kind = 0; cpu->task && kind < KINDS; kind++)
-		cpu->sections[kind].context |= SWITCHED;
-	end_calls(cpu);
-	if (!cpu->task)
-		cpu->waiting = true; /* nothing was followed until now */
-	cpu->task = task_at(address);
+	switch_to(cpu, cpu->guest.registers[source]);
+	if (cpu->task == before)
+		return;
+	cpu->count = cpu->task->count;
 	/* The count is the new task's from here on, and not one that a store was missed of. */
-	if (!!*cpu->task->count == !!cpu->off)
-		cpu->off = *cpu->task->count;
+	if (!!count_of(cpu) == !!cpu->off)
+		cpu->off = count_of(cpu);
 }
 
 /*
@@ -535,9 +667,9 @@ static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off
 	}
 }
 
-static bool returns(const struct call *call, const struct place *block, const uint64_t *registers)
+static bool returns(const struct call *call, const struct place *block, uint64_t stack)
 {
-	return block->address == call->back && registers[GUEST_STACK] == call->stack;
+	return block->address == call->back && stack == call->stack;
 }
 
 /* A function without a frame may jump to its first instruction. */
@@ -552,12 +684,12 @@ static bool again(const struct calls *calls, const struct call *call)
 }
 
 /* Return how many calls are left behind this block: one that has ended by jumping to another returns with that. */
-static size_t depth_left(const struct calls *calls, const struct place *block, const uint64_t *registers)
+static size_t depth_left(const struct calls *calls, const struct place *block, uint64_t stack)
 {
 	size_t left = calls->depth;
 
 	for (size_t depth = calls->depth; depth; depth--)
-		if (returns(&calls->running[depth - 1], block, registers))
+		if (returns(&calls->running[depth - 1], block, stack))
 			left = depth - 1;
 	return left;
 }
@@ -565,16 +697,22 @@ static size_t depth_left(const struct calls *calls, const struct place *block, c
 /* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
 static void follow_calls(struct cpu *cpu, const struct place *block)
 {
-	const uint64_t *registers = cpu->guest.registers;
+	uint64_t stack = guest_stack(&cpu->guest);
+	struct call call = { block->altered - 1, 0, stack, own(cpu), cpu->taken };
 
+	if (block->altered && machine_arm64) {
+		call.back = cpu->guest.registers[GUEST_LINK];
+	} else if (block->altered) {
+		guest_read(stack, &call.back, sizeof(call.back));
+		call.stack += sizeof(call.back);
+	}
 	for (int kind = 0; kind < POID; kind++) {
 		struct calls *calls = &cpu->calls[kind];
-		struct call call = { block->altered - 1, registers[30], registers[GUEST_STACK], own(cpu), cpu->taken };
 		size_t left;
 
 		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->exceptions))
 			continue;
-		left = depth_left(calls, block, registers);
+		left = depth_left(calls, block, stack);
 		while (calls->depth > left)
 			return_from(calls, kind, own(cpu), cpu->taken);
 		if (!block->altered || again(calls, &call))
@@ -609,8 +747,14 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (!cpu->task)
 		return;
+	if (!machine_arm64 && block->helper && block->address == block->helper->start) {
+		bool returned = cpu->changer && cpu->changer->returns;
+		uint64_t stack = guest_stack(&cpu->guest);
+
+		*entry_at(cpu, stack) = (struct entry){ block->helper, stack, n, returned ? NULL : cpu->block };
+	}
 	mask = guest_masked(&cpu->guest);
-	off = *cpu->task->count;
+	off = count_of(cpu);
 	interrupted(cpu, block, off);
 	if (mask && cpu->masked && block->vector && cpu->changer) {
 		/* An exception right behind what has unmasked: in between interrupts were on. */
@@ -625,11 +769,13 @@ void sections_block(unsigned int number, struct place *block)
 		if (off != cpu->off && !cpu->waiting)
 			unseen++;
 		cpu->waiting = false;
-		follow(cpu, cpu->changer ? cpu->changer : block, own(cpu), mask, off);
+		/* What has let an interrupt in is not what masks others now. */
+		follow(cpu, cpu->changer && !block->interrupt ? cpu->changer : block, own(cpu), mask, off);
 	}
 	if (altered_count)
 		follow_calls(cpu, block);
 	cpu->changer = NULL;
+	cpu->block = block;
 }
 
 void sections_end(void)

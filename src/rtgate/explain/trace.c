@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine.h"
 #include "trace.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -104,7 +105,6 @@ static struct counted **blocks;
 static size_t block_count, block_room;
 static FILE *events, *runs, *counts;
 static char *prefix;
-static bool arm64;
 static bool reading, exact;
 static int64_t ahead;
 static void **current_cpu;
@@ -221,22 +221,12 @@ static void on_block(unsigned int cpu, void *data)
 /* Return what an instruction is by its bytes: 0, or the kind of an event. */
 static uint32_t kind_of(const uint8_t *bytes, size_t size, uint64_t address)
 {
+	struct effect effect = machine_effect(bytes, size);
 	bool user = !(address >> 63);
 
-	if (arm64) {
-		uint32_t word = bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-
-		if (word == 0xd503207f) /* wfi */
-			return EVENT_IDLE;
-		/* mrs x, cntvct_el0 and cntvctss_el0 */
-		if ((word & ~31u) == 0xd53be040 || (word & ~31u) == 0xd53be0c0)
-			return user ? EVENT_USER_CLOCK : KERNEL_CLOCK;
-		return 0;
-	}
-	if (!user && size == 1 && bytes[0] == 0xf4) /* hlt */
+	if (effect.waits && (machine_arm64 || !user))
 		return EVENT_IDLE;
-	if ((size == 2 && bytes[0] == 0x0f && bytes[1] == 0x31) || /* rdtsc */
-	    (size == 3 && bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xf9)) /* rdtscp */
+	if (effect.clock)
 		return user ? EVENT_USER_CLOCK : KERNEL_CLOCK;
 	return 0;
 }
@@ -384,7 +374,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	}
 	if (!prefix)
 		fail("missing argument", "into=PREFIX");
-	arm64 = !strcmp(info->target_name, "aarch64");
+	machine_arm64 = !strcmp(info->target_name, "aarch64");
 	icount_get = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "icount_get");
 	icount_get_raw = (int64_t(*)(void))dlsym(RTLD_DEFAULT, "icount_get_raw");
 	events = opened("events");

@@ -108,9 +108,9 @@ class TraceRequest:
 
 def _following(kept: Preemption) -> list[str]:
     """Return the lines that have critical sections followed."""
-    lines = [f"count {kept.count}"]
+    lines = [f"count {kept.count}" if kept.current is None else f"percpu {kept.count:x} {kept.current:x}"]
     lines += [f"softirq {kept.softirq} {SOFTIRQ_OFFSET:x}"] if kept.softirq is not None else []
-    lines += [f"vectors {start:x} {end:x}" for start, end in kept.vectors]
+    lines += [f"{'interrupt' if one.interrupt else 'exception'} {one.start:x} {one.end:x}" for one in kept.entries]
     return lines + [f"helper {start:x} {end:x}" for start, end in kept.helpers]
 
 

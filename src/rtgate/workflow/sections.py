@@ -27,13 +27,14 @@ from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
 
-_INSTRUCTION_NS, _CPUS = 8, 8  # what the plugin is made for (`explain/sections.c`)
+_ARCHES, _INSTRUCTION_NS, _CPUS = ("arm64", "x86_64"), 8, 8  # what the plugin is made for (`explain/sections.c`)
 
 
 def unfollowed(board: Board) -> str:
     """Return why critical sections of a board cannot be followed; empty if they can."""
-    if not board.virtual or board.arch != "arm64":
-        return f"{board.name} is not a virtual arm64 board, so its critical sections cannot be followed"
+    if not board.virtual or board.arch not in _ARCHES:
+        known = " or ".join(_ARCHES)
+        return f"{board.name} is not a virtual board of {known}, so its critical sections cannot be followed"
     if board.qemu is None or board.qemu.instruction_ns != _INSTRUCTION_NS or board.cpus > _CPUS:
         limits = f"{_INSTRUCTION_NS} ns per instruction and at most {_CPUS} CPUs"
         return f"critical sections of {board.name} cannot be followed, but of boards with {limits}"
