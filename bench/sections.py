@@ -3,9 +3,9 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. `--harmless DIR` follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built:
-what their samples say is known. Changes under the loads of the profile paths need a site directory (RTGATE_SITE) whose
-placebos.yaml `rtgate placebos learn --profile paths` has written.
+stopped. Changes of the group x86-64 are followed alone. `--harmless DIR` follows the harmless kernels instead that
+`bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under the loads of the
+profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn --profile paths`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from selftests import comparisons  # noqa: E402
 from selftests.kernels import gate_profile  # noqa: E402
 
 from rtgate import strict_yaml  # noqa: E402
+from rtgate.board.boards import board  # noqa: E402
 from rtgate.errors import ConfigError, ParseError  # noqa: E402
 from rtgate.explain.comparing import vmlinux  # noqa: E402
 from rtgate.explain.sections import BootSections, merge_boots  # noqa: E402
 from rtgate.files import write_text  # noqa: E402
-from rtgate.kernel.harmless import UNPATCHED  # noqa: E402
+from rtgate.kernel.harmless import UNPATCHED, KernelChange  # noqa: E402
 from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
 from rtgate.measure.case import Arm, Case  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
@@ -46,7 +47,9 @@ from rtgate.workflow.section_tracing import altered_functions, compare_boots  # 
 from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
-BUILD, BOARD, TWO_CPUS = "virt-arm64-preempt_rt", "virt-arm64", "virt-arm64-smp2"
+BOARD = "virt-arm64"
+ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "x86-64": "virt-x86_64"}
+"""Boards of groups that name changes of the others, and a case."""
 _KEPT = 10  # sites that grew most
 
 
@@ -61,15 +64,16 @@ class Measured:
 
 def changes() -> dict[str, Measured]:
     """Return all changes by group and name: `planted/fork`, or `two-cpus/planted/ipi`."""
-    groups = strict_yaml.load(DATA / "changes.yaml").mapping(("planted", "harmless", "two-cpus"))
+    groups = strict_yaml.load(DATA / "changes.yaml").mapping(("planted", "harmless", *ELSEWHERE))
     found = {}
     for group in ("planted", "harmless"):
         for name, load in groups[group].entries().items():
             case = CaseName(suite="latency", tool="cyclictest", load=load.value.text(loads.names()))
             found[f"{group}/{name}"] = Measured(directory=DATA / group / name, board=BOARD, case=case)
-    for name, entry in groups["two-cpus"].entries().items():
-        case = entry.value.parse(CaseName.parse)
-        found[f"two-cpus/{name}"] = Measured(directory=DATA / name, board=TWO_CPUS, case=case)
+    for group, on in ELSEWHERE.items():
+        for name, entry in groups[group].entries().items():
+            case = entry.value.parse(CaseName.parse)
+            found[f"{group}/{name}"] = Measured(directory=DATA / name, board=on, case=case)
     return found
 
 
@@ -78,31 +82,40 @@ def rtgate(*words: object) -> int:
     return subprocess.run([sys.executable, "-m", "rtgate", *map(str, words)], cwd=ROOT, check=False).returncode
 
 
-def build(work: Path, name: str, patches: Path | None) -> Path:
+def build(work: Path, change: Measured, patches: Path | None) -> Path:
     """Return the kernel with a change, built if it is not there; all patches pass through one copy of the source."""
-    kernel = work / "kernels" / name.replace("/", "-")
+    kernel = kernels(work, change) / (_kernel(change) if patches else UNPATCHED)
     if not (kernel / "build.json").is_file():
-        series = work / "series"
+        series = work / board(change.board).arch / "series"
         shutil.rmtree(series, ignore_errors=True)
         if patches:
             shutil.copytree(patches, series)
         words = ("--patches", series) if patches else ()
-        if rtgate("build", BUILD, *words, "-o", kernel) != 0:
-            sys.exit(f"{name} cannot be built")
+        if rtgate("build", board(change.board).build, *words, "-o", kernel) != 0:
+            sys.exit(f"{kernel.name} cannot be built")
     return kernel
+
+
+def kernels(work: Path, change: Measured) -> Path:
+    """Return where kernels of its architecture are."""
+    return (work / board(change.board).arch / "kernels").absolute()
+
+
+def _kernel(change: Measured) -> str:
+    return f"{change.directory.parent.name}-{change.directory.name}"
 
 
 def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, Any]:
     """Gate a change, and return what samples and sections say."""
     report = work / "reports" / name.replace("/", "-")
-    kernels = (
-        *("--kernel", build(work, name.removeprefix("two-cpus/"), change.directory)),
-        *("--baseline", build(work, UNPATCHED, None)),
+    arms = (
+        *("--kernel", build(work, change, change.directory)),
+        *("--baseline", build(work, change, None)),
     )
     select = ("-k", f"{change.case.tool} and {change.case.load}")
     profile = "paths" if change.case.load in {"disk", "network", "syscalls"} else "compare"
     how = ("--profile", profile, "--seeds", seeds, "--sections", "--no-explain", "--no-extend", *select)
-    rtgate("gate", "--board", change.board, *kernels, *how, "-o", report)
+    rtgate("gate", "--board", change.board, *arms, *how, "-o", report)
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     sections = json.loads(found.read_text())
@@ -112,6 +125,22 @@ def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, An
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
         "sections": {**sections, "longer": sections["longer"][:_KEPT]},
     }
+
+
+def follow(work: Path, change: Measured, seeds: Sequence[int]) -> dict[str, Any]:
+    """Follow the boots of a change and of the kernel without it, and return how their sections differ."""
+    for patches in (change.directory, None):
+        build(work, change, patches)
+    made = ChangedKernels(
+        kernels=kernels(work, change),
+        records=kernels(work, change).with_name("records"),
+        changes={
+            _kernel(change): KernelChange(name=_kernel(change), patches=tuple(sorted(change.directory.glob("*.patch"))))
+        },
+        profile=gate_profile,
+    )
+    measured = Case(suite=change.case.suite, tool=TOOLS[change.case.tool](), load=change.case.load)
+    return Followed(kernels=made, board=change.board, case=measured, seeds=seeds).compare(_kernel(change))
 
 
 def placebos() -> dict[str, comparisons.Change]:
@@ -213,7 +242,12 @@ def main() -> None:
 def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     every = changes()
     for name in arguments.names or every:
-        if name not in known:
+        if name in known:
+            continue
+        if name.startswith("x86-64/"):
+            print(name, flush=True)
+            yield name, follow(arguments.work, every[name], tuple(seeds(arguments.seeds)))
+        else:
             yield name, measure(arguments.work, name, every[name], arguments.seeds)
 
 

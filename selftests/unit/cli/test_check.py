@@ -391,7 +391,7 @@ _DANGLING = [
         "thresholds.yaml",
         "limit: 123 virtual us",
         "limit: 123 virtual us, source: s}\n      - {measurement: latency.bound, kind: max, limit: 123 virtual us",
-        "no boot can have a latency.bound: virt-riscv64 is not a virtual board of arm64 or x86_64",
+        "no limit of latency.bound can be judged: virt-riscv64 is not a virtual board of arm64 or x86_64",
     ),
     ("placebos.yaml", "virt-arm64:", "virt-arm46:", "unknown board 'virt-arm46' (allowed: "),
     ("placebos.yaml", "preempt_rt:", "preempt-rt:", "unknown flavour 'preempt-rt' (allowed: "),

@@ -122,7 +122,8 @@ def test_limits_apply_to_their_board_flavour_and_case_only(read: Read) -> None:
 ALL_TOOLS = ", ".join(sorted(TOOLS))
 ALL_LOADS = ", ".join((*loads.names(), *COMPANIONS))
 ALL_KINDS = "max, min, exact, share, fault"
-MEASUREMENTS = "latency, latency.avg, latency.bound, latency.max, latency.min, wakeups, wakeups.lost"
+FIGURES = "latency, latency.avg, latency.bound, latency.max, latency.min"
+MEASUREMENTS = f"irqsoff, {FIGURES}, preemptirqsoff, preemptoff, wakeups, wakeups.lost"
 UNITS = (
     "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, "
     "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio, celsius"
@@ -167,12 +168,18 @@ NAMES = [
     (
         _changed("latency.max, kind: max", "latency.bound, kind: min"),
         "min",
-        "latency.bound is the longest that could be: use max",
+        "latency.bound is a longest length: use max",
     ),
     (
         _changed("latency.max, kind: max", "latency.bound, kind: max, class: big"),
         "big",
         "latency.bound is of the board's only CPU: leave class away",
+    ),
+    (_changed("latency.max, kind: max", "irqsoff, kind: exact"), "exact", "irqsoff is a longest length: use max"),
+    (
+        _changed("kind: max", "kind: max, function: schedule"),
+        "schedule",
+        "latency.max is not of a function: leave function away (it goes with irqsoff, preemptoff, preemptirqsoff)",
     ),
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]
@@ -192,7 +199,7 @@ KEYS = [
     (
         _changed("source", "sauce"),
         "sauce",
-        "unknown key 'sauce' (allowed: class, kernels, kind, limit, margin, measurement, profile, source)",
+        "unknown key 'sauce' (allowed: class, function, kernels, kind, limit, margin, measurement, profile, source)",
     ),
     (_changed(', source: "60 seeds"', ""), "{", "missing key 'source'"),
     (_changed('"60 seeds"', '""'), '""', "expected text, found an empty one"),
@@ -210,7 +217,7 @@ KEYS = [
     (
         _changed("limit", "over: 3 virtual us, limit"),
         "over",
-        "unknown key 'over' (allowed: class, kernels, kind, limit, ",
+        "unknown key 'over' (allowed: class, function, kernels, kind, limit, ",
     ),
     (_changed("source", "limit: 3, source", FAULT), "limit", "unknown key 'limit' (allowed: fault, kind, policy, "),
 ]
@@ -276,6 +283,14 @@ def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
     assert limit.origin == "60 seeds; site.yaml:4"
     assert not found.of("virt", "preempt_rt", "latency/cyclictest:hackbench")
     assert found.of("rk", "preempt_rt", "latency/cyclictest:idle")
+
+
+def test_a_longest_section_may_be_limited_for_one_function(tmp_path: Path) -> None:
+    text = _with(GOOD.replace("latency.max", "irqsoff").replace("source", "function: schedule, source"))
+    (tmp_path / "thresholds.yaml").write_text(text)
+    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _options)
+    (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
+    assert (limit.measurement, limit.function) == ("irqsoff", "schedule")
 
 
 def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:

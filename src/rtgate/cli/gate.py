@@ -57,8 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--sections",
         action="store_true",
-        help="on a virtual arm64 board, also judge how late a wake-up can be, and with two kernels how long interrupts "
-        "or preemption are off",
+        help="on a virtual board (arm64, x86-64), also judge how late a wake-up can be, and with two kernels how long "
+        "interrupts or preemption are off",
     )
     command_options.select(how)
     command_options.judging(how)

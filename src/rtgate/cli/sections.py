@@ -44,7 +44,7 @@ _SITE = ("site", "kind", "context")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--board", required=True, metavar="NAME", help="a virtual arm64 board")
+    parser.add_argument("--board", required=True, metavar="NAME", help="a virtual board of arm64 or x86-64")
     parser.add_argument("--kernel", type=Path, required=True, metavar="DIR", help="a kernel's build directory")
     parser.add_argument("--baseline", type=Path, metavar="DIR", help="the kernel to compare with, built already")
     parser.add_argument(

@@ -15,13 +15,12 @@ from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
+from rtgate.judge.followed import FollowedBoots, followed_findings, shown
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.judge.wake_up_bound import FollowedBoots, bound_findings, shown
-from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.explained import CaseExplanation
-from rtgate.records.longer_sections import SectionComparison
+from rtgate.records.longer_sections import FOLLOWED, SectionComparison
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
@@ -91,13 +90,13 @@ _Checked = tuple[Record, Sequence[Check]]
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     every = thresholds.of(subject.board, subject.flavour, subject.case)
-    of_bound = [limit for limit in every if limit.measurement == BOUND]
-    found = applicable([limit for limit in every if limit.measurement != BOUND], subject.records)
+    of_followed = [limit for limit in every if limit.measurement in FOLLOWED]
+    found = applicable([limit for limit in every if limit not in of_followed], subject.records)
     limits = found.limits
     findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
-            findings += _skip_findings(subject, record, [*limits, *of_bound])
+            findings += _skip_findings(subject, record, [*limits, *of_followed])
     findings += _host_too_busy(subject.records)
     checked = _check_records(subject, subject.records)
     measured = [(one, _find_invalid(one, ran, findings)) for one, ran in checked]
@@ -123,10 +122,10 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    bound = _of_bound(subject, of_bound, sound)
-    if not findings and not any(one.value for one in bound):
-        findings.append(_unjudged_finding(subject, of_bound))
-    findings += [one for one in bound if believable or one.status in {Status.FAIL, Status.ERROR}]
+    told = _of_followed(subject, of_followed, sound)
+    if not findings and not any(one.value for one in told):
+        findings.append(_unjudged_finding(subject, of_followed))
+    findings += [one for one in told if believable or one.status in {Status.FAIL, Status.ERROR}]
     return tuple(verdict(subject, finding) for finding in findings)
 
 
@@ -357,18 +356,19 @@ def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseli
     return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
 
 
-def _of_bound(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
-    """Return what limits say of the bound of a wake-up; nothing where no boot was followed."""
+def _of_followed(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
+    """Return what limits say of what following boots found; nothing where no boot was followed."""
     seen = subject.sections
     if seen is None or not sound:
         return []
     fitting = applicable(limits, subject.records)
-    boots = FollowedBoots(seen=seen, bound=seen.candidate_bound, seeds={one.seed for one in sound})
-    before = replace(boots, bound=seen.baseline_bound, seeds=seen.seeds, whose="the baseline: ")
-    of_baseline = list(bound_findings(fitting.limits, before)) if seen.compared else []
-    found = _note_baseline(list(bound_findings(fitting.limits, boots)), of_baseline)
-    if before.bound:
-        found = [replace(one, baseline=before.figure(before.bound)) for one in found]
+    boots = FollowedBoots.of_candidate(seen, {one.seed for one in sound})
+    of_baseline = list(followed_findings(fitting.limits, FollowedBoots.of_baseline(seen))) if seen.compared else []
+    values = {(one.measurement, one.source): one.value for one in of_baseline}
+    found = [
+        replace(one, baseline=values.get((one.measurement, one.source)))
+        for one in _note_baseline(list(followed_findings(fitting.limits, boots)), of_baseline)
+    ]
     found += [one for one in of_baseline if one.status is Status.ERROR]
     found += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in fitting.left_out]
     return found or ([] if subject.baseline else [shown(boots)])
@@ -387,8 +387,8 @@ def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> 
     return told
 
 
-def _unjudged_finding(subject: Subject, of_bound: Sequence[Threshold]) -> Finding:
+def _unjudged_finding(subject: Subject, of_followed: Sequence[Threshold]) -> Finding:
     measured = f"{_boots_measured(subject.records)}, all valid"
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
-    other = " but of the bound of a wake-up, for which boots are followed (--sections)" if of_bound else ""
+    other = " but of what only following the boots tells (--sections)" if of_followed else ""
     return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}{other}")

@@ -13,7 +13,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import VersionRange
-from rtgate.records.bound import MEASUREMENT as BOUND
+from rtgate.records.longer_sections import FOLLOWED, LENGTHS
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
@@ -49,6 +49,7 @@ class Threshold:
         source: where the limit comes from, in words.
         location: where it stands; None for one that stands in no file.
         cpu_class: the kind of CPU that it is for (a board's `cpu_classes`); empty for all.
+        function: of a longest section: the function that begins it; empty for any.
         margin: how the limit was made from what was measured; may be empty.
         profile: the profile whose options it is for; empty for those of the suites.
         options: what that profile asks of the tool and of the load that the suites do not, by name.
@@ -70,6 +71,7 @@ class Threshold:
     fails: bool = True
     margin: str = ""
     cpu_class: str = ""
+    function: str = ""
     profile: str = ""
     options: Mapping[str, bool | int | str] = field(default_factory=dict, hash=False)
     kernels: VersionRange = field(default_factory=VersionRange)
@@ -235,7 +237,7 @@ def known_case(case: str, key: Value) -> CaseName:
 
 _OPTIONAL = ("margin", "class", "profile", "kernels")
 _KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    LimitKind.MAX: (("measurement", "kind", "limit", "source"), _OPTIONAL),
+    LimitKind.MAX: (("measurement", "kind", "limit", "source"), (*_OPTIONAL, "function")),
     LimitKind.MIN: (("measurement", "kind", "limit", "source"), _OPTIONAL),
     LimitKind.EXACT: (("measurement", "kind", "limit", "source"), _OPTIONAL),
     LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), (*_OPTIONAL, "confidence")),
@@ -259,6 +261,7 @@ def _threshold(place: _Place, item: Value) -> Threshold:
         location=item.location,
         margin=data.text("margin", ""),
         cpu_class=data.text("class", ""),
+        function=data.text("function", ""),
     )
     if kind is LimitKind.FAULT:
         policy = data["policy"].text(("fail", "report"))
@@ -281,15 +284,17 @@ def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
 
 
 def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = {**reports(place.case), **_bounded(place)}
+    produced = {**reports(place.case), **_followed(place)}
     name = data["measurement"].text()
     if name not in produced:
         data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
     kind = produced[name]
-    if name == BOUND and limit.kind is not LimitKind.MAX:
-        data["kind"].fail(f"{name} is the longest that could be: use max")
-    if name == BOUND and "class" in data:
+    if name in FOLLOWED and limit.kind is not LimitKind.MAX:
+        data["kind"].fail(f"{name} is a longest length: use max")
+    if name in FOLLOWED and "class" in data:
         data["class"].fail(f"{name} is of the board's only CPU: leave class away")
+    if name not in LENGTHS and "function" in data:
+        data["function"].fail(f"{name} is not of a function: leave function away (it goes with {', '.join(LENGTHS)})")
     if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")
@@ -305,10 +310,11 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
     )
 
 
-def _bounded(place: _Place) -> dict[str, Reports]:
+def _followed(place: _Place) -> dict[str, Reports]:
     """Return what following boots adds to what a case measures (`rtgate gate --sections`)."""
-    bounded = place.virtual and place.flavour == "preempt_rt" and TOOLS[place.name.tool].bounded
-    return {BOUND: Reports.TIME} if bounded else {}
+    if not (place.virtual and TOOLS[place.name.tool].bounded):
+        return {}
+    return dict.fromkeys(FOLLOWED if place.flavour == "preempt_rt" else LENGTHS, Reports.TIME)
 
 
 # Others are called like what is reported.

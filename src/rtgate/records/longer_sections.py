@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""`sections.json`: which sections are longer, and the bound of a wake-up, beside the candidate's boots of a case.
+"""`sections.json`: which sections are longer, which are the longest, and the bound of a wake-up, of a case.
 
-Following the boots writes it (docs/explanation/critical-sections.md), judging reads it.
+It lies beside the candidate's boots. Following them writes it (docs/explanation/critical-sections.md), and judging
+reads it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.records import case_file
+from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.bound import Bound
 from rtgate.units import Quantity, Unit
 
 _NAME = "sections.json"
+LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
+"""What limits call the longest sections, by what was off: ftrace's names."""
+FOLLOWED = (BOUND, *LENGTHS)
+"""What limits may be of where boots are followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,26 @@ class LongerSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongestSection:
+    """The longest section of all that one function begins.
+
+    Attributes:
+        off: what was off, one of `LENGTHS`.
+        function: the one that disabled.
+        place: where it begins and ends.
+        context: what ran: a thread, a softirq, a hard interrupt.
+        seed: the boot that had it.
+    """
+
+    off: str
+    function: str
+    place: str
+    context: str
+    instructions: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectionComparison:
     """The critical sections of a case in the boots of a kernel, and how they differ from those of a baseline.
 
@@ -74,6 +100,7 @@ class SectionComparison:
         reached: in how many of them functions that differ were called, or began the section.
         longer: those that grew: first what functions that differ made longer, the most first.
         baseline_bound, candidate_bound: the longest of each kernel's boots; None where there is none.
+        baseline_longest, candidate_longest: the longest sections of each kernel's boots.
         why_not: why the boots could not be followed, in words; empty if they were.
     """
 
@@ -87,6 +114,8 @@ class SectionComparison:
     longer: tuple[LongerSection, ...] = ()
     baseline_bound: Bound | None = None
     candidate_bound: Bound | None = None
+    baseline_longest: tuple[LongestSection, ...] = ()
+    candidate_longest: tuple[LongestSection, ...] = ()
     why_not: str = ""
 
     @property

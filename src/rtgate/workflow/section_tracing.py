@@ -20,7 +20,7 @@ from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
-from rtgate.records.longer_sections import LongerSection, SectionComparison
+from rtgate.records.longer_sections import LongerSection, LongestSection, SectionComparison
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
@@ -139,6 +139,28 @@ def compare_boots(
         longer=_grown(old.sections, new.sections, altered) if old else (),
         baseline_bound=old.bound if old else None,
         candidate_bound=new.bound,
+        baseline_longest=_longest(old.sections) if old else (),
+        candidate_longest=_longest(new.sections),
+    )
+
+
+def _longest(sections: Sequence[Section]) -> tuple[LongestSection, ...]:
+    """Return the longest section of each kind that each function begins."""
+    found: dict[tuple[str, str], Section] = {}
+    for one in sections:
+        key = str(one.site.kind), one.site.begin.function
+        if key not in found or one.longest > found[key].longest:
+            found[key] = one
+    return tuple(
+        LongestSection(
+            off=off,
+            function=function,
+            place=one.site.place,
+            context=str(one.site.context),
+            instructions=one.longest,
+            seed=one.seed,
+        )
+        for (off, function), one in sorted(found.items(), key=lambda entry: (-entry[1].longest, entry[0]))
     )
 
 

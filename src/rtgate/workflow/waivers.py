@@ -18,6 +18,7 @@ from rtgate.judge.thresholds import known_case
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.version import KernelVersion, VersionRange
 from rtgate.records.bound import MEASUREMENT as BOUND
+from rtgate.records.longer_sections import FOLLOWED
 from rtgate.strict_yaml import Value, load
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity
@@ -104,7 +105,7 @@ def _waiver(item: Value) -> Waiver:
         link=data["link"].text(),
         expires=_date(data["expires"]),
         location=item.location,
-        measurement=data.text("measurement", "", (*reports(case), BOUND)),
+        measurement=data.text("measurement", "", (*reports(case), *FOLLOWED)),
         kernels=data["kernels"].parse(VersionRange.parse) if "kernels" in data else VersionRange(),
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What limits say of the bound of a wake-up, of kernels whose boots were followed."""
+"""What limits say of the bound of a wake-up and of the longest sections, of kernels whose boots were followed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.bound import MEASUREMENT, Bound
-from rtgate.records.longer_sections import SectionComparison
+from rtgate.records.longer_sections import LongestSection, SectionComparison
 from rtgate.records.record import Record
 
 KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
@@ -166,4 +166,101 @@ def test_a_limit_for_other_options_is_told_beside_the_others() -> None:
 def test_where_only_the_bound_has_a_limit_it_says_how_it_is_judged() -> None:
     (one,) = judged(None, KEPT)
     assert (one.status, one.kind) == (Status.DONE, Kind.UNJUDGED)
-    assert one.sentence.endswith("but of the bound of a wake-up, for which boots are followed (--sections)")
+    assert one.sentence.endswith("but of what only following the boots tells (--sections)")
+
+
+def longest(off: str, function: str, instructions: int, seed: int = 5) -> LongestSection:
+    place = f"{function} to somewhere"
+    return LongestSection(
+        off=off, function=function, place=place, context="softirq", instructions=instructions, seed=seed
+    )
+
+
+TICK, TIMERS = longest("irqsoff", "tick", 4000), longest("irqsoff", "run_timer_softirq", 2500, seed=4)
+LENGTHS = replace(ALONE, candidate_longest=(TICK, longest("preemptoff", "tick", 9000), TIMERS))
+
+
+def length_limit(us: float, function: str = "", off: str = "irqsoff") -> Threshold:
+    return replace(maximum(f"{us} virtual us", off), function=function)
+
+
+def of_limit(seen: SectionComparison, limit: Threshold) -> list[Verdict]:
+    return [one for one in judged(seen, limit) if one.measurement.startswith(limit.measurement)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "measurement", "boot", "sentence"),
+    [
+        (
+            length_limit(31),
+            Status.FAIL,
+            "irqsoff",
+            "seed 5",
+            (
+                "interrupts are off for 32.0 virtual us (4000 instructions) at the longest in 2 boots, in tick to "
+                "somewhere (softirq): over the limit of 31.0 virtual us (3875 instructions)"
+            ),
+        ),
+        (
+            length_limit(32),
+            Status.PASS,
+            "irqsoff",
+            "seed 5",
+            (
+                "interrupts are off for 32.0 virtual us (4000 instructions) at the longest in 2 boots, within "
+                "32.0 virtual us (4000 instructions)"
+            ),
+        ),
+        (
+            length_limit(19, "run_timer_softirq"),
+            Status.FAIL,
+            "irqsoff run_timer_softirq",
+            "seed 4",
+            (
+                "interrupts are off for 20.0 virtual us (2500 instructions) at the longest in 2 boots, in "
+                "run_timer_softirq to somewhere (softirq): over the limit of 19.0 virtual us (2375 instructions)"
+            ),
+        ),
+        (
+            length_limit(19, "run_timers"),
+            Status.MISS,
+            "irqsoff run_timers",
+            "",
+            "how long interrupts are off by run_timers has a limit of 19 virtual us, and no boot has such a section",
+        ),
+        (
+            length_limit(19, off="preemptirqsoff"),
+            Status.MISS,
+            "preemptirqsoff",
+            "",
+            "how long interrupts or preemption are off has a limit of 19 virtual us, and no boot has such a section",
+        ),
+    ],
+)
+def test_the_longest_section_has_a_limit_that_may_be_of_one_function(
+    limit: Threshold, status: Status, measurement: str, boot: str, sentence: str
+) -> None:
+    (one,) = of_limit(LENGTHS, limit)
+    assert (one.status, one.measurement, one.boot) == (status, measurement, boot)
+    assert one.sentence.removesuffix(" (calibration; thresholds.yaml:7)") == sentence
+
+
+def test_sections_of_boots_that_nobody_could_follow_miss_their_limit() -> None:
+    (one,) = of_limit(replace(ALONE, why_not="no trace"), length_limit(31))
+    assert one.status is Status.MISS
+    assert one.sentence.endswith("and no trace")
+    (one,) = of_limit(replace(LENGTHS, seeds=(5,)), length_limit(32))
+    assert one.status is Status.MISS
+    assert one.sentence.endswith("and seed 4 was measured and not followed")
+
+
+def test_a_longest_section_stands_beside_the_baseline_s() -> None:
+    both = replace(LENGTHS, baseline_image="a", baseline_longest=(replace(TICK, instructions=3000),))
+    (one,) = of_limit(both, length_limit(31))
+    assert one.status is Status.FAIL
+    assert "baseline" not in one.sentence
+    assert one.baseline is not None
+    assert one.baseline.quantity is not None
+    assert one.baseline.quantity.value == 24_000
+    (one,) = of_limit(both, length_limit(23))
+    assert "; the baseline breaks this limit too with 24.0 virtual us" in one.sentence

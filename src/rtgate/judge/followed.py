@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Judging what following a case's boots found: how late a wake-up can be, and its longest sections; by limits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rtgate.judge.limits import Finding, figure
+from rtgate.judge.thresholds import Threshold
+from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.records.bound import MEASUREMENT as BOUND
+from rtgate.records.bound import Bound
+from rtgate.records.longer_sections import LongestSection, SectionComparison
+from rtgate.units import plural
+
+_STATES: Mapping[str, str] = {
+    "irqsoff": "interrupts are off",
+    "preemptoff": "preemption is off",
+    "preemptirqsoff": "interrupts or preemption are off",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedBoots:
+    """What was followed of a case on one arm.
+
+    Attributes:
+        seen: what following found.
+        bound: the kernel's, one of `seen`; None if it has none.
+        longest: the kernel's longest sections, those of `seen`.
+        seeds: the boots that are judged, whose measurements are valid.
+        whose: `the baseline: `, where it is not the candidate's.
+    """
+
+    seen: SectionComparison
+    bound: Bound | None
+    longest: Sequence[LongestSection]
+    seeds: Collection[int | None]
+    whose: str = ""
+
+    @classmethod
+    def of_candidate(cls, seen: SectionComparison, seeds: Collection[int | None]) -> FollowedBoots:
+        """Return what was found of the candidate, of which the boots of some seeds are judged."""
+        return cls(seen=seen, bound=seen.candidate_bound, longest=seen.candidate_longest, seeds=seeds)
+
+    @classmethod
+    def of_baseline(cls, seen: SectionComparison) -> FollowedBoots:
+        """Return what was found of the baseline."""
+        return cls(
+            seen=seen,
+            bound=seen.baseline_bound,
+            longest=seen.baseline_longest,
+            seeds=seen.seeds,
+            whose="the baseline: ",
+        )
+
+    def flaw(self, seed: int) -> str:
+        """Return why what was found, in the boot of a seed, says nothing of the boots that are judged."""
+        left = sorted(one for one in self.seeds if one is not None and one not in self.seen.seeds)
+        if left:
+            return f"seed {', '.join(map(str, left))} was measured and not followed"
+        return "" if seed in self.seeds else f"the longest is of seed {seed}, which is invalid"
+
+    def figure(self, instructions: int) -> Figure:
+        """Return a length as people read it."""
+        return figure(self.seen.time(instructions), str(self.seen.instruction_ns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Length:
+    """What a limit is of.
+
+    Attributes:
+        measurement: as verdicts name it.
+        what: the same in words, as the end of `... has a limit`.
+        flaw: why it says nothing; empty if it does.
+        told: `{value}` and `{boots}` in a sentence.
+        detail: what it is made of, or where it is.
+    """
+
+    measurement: str
+    what: str
+    flaw: str = ""
+    instructions: int = 0
+    seed: int | None = None
+    told: str = ""
+    detail: str = ""
+
+
+def followed_findings(limits: Sequence[Threshold], boots: FollowedBoots) -> Iterator[Finding]:
+    """Yield what each limit says, or that a wake-up was longer than its bound, after which nobody may believe any."""
+    bound = boots.bound
+    if bound is not None and not bound.holds:
+        sentence = f"{boots.whose}{bound.mistake}"
+        yield _finding(_bound(boots), Status.ERROR, Kind.VALIDITY, sentence)
+        return
+    for limit in limits:
+        yield replace(_apply(limit, boots), source=limit.origin)
+
+
+def shown(boots: FollowedBoots) -> Finding:
+    """Return what is said of a bound that was asked for, and has no limit."""
+    length = _bound(boots)
+    if length.flaw:
+        return _finding(length, Status.DONE, Kind.UNJUDGED, f"the bound of a wake-up is not known: {length.flaw}")
+    value = boots.figure(length.instructions)
+    told = f"the bound of a wake-up is {value}, for which thresholds.yaml has no limit; {length.detail}"
+    return replace(_finding(length, Status.DONE, Kind.UNJUDGED, told), value=value)
+
+
+def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
+    assert limit.limit is not None
+    length = _bound(boots) if limit.measurement == BOUND else _longest(limit, boots)
+    allowed = figure(limit.limit, str(boots.seen.instruction_ns))
+    if length.flaw:
+        sentence = f"{length.what} has a limit of {limit.limit}, and {length.flaw}"
+        return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=allowed)
+    value = boots.figure(length.instructions)
+    assert value.quantity is not None
+    broken = value.quantity.to(limit.limit.unit).value > limit.limit.value
+    where = length.told.format(value=value, boots=plural(len(boots.seen.seeds), "boot"))
+    against = f", {length.detail}: over the limit of" if broken else ", within"
+    sentence = f"{where}{against} {allowed} ({limit.origin})"
+    judged = _finding(length, Status.FAIL if broken else Status.PASS, Kind.LIMIT, sentence)
+    return replace(judged, value=value, limit=allowed)
+
+
+def _bound(boots: FollowedBoots) -> _Length:
+    bound = boots.bound
+    found = _Length(measurement=BOUND, what="the bound of a wake-up")
+    if bound is None:
+        reason = boots.seen.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
+        return replace(found, flaw=f"no boot has one: {reason}")
+    return replace(
+        found,
+        flaw=boots.flaw(bound.seed),
+        instructions=bound.instructions,
+        seed=bound.seed,
+        told="the bound of a wake-up is {value} in {boots}",
+        detail=bound.parts,
+    )
+
+
+def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
+    state = _STATES[limit.measurement]
+    by = f" by {limit.function}" if limit.function else ""
+    found = _Length(measurement=f"{limit.measurement} {limit.function}".strip(), what=f"how long {state}{by}")
+    own = [one for one in boots.longest if one.off == limit.measurement and limit.function in {"", one.function}]
+    if not own:
+        return replace(found, flaw=boots.seen.why_not or "no boot has such a section")
+    longest = max(own, key=lambda one: one.instructions)
+    return replace(
+        found,
+        flaw=boots.flaw(longest.seed),
+        instructions=longest.instructions,
+        seed=longest.seed,
+        told=f"{state} for {{value}} at the longest in {{boots}}",
+        detail=f"in {longest.place} ({longest.context})",
+    )
+
+
+def _finding(length: _Length, status: Status, kind: Kind, sentence: str) -> Finding:
+    boot = "" if length.seed is None else f"seed {length.seed}"
+    return Finding(status=status, kind=kind, sentence=sentence, boot=boot, measurement=length.measurement)
