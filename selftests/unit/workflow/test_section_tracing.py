@@ -106,6 +106,29 @@ def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path
     assert [(one.count, one.boots) for one in seen.longer] == [(8, 2), (4, 1)]
 
 
+def test_it_is_about_these_boots_of_these_kernels_alone(boots: Boots, tmp_path: Path) -> None:
+    """Boots that were measured again with another profile are others: what was found says nothing of them."""
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    mine, theirs = stored("candidate", 1, 2), stored("baseline", 1, 2)
+    assert seen.is_about(mine, [*mine, *theirs])
+    assert seen.is_about([*mine, *stored("candidate", 3)], [*mine, *theirs])  # judged as one that nobody followed
+    assert not seen.is_about(mine, mine)
+    assert not seen.is_about(mine[:1], [*mine, *theirs])
+    otherwise = [mine[0], replace(mine[1], argv=("cyclictest", "-D60"))]
+    assert not seen.is_about(otherwise, [*mine, *theirs])
+    measured = [mine[0], replace(mine[1], measurements=mine[1].measurements[:-1])]
+    assert not seen.is_about(measured, [*mine, *theirs])
+
+
+def test_the_longest_sections_of_both_kernels_are_kept_by_function(boots: Boots, tmp_path: Path) -> None:
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    kept = [(one.off, one.function, one.instructions, one.seed) for one in seen.candidate_longest]
+    assert kept == [("preemptirqsoff", "f", 7100, 2), ("preemptirqsoff", "new", 900, 2), ("preemptirqsoff", "h", 60, 1)]
+    assert [(one.function, one.instructions) for one in seen.baseline_longest] == [("f", 100), ("h", 50)]
+
+
 def test_one_kernel_has_a_bound_and_nothing_that_grew(boots: Boots, tmp_path: Path) -> None:
     boots.found = {"candidate": boots.found["candidate"]}
     place = tmp_path / "virt-arm64" / "candidate" / IDLE.replace("/", ".")

@@ -7,12 +7,16 @@ reads it.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.records import case_file
 from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.bound import Bound
+from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 _NAME = "sections.json"
@@ -94,6 +98,7 @@ class SectionComparison:
         baseline_image, candidate_image: SHA-256 of the kernels; the baseline's is empty where the candidate was
             followed alone.
         seeds: the boots of each.
+        boots: what the candidate's measured, as `digest` says it.
         instruction_ns: what an instruction takes.
         cpus: how many the board has.
         sites: how many the candidate has.
@@ -117,6 +122,7 @@ class SectionComparison:
     baseline_longest: tuple[LongestSection, ...] = ()
     candidate_longest: tuple[LongestSection, ...] = ()
     why_not: str = ""
+    boots: str = ""
 
     @property
     def compared(self) -> bool:
@@ -131,6 +137,21 @@ class SectionComparison:
     def images(self) -> set[str]:
         """The SHA-256 of the kernels that were followed."""
         return {one for one in (self.baseline_image, self.candidate_image) if one}
+
+    def is_about(self, candidate: Collection[Record], every: Iterable[Record]) -> bool:
+        """Return whether these are the boots that were followed, and these the kernels of all records."""
+        followed = [one for one in candidate if one.seed in self.seeds]
+        return self.images == {one.kernel.image_sha256 for one in every} and self.boots == digest(followed)
+
+
+def digest(boots: Iterable[Record]) -> str:
+    """Return the SHA-256 of what boots were asked for and what they measured; of those that measured something."""
+    told = {
+        str(one.seed): [list(one.argv), [each.as_json() for each in one.measurements]]
+        for one in boots
+        if one.has_results
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def write(directory: Path, found: SectionComparison) -> None:

@@ -130,8 +130,8 @@ def subjects(
             missing=missing(board, judged, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
-            explained=_of_these_kernels(explained.read, mine, here),
-            sections=_of_these_kernels(longer_sections.read, mine, here),
+            explained=_explained(mine, here),
+            sections=_sections(mine, here),
             schedule=_schedule(mine),
         )
 
@@ -142,13 +142,21 @@ def _schedule(mine: Sequence[Record]) -> Schedule:
     return planned.read_in(directory).schedule if directory else Schedule()
 
 
-def _of_these_kernels(
-    read: Callable[[Path], _Seen | None], mine: Sequence[Record], here: Sequence[Record]
-) -> _Seen | None:
-    """Return what boots that were made again showed of these kernels; a file that others left is not about them."""
-    directory = next((one.directory.parent for one in mine if one.directory), None)
-    seen = read(directory) if directory else None
+def _explained(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanation | None:
+    """Return what traced boots showed of these kernels; a file that others left is not about them."""
+    seen = _beside(explained.read, mine)
     return seen if seen is not None and seen.images == {one.kernel.image_sha256 for one in here} else None
+
+
+def _sections(mine: Sequence[Record], here: Sequence[Record]) -> SectionComparison | None:
+    """Return what following these boots found; likewise."""
+    seen = _beside(longer_sections.read, mine)
+    return seen if seen is not None and seen.is_about(mine, here) else None
+
+
+def _beside(read: Callable[[Path], _Seen | None], mine: Sequence[Record]) -> _Seen | None:
+    directory = next((one.directory.parent for one in mine if one.directory), None)
+    return read(directory) if directory else None
 
 
 def planned_in(directory: Path, case: str) -> Missing:
