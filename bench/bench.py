@@ -14,6 +14,7 @@ import math
 import os
 import platform
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rtgate.console.frames import encode
+from rtgate.explain.replay import Replay, trace_sections
+from rtgate.explain.section_changes import changes
 from rtgate.kernel.source import default_tree, open_tree
+from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.lava.results import log, records
 from rtgate.measure.case import Case, measure
 from rtgate.records.record import read, write
@@ -43,6 +48,7 @@ from rtgate.workflow.kernels import build_kernel
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "selftests" / "data" / "rt-tests" / "2.10"
 BOARD, BUILD = "virt-arm64", "virt-arm64-preempt_rt"
+VIRTUAL = ("virt-arm64", "virt-x86_64")
 REPEATS = 5
 
 
@@ -66,7 +72,7 @@ def main() -> None:
     figures = [*_one_measurement(kernel), _changed_file(), _time_second_gate(), _every_suite(kernel), _day(), _frames()]
     figures += [*_on_the_line(), *_by_kernel(), _transfer_time()]
     figures.append(_job_log(kernel))
-    figures += [_wide_stores(), *map(_devices, ("virt-arm64", "virt-x86_64"))]
+    figures += [_wide_stores(), *map(_devices, VIRTUAL), *chain.from_iterable(map(_sections, VIRTUAL))]
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
     _show(figures, machine)
     document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
@@ -305,6 +311,36 @@ def _devices(board: str) -> Figure:
         tests = ["tests/pcie", "tests/nvme"]
         subprocess.run([sys.executable, "-m", "pytest", *tests, *words, "--records", records], cwd=ROOT, check=False)
         return _figure(f"suites pcie and nvme, {board}, one seed", [time.monotonic() - began], 180)
+
+
+def _sections(board: str) -> list[Figure]:
+    """Take the CPU time of boots of 2 s whose critical sections are followed, as a multiple of plain ones."""
+    build = f"{board}-preempt_rt"
+    kernel = build_kernel(build, None, ROOT / "build" / build).directory
+    (arm,), _ = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="smoke"))
+    case = Case(suite="latency", tool=Cyclictest(), load="idle")
+    elf, factors, compared, before = Vmlinux(kernel / "vmlinux"), [], [], None
+    for seed in range(1, REPEATS + 1):
+        began = _cpu_seconds()
+        measure(case, arm, seed)
+        plain = _cpu_seconds() - began
+        _, found = trace_sections(Replay(case=case, arm=arm, seed=seed, kernel=elf))
+        factors.append((_cpu_seconds() - began - plain) / plain)
+        if before:
+            start = time.monotonic()
+            changes(before.sections, found.sections)
+            compared.append(time.monotonic() - start)
+        before = found
+    return [
+        _figure(f"a boot with its critical sections followed, of a plain one, {board}, idle", factors, 2.5, "times"),
+        _figure(f"two boots' critical sections compared, {board}", compared, 2),
+    ]
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _gate(words: list[str]) -> None:

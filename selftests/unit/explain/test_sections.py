@@ -48,7 +48,7 @@ def passages(*records: tuple[int, int, int, int, int]) -> bytes:
 def written(sites: bytes, sums: bytes, calls: bytes = b"", interrupts: bytes = b"", unseen: int = 0) -> Log:
     """Return the log that the plugin's files hold."""
     parts = {"sites": sites, "sections": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
-    return parse(parts, f"unseen {unseen}\ncpu 0 99\n")
+    return parse(parts, f"unseen {unseen}\ncpu 0 99\ncpu 1 99\n")
 
 
 def call_bytes(*records: tuple[int, int, int, int]) -> bytes:

@@ -41,7 +41,8 @@ static struct effect of_x86_64(const uint8_t *bytes, size_t size)
 
 	effect.clock = (size == 2 && bytes[0] == 0x0f && bytes[1] == 0x31) || /* rdtsc */
 		       (size == 3 && bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xf9); /* rdtscp */
-	effect.waits = size == 1 && bytes[0] == 0xf4; /* hlt */
+	effect.waits = (size == 1 && bytes[0] == 0xf4) || /* hlt */
+		       (size == 3 && bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xc9); /* mwait */
 	effect.masks = size == 1 && bytes[0] == 0xfa; /* cli */
 	effect.returns = size == 2 && bytes[0] == 0x48 && bytes[1] == 0xcf; /* iretq */
 	/* sti, popf, sysretq */

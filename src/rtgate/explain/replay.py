@@ -196,6 +196,10 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
             f"the preemption count changed {log.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
+    if log.cpus < order.arm.board.cpus:
+        raise ParseError(
+            f"{log.cpus} of {order.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
+        )
     functions = [plain_name(order.kernel.function_at(address)) for address in found.altered]
     sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed, functions)
     wakeups = _bounded_wakeups(order, found)

@@ -32,8 +32,8 @@
 #include "trace.h"
 
 enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4, DEPTH = 64 };
-enum { CALL = 4, /* bytes at least */
-       ENTRIES = 1 << 14, WORDS_ABOVE = 16, WORDS_BELOW = 1 }; /* of the stack, around where a helper was entered */
+enum { CALL = 4, /* a return address less this lies in the function that has called */
+       ENTRIES = 1 << 18, WORDS_ABOVE = 16, WORDS_BELOW = 1 }; /* of the stack, around where a helper was entered */
 /* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
@@ -142,13 +142,13 @@ struct cpu {
 	uint32_t off; /* as it was last seen */
 	uint64_t base; /* of the CPU's own variables: gs (x86-64) */
 	const uint64_t *current; /* the address of its task (x86-64) */
-	struct entry entries[ENTRIES];
 	const struct place *block; /* that ran last */
 	bool masked, waiting;
 	const struct place *changer; /* the last instruction, if it may have changed the mask */
 	const struct place *switcher; /* the last instruction, if it wrote sp_el0 */
-	uint64_t interrupt, taken; /* when one came with preemption off; how long all such took */
-	uint32_t exceptions; /* within such a one, with itself; 0 if there is none */
+	bool interrupted; /* one came with preemption off, and has not returned */
+	uint64_t interrupt, taken; /* when it came; how long all such took */
+	uint64_t stack; /* the stack pointer of what it interrupted */
 	enum { NONE, ENTERED, COUNTED } handler; /* of one that came with preemption on: also in the preemption count */
 	uint64_t from; /* n when an interrupt came; one alone, as hard interrupts do not nest */
 	uint64_t end; /* n when the last POID section or interrupt had ended */
@@ -166,6 +166,8 @@ static size_t exception_count, helper_count, altered_count;
 static struct cpu cpus[CPUS];
 static struct cpu *running;
 static uint64_t since; /* n when the running CPU's turn began */
+static struct entry entries[ENTRIES]; /* of all CPUs, as threads move between them */
+static size_t entry_count;
 static struct task *tasks[TASKS];
 static size_t task_count;
 static struct known_site *sites[SITES];
@@ -292,37 +294,53 @@ static uint64_t caller_by_link(const struct cpu *cpu)
 	return link;
 }
 
-static struct entry *entry_at(struct cpu *cpu, uint64_t stack)
+/* Return the entry of a place of the stack, or an empty one for it. */
+static struct entry *entry_at(uint64_t stack)
 {
-	return &cpu->entries[(stack >> 3) % ENTRIES];
+	size_t place = ((stack >> 3) * 0x9e3779b97f4a7c15ull) >> 46;
+
+	while (entries[place].helper && entries[place].stack != stack)
+		place = (place + 1) % ENTRIES;
+	return &entries[place];
+}
+
+static void enter(struct cpu *cpu, const struct place *block)
+{
+	bool returned = cpu->changer && cpu->changer->returns;
+	uint64_t stack = guest_stack(&cpu->guest);
+	struct entry *entry = entry_at(stack);
+
+	if (!entry->helper && ++entry_count == ENTRIES / 2)
+		fail("more places of stacks than there is room for", "sections");
+	*entry = (struct entry){ block->helper, stack, n, returned ? NULL : cpu->block };
 }
 
 /* Return where a helper was entered: at a place of the stack that is near, and the last time. */
-static const struct entry *entry_near(struct cpu *cpu, const struct range *helper, uint64_t stack)
+static const struct entry *entry_near(const struct range *helper, uint64_t stack)
 {
 	const struct entry *found = NULL;
 
 	for (int word = -WORDS_BELOW; word < WORDS_ABOVE; word++) {
 		uint64_t there = stack + 8 * word;
-		const struct entry *entry = entry_at(cpu, there);
+		const struct entry *entry = entry_at(there);
 
-		if (entry->stack == there && entry->helper == helper && (!found || entry->n > found->n))
+		if (entry->helper == helper && (!found || entry->n > found->n))
 			found = entry;
 	}
 	return found;
 }
 
 /* Return what called a helper, as a return address. */
-static uint64_t caller_by_stack(struct cpu *cpu, const struct range *helper)
+static uint64_t caller_by_stack(const struct cpu *cpu, const struct range *helper)
 {
 	uint64_t stack = guest_stack(&cpu->guest), link = 0;
 
 	for (int i = 0; i < FRAMES && helper; i++) {
-		const struct entry *entry = entry_near(cpu, helper, stack);
+		const struct entry *entry = entry_near(helper, stack);
 
 		if (!entry || !guest_read(entry->stack, &link, sizeof(link)))
 			break;
-		if (entry->before && entry->before->end != link)
+		if (entry->before && !entry->before->helper && entry->before->end != link)
 			return entry->before->address + CALL; /* that is, as if it had called */
 		helper = find(helpers, helper_count, link);
 		stack = entry->stack + 8;
@@ -330,7 +348,7 @@ static uint64_t caller_by_stack(struct cpu *cpu, const struct range *helper)
 	return link;
 }
 
-static uint64_t caller(struct cpu *cpu, const struct place *place)
+static uint64_t caller(const struct cpu *cpu, const struct place *place)
 {
 	if (!place->helper)
 		return 0;
@@ -447,7 +465,7 @@ static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t n
 /* An interrupt that came with preemption on ends where irq_exit() no longer counts it: what follows may switch. */
 static void follow_handler(struct cpu *cpu, bool mask, uint32_t off)
 {
-	if (cpu->handler == NONE || cpu->exceptions)
+	if (cpu->handler == NONE || cpu->interrupted)
 		return;
 	if (off & HARDIRQ_COUNT) {
 		cpu->handler = COUNTED;
@@ -467,7 +485,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 
 	follow_handler(cpu, mask, off);
 	/* An interrupt in a section does not end it. */
-	states[POID] = cpu->exceptions ? cpu->sections[POID].open : cpu->handler == NONE && (mask || off);
+	states[POID] = cpu->interrupted ? cpu->sections[POID].open : cpu->handler == NONE && (mask || off);
 
 	for (int kind = 0; kind < KINDS; kind++)
 		changes = changes || states[kind] != cpu->sections[kind].open;
@@ -548,7 +566,7 @@ static void on_own_variable(unsigned int number, qemu_plugin_meminfo_t info, uin
 		switch_to(cpu, *cpu->current);
 	} else {
 		base = guest_gs();
-		if (base >> 63 && base != cpu->base)
+		if (base >> 63 && (base != cpu->base || !cpu->task))
 			find_variables(cpu, base);
 	}
 }
@@ -577,6 +595,8 @@ static void on_wait(unsigned int number, void *data)
 
 	if (!cpu->task)
 		return;
+	if (cpu->interrupted)
+		fail("an interrupt has returned in a way that is not known", "sections");
 	guest_check(&cpu->guest);
 	follow(cpu, data, own(cpu) + 1, false, 0);
 	cpu->waiting = true;
@@ -651,20 +671,27 @@ static void switched(struct cpu *cpu)
 
 /*
  * Interrupts that come with preemption off are not part of the section that they interrupt: how many come is a matter of
- * chance, and they are sections of their own. They return to where they came, as nobody can be preempted there.
+ * chance, and they are sections of their own. They return to where they came, with its stack pointer, as nobody can be
+ * preempted there; exceptions within them, and the iretq with which x86-64 waits for all instructions before it, do not.
  */
-static void interrupted(struct cpu *cpu, const struct place *block, uint32_t off)
+static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_t off)
 {
-	if (cpu->exceptions && cpu->changer && cpu->changer->returns && --cpu->exceptions == 0) {
+	uint64_t stack = guest_stack(&cpu->guest);
+
+	if (cpu->interrupted && cpu->changer && cpu->changer->returns && stack == cpu->stack) {
+		cpu->interrupted = false;
 		cpu->taken += own(cpu) - cpu->interrupt;
 		log_passage(interrupts, cpu, cpu->from, 0);
 	}
-	if (!block->vector || !(cpu->exceptions || (off && block->interrupt)))
+	if (cpu->interrupted || !block->interrupt || !off)
 		return;
-	if (!cpu->exceptions++) {
-		cpu->interrupt = own(cpu);
-		cpu->from = n;
-	}
+	cpu->interrupted = true;
+	cpu->interrupt = own(cpu);
+	cpu->from = n;
+	cpu->stack = stack;
+	/* x86-64 has pushed five words, the stack pointer as the fourth. */
+	if (!machine_arm64 && !guest_read(stack + 24, &cpu->stack, sizeof(cpu->stack)))
+		fail("the stack of an interrupt cannot be read", "sections");
 }
 
 static bool returns(const struct call *call, const struct place *block, uint64_t stack)
@@ -710,7 +737,7 @@ static void follow_calls(struct cpu *cpu, const struct place *block)
 		struct calls *calls = &cpu->calls[kind];
 		size_t left;
 
-		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->exceptions))
+		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->interrupted))
 			continue;
 		left = depth_left(calls, block, stack);
 		while (calls->depth > left)
@@ -747,21 +774,23 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (!cpu->task)
 		return;
-	if (!machine_arm64 && block->helper && block->address == block->helper->start) {
-		bool returned = cpu->changer && cpu->changer->returns;
-		uint64_t stack = guest_stack(&cpu->guest);
-
-		*entry_at(cpu, stack) = (struct entry){ block->helper, stack, n, returned ? NULL : cpu->block };
-	}
+	if (!machine_arm64 && block->helper && block->address == block->helper->start)
+		enter(cpu, block);
 	mask = guest_masked(&cpu->guest);
 	off = count_of(cpu);
-	interrupted(cpu, block, off);
+	if (cpu->waiting && block->interrupt && cpu->changer) {
+		/* x86-64 waits with interrupts on: what waited went on, for no instruction. */
+		follow(cpu, cpu->changer, own(cpu), false, off);
+		cpu->waiting = false;
+		cpu->changer = NULL;
+	}
+	follow_interrupt(cpu, block, off);
 	if (mask && cpu->masked && block->vector && cpu->changer) {
 		/* An exception right behind what has unmasked: in between interrupts were on. */
 		follow(cpu, cpu->changer, own(cpu), false, off);
 		cpu->changer = NULL;
 	}
-	if (block->interrupt && !cpu->exceptions) {
+	if (block->interrupt && !cpu->interrupted) {
 		cpu->handler = ENTERED;
 		cpu->from = n;
 	}

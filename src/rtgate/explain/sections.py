@@ -166,6 +166,7 @@ class Log:
         calls: of type `CALL`.
         interrupts, switches: of type `PASSAGE`, in the order in which they ended.
         unseen: how often the preemption count was another one than the stores that were seen have left.
+        cpus: how many CPUs were followed.
     """
 
     sites: NDArray[np.void]
@@ -174,6 +175,7 @@ class Log:
     interrupts: NDArray[np.void]
     switches: NDArray[np.void]
     unseen: int
+    cpus: int
 
 
 def read(prefix: Path) -> Log:
@@ -191,7 +193,7 @@ def parse(parts: Mapping[str, bytes], followed: str) -> Log:
         if len(parts[name]) % kind.itemsize:
             raise ParseError(f"the trace's {name} are cut off: {len(parts[name])} bytes, {kind.itemsize} each")
     sites, sums, calls, interrupts, switches = (np.frombuffer(parts[name], kind) for name, kind in _FILES.items())
-    log = Log(sites, sums, calls, interrupts, switches, _unseen(followed))
+    log = Log(sites, sums, calls, interrupts, switches, _unseen(followed), followed.count("\ncpu "))
     for records in (log.sums, log.calls):
         if records.size and records["site"].max() >= log.sites.size:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")

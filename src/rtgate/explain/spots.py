@@ -10,7 +10,7 @@ from rtgate.explain.sections import Spot
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.vmlinux import Vmlinux
 
-_CALL = 4  # bytes of a call at least, behind which a return address points
+_CALL = 4  # a return address less this lies in the function that has called
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from capstone import CS_ARCH_X86, CS_MODE_64, Cs, CsInsn
 from capstone.x86 import (
     X86_INS_ADD,
     X86_INS_AND,
+    X86_INS_CMP,
     X86_INS_MOV,
+    X86_INS_TEST,
     X86_OP_IMM,
     X86_OP_MEM,
     X86_OP_REG,
@@ -22,15 +24,17 @@ from capstone.x86 import (
     X86Op,
 )
 
+from rtgate.errors import ConfigError
 from rtgate.kernel.preemption_places import Entry, Offsets
 from rtgate.kernel.vmlinux import Vmlinux
 
 _HARDIRQ_OFFSET, _SOFTIRQ_MASK = 0x10000, 0xFF00  # include/linux/preempt.h
 _WORD = 1 << 64
 _POINTER = 8
-# Interrupts enter by stubs that only have their number, one each for 224 vectors (arch/x86/include/asm/idtentry.h).
-_STUBS = ("irq_entries_start", "spurious_entries_start")
-_AFTER_STUBS = "asm_exc_divide_error"
+# Interrupts enter by stubs that only push their number, one for each vector (arch/x86/include/asm/idtentry.h).
+_STUBS, _AFTER_STUBS = "irq_entries_start", "asm_exc_divide_error"
+_STUB = (b"\x6a", b"\xf3\x0f\x1e\xfa")  # push, or endbr64 before it
+_SIZES = (8, 16)  # of a stub: without endbr64, and with it
 _EXCEPTION, _INTERRUPT = "asm_exc_", "asm_sysvec_"
 
 
@@ -53,8 +57,12 @@ def offsets(code: bytes, address: int) -> Offsets:
                 current, task = behind, register
             elif source.type == X86_OP_MEM and task and _base(one, source) == task:
                 loads[register] = source.mem.disp
+            else:
+                loads.pop(register, None)
         elif one.id == X86_INS_AND and _number(source) == _SOFTIRQ_MASK and into.type == X86_OP_REG:
             softirq = loads.get(_register(one, into), softirq)
+        elif into.type == X86_OP_REG and one.id not in {X86_INS_CMP, X86_INS_TEST}:
+            loads.pop(_register(one, into), None)
     return Offsets(count=count if current is not None else None, current=current, softirq=softirq)
 
 
@@ -82,10 +90,23 @@ def _base(instruction: CsInsn, operand: X86Op) -> str:
 
 
 def entries(kernel: Vmlinux) -> Iterator[Entry]:
-    """Yield the stubs of interrupts, and the entries of exceptions and of the kernel's own vectors."""
-    first, end = kernel.address_of(_STUBS[0]), kernel.address_of(_AFTER_STUBS)
-    if first is not None and end is not None:
-        yield Entry(first, end, interrupt=True)
+    """Yield the stubs of interrupts, and the entries of exceptions and of the kernel's own vectors.
+
+    Raises:
+        ConfigError: the stubs are not there, or not as expected.
+    """
+    yield from _stubs(kernel)
     for one in kernel.symbols:
         if one.name.startswith((_EXCEPTION, _INTERRUPT)):
             yield Entry(one.address, one.address + 1, interrupt=one.name.startswith(_INTERRUPT))
+
+
+def _stubs(kernel: Vmlinux) -> Iterator[Entry]:
+    first, end = kernel.address_of(_STUBS), kernel.address_of(_AFTER_STUBS)
+    code = kernel.bytes_at(first, end - first) if first is not None and end is not None else b""
+    size = next((one for one in _SIZES if code[one:].startswith(_STUB)), 0)
+    if first is None or not size or not code.startswith(_STUB):
+        raise ConfigError(f"the kernel has no stubs of interrupts at {_STUBS}: critical sections cannot be followed")
+    for at in range(0, len(code), size):
+        if code[at:].startswith(_STUB):
+            yield Entry(first + at, first + at + 1, interrupt=True)
