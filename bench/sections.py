@@ -191,6 +191,7 @@ class Followed:
             baseline_image=arms["baseline"].kernel.image_sha256,
             candidate_image=arms["candidate"].kernel.image_sha256,
             seeds=tuple(self.seeds),
+            boots_digest="",  # the kernels are judged as they were measured
             instruction_ns=8,
             cpus=arms["candidate"].board.cpus,
         )

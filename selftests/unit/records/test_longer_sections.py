@@ -16,6 +16,7 @@ FOUND = SectionComparison(
     baseline_image="a",
     candidate_image="b",
     seeds=(1, 2),
+    boots_digest="",
     instruction_ns=8,
     cpus=1,
     sites=407,

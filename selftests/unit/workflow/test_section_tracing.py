@@ -111,14 +111,14 @@ def test_it_is_about_these_boots_of_these_kernels_alone(boots: Boots, tmp_path: 
     seen = compared(tmp_path, verdict(IDLE))
     assert seen is not None
     mine, theirs = stored("candidate", 1, 2), stored("baseline", 1, 2)
-    assert seen.is_about(mine, [*mine, *theirs])
-    assert seen.is_about([*mine, *stored("candidate", 3)], [*mine, *theirs])  # judged as one that nobody followed
-    assert not seen.is_about(mine, mine)
-    assert not seen.is_about(mine[:1], [*mine, *theirs])
+    assert seen.matches(mine, [*mine, *theirs])
+    assert seen.matches([*mine, *stored("candidate", 3)], [*mine, *theirs])  # judged as one that nobody followed
+    assert not seen.matches(mine, mine)
+    assert not seen.matches(mine[:1], [*mine, *theirs])
     otherwise = [mine[0], replace(mine[1], argv=("cyclictest", "-D60"))]
-    assert not seen.is_about(otherwise, [*mine, *theirs])
+    assert not seen.matches(otherwise, [*mine, *theirs])
     measured = [mine[0], replace(mine[1], measurements=mine[1].measurements[:-1])]
-    assert not seen.is_about(measured, [*mine, *theirs])
+    assert not seen.matches(measured, [*mine, *theirs])
 
 
 def test_the_longest_sections_of_both_kernels_are_kept_by_function(boots: Boots, tmp_path: Path) -> None:

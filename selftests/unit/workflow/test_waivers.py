@@ -115,6 +115,26 @@ def test_who_answers_for_latencies_does_not_answer_for_their_bound(tmp_path: Pat
     assert (found.status is not Status.FAIL) is waived
 
 
+@pytest.mark.parametrize(
+    ("keys", "waived"),
+    [
+        ("measurement: preemptoff\n  function: copy_process", True),
+        ("measurement: preemptoff\n  function: schedule", False),
+        ("measurement: preemptoff", False),
+    ],
+)
+def test_who_answers_for_one_function_does_not_answer_for_another(tmp_path: Path, keys: str, *, waived: bool) -> None:
+    (tmp_path / "waivers.yaml").write_text(ENTRY.replace("measurement: latency.max", keys))
+    found = _waive(_failed(measurement="preemptoff copy_process"), read(tmp_path / "waivers.yaml"))
+    assert (found.status is not Status.FAIL) is waived
+
+
+def test_a_waiver_of_a_latency_is_of_no_function(tmp_path: Path) -> None:
+    (tmp_path / "waivers.yaml").write_text(ENTRY.replace("latency.max", "latency.max\n  function: schedule"))
+    with pytest.raises(ConfigError, match="only irqsoff, preemptoff, preemptirqsoff are of a function"):
+        read(tmp_path / "waivers.yaml")
+
+
 @pytest.mark.parametrize("release", ["6.12.117", "6.18.3-rt2", "6.12.0+", "6.13"])
 def test_a_release_is_in_the_range_by_its_version(waivers: tuple[Waiver, ...], release: str) -> None:
     assert _waive(_failed(), waivers, release=release).kind is Kind.WAIVED

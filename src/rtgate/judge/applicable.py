@@ -40,8 +40,8 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     return Applicable(fitting, (*_of_other_options(others, records), *_of_other_kernels(old, records)))
 
 
-def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
-    return limit.measurement, limit.kind, limit.cpu_class
+def _subject(limit: Threshold) -> tuple[str, LimitKind, str, str]:
+    return limit.measurement, limit.kind, limit.cpu_class, limit.function
 
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
@@ -85,5 +85,5 @@ def _format_options(options: Mapping[str, bool | int | str]) -> str:
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
     kernels = ", ".join(dict.fromkeys(text for record in records if (text := release(record)))) or "unknown"
     for limit in limits:
-        wanted = f"the limit of {limit.measurement} is for kernels {limit.kernels}"
+        wanted = f"the limit of {limit.name} is for kernels {limit.kernels}"
         yield f"{wanted}, not {kernels} ({limit.origin})"

@@ -15,12 +15,12 @@ from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
-from rtgate.judge.followed import FollowedBoots, followed_findings, shown
 from rtgate.judge.limits import Finding, apply
+from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
-from rtgate.records.longer_sections import FOLLOWED, SectionComparison
+from rtgate.records.longer_sections import SECTION_MEASUREMENTS, SectionComparison
 from rtgate.records.record import OTHER_BUILD, Record
 from rtgate.records.schedule import Schedule
 from rtgate.tools import Reports
@@ -90,13 +90,13 @@ _Checked = tuple[Record, Sequence[Check]]
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     every = thresholds.of(subject.board, subject.flavour, subject.case)
-    of_followed = [limit for limit in every if limit.measurement in FOLLOWED]
-    found = applicable([limit for limit in every if limit not in of_followed], subject.records)
+    of_sections = [limit for limit in every if limit.measurement in SECTION_MEASUREMENTS]
+    found = applicable([limit for limit in every if limit not in of_sections], subject.records)
     limits = found.limits
     findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
-            findings += _skip_findings(subject, record, [*limits, *of_followed])
+            findings += _skip_findings(subject, record, [*limits, *of_sections])
     findings += _host_too_busy(subject.records)
     checked = _check_records(subject, subject.records)
     measured = [(one, _find_invalid(one, ran, findings)) for one, ran in checked]
@@ -122,9 +122,9 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings += [one for one in demanded if believable or one.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    told = _of_followed(subject, of_followed, sound)
+    told = _of_sections(subject, of_sections, sound)
     if not findings and not any(one.value for one in told):
-        findings.append(_unjudged_finding(subject, of_followed))
+        findings.append(_unjudged_finding(subject, of_sections))
     findings += [one for one in told if believable or one.status in {Status.FAIL, Status.ERROR}]
     return tuple(verdict(subject, finding) for finding in findings)
 
@@ -356,18 +356,18 @@ def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseli
     return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
 
 
-def _of_followed(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
+def _of_sections(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
     """Return what limits say of what following boots found; nothing where no boot was followed."""
     seen = subject.sections
     if seen is None or not sound:
         return []
     fitting = applicable(limits, subject.records)
     boots = FollowedBoots.of_candidate(seen, {one.seed for one in sound})
-    of_baseline = list(followed_findings(fitting.limits, FollowedBoots.of_baseline(seen))) if seen.compared else []
+    of_baseline = list(section_limit_findings(fitting.limits, FollowedBoots.of_baseline(seen))) if seen.compared else []
     values = {(one.measurement, one.source): one.value for one in of_baseline}
     found = [
         replace(one, baseline=values.get((one.measurement, one.source)))
-        for one in _note_baseline(list(followed_findings(fitting.limits, boots)), of_baseline)
+        for one in _note_baseline(list(section_limit_findings(fitting.limits, boots)), of_baseline)
     ]
     found += [one for one in of_baseline if one.status is Status.ERROR]
     found += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in fitting.left_out]
@@ -387,8 +387,8 @@ def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> 
     return told
 
 
-def _unjudged_finding(subject: Subject, of_followed: Sequence[Threshold]) -> Finding:
+def _unjudged_finding(subject: Subject, of_sections: Sequence[Threshold]) -> Finding:
     measured = f"{_boots_measured(subject.records)}, all valid"
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
-    other = " but of what only following the boots tells (--sections)" if of_followed else ""
+    other = " but of what only following the boots tells (--sections)" if of_sections else ""
     return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}{other}")

@@ -13,7 +13,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import VersionRange
-from rtgate.records.longer_sections import FOLLOWED, LENGTHS
+from rtgate.records.longer_sections import LENGTHS, SECTION_MEASUREMENTS
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
@@ -75,6 +75,11 @@ class Threshold:
     profile: str = ""
     options: Mapping[str, bool | int | str] = field(default_factory=dict, hash=False)
     kernels: VersionRange = field(default_factory=VersionRange)
+
+    @property
+    def name(self) -> str:
+        """What it limits, as verdicts name it: the measurement, and the function."""
+        return f"{self.measurement} {self.function}".strip()
 
     @property
     def origin(self) -> str:
@@ -284,14 +289,14 @@ def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
 
 
 def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = {**reports(place.case), **_followed(place)}
+    produced = {**reports(place.case), **_of_sections(place)}
     name = data["measurement"].text()
     if name not in produced:
         data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
     kind = produced[name]
-    if name in FOLLOWED and limit.kind is not LimitKind.MAX:
+    if name in SECTION_MEASUREMENTS and limit.kind is not LimitKind.MAX:
         data["kind"].fail(f"{name} is a longest length: use max")
-    if name in FOLLOWED and "class" in data:
+    if name in SECTION_MEASUREMENTS and "class" in data:
         data["class"].fail(f"{name} is of the board's only CPU: leave class away")
     if name not in LENGTHS and "function" in data:
         data["function"].fail(f"{name} is not of a function: leave function away (it goes with {', '.join(LENGTHS)})")
@@ -310,11 +315,11 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
     )
 
 
-def _followed(place: _Place) -> dict[str, Reports]:
+def _of_sections(place: _Place) -> dict[str, Reports]:
     """Return what following boots adds to what a case measures (`rtgate gate --sections`)."""
     if not (place.virtual and TOOLS[place.name.tool].bounded):
         return {}
-    return dict.fromkeys(FOLLOWED if place.flavour == "preempt_rt" else LENGTHS, Reports.TIME)
+    return dict.fromkeys(SECTION_MEASUREMENTS if place.flavour == "preempt_rt" else LENGTHS, Reports.TIME)
 
 
 # Others are called like what is reported.

@@ -22,7 +22,7 @@ from rtgate.units import Quantity, Unit
 _NAME = "sections.json"
 LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
 """What limits call the longest sections, by what was off: ftrace's names."""
-FOLLOWED = (BOUND, *LENGTHS)
+SECTION_MEASUREMENTS = (BOUND, *LENGTHS)
 """What limits may be of where boots are followed."""
 
 
@@ -98,7 +98,7 @@ class SectionComparison:
         baseline_image, candidate_image: SHA-256 of the kernels; the baseline's is empty where the candidate was
             followed alone.
         seeds: the boots of each.
-        boots: what the candidate's measured, as `digest` says it.
+        boots_digest: what the candidate's measured, as `digest` says it.
         instruction_ns: what an instruction takes.
         cpus: how many the board has.
         sites: how many the candidate has.
@@ -112,6 +112,7 @@ class SectionComparison:
     baseline_image: str
     candidate_image: str
     seeds: tuple[int, ...]
+    boots_digest: str
     instruction_ns: int
     cpus: int
     sites: int = 0
@@ -122,7 +123,6 @@ class SectionComparison:
     baseline_longest: tuple[LongestSection, ...] = ()
     candidate_longest: tuple[LongestSection, ...] = ()
     why_not: str = ""
-    boots: str = ""
 
     @property
     def compared(self) -> bool:
@@ -138,10 +138,10 @@ class SectionComparison:
         """The SHA-256 of the kernels that were followed."""
         return {one for one in (self.baseline_image, self.candidate_image) if one}
 
-    def is_about(self, candidate: Collection[Record], every: Iterable[Record]) -> bool:
+    def matches(self, candidate: Collection[Record], every: Iterable[Record]) -> bool:
         """Return whether these are the boots that were followed, and these the kernels of all records."""
         followed = [one for one in candidate if one.seed in self.seeds]
-        return self.images == {one.kernel.image_sha256 for one in every} and self.boots == digest(followed)
+        return self.images == {one.kernel.image_sha256 for one in every} and self.boots_digest == digest(followed)
 
 
 def digest(boots: Iterable[Record]) -> str:

@@ -22,7 +22,7 @@ from rtgate.judge.thresholds import known_case, load_thresholds
 from rtgate.kernel import configuration, debian, fragments, patches
 from rtgate.lava.job import template
 from rtgate.measure import profiles
-from rtgate.records.longer_sections import FOLLOWED
+from rtgate.records.longer_sections import SECTION_MEASUREMENTS
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.strict_yaml import Entry, Value
 from rtgate.tools import Reports, loads
@@ -241,11 +241,11 @@ def limits(path: Path) -> None:
             if "class" in keys and keys["class"].value.text() not in classes:
                 value, known = keys["class"].value, ", ".join(classes) or "none"
                 value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {known})")
-            if "measurement" in keys and keys["measurement"].value.text() in FOLLOWED:
-                _require_followed(board_of(name), keys["measurement"].value)
+            if "measurement" in keys and keys["measurement"].value.text() in SECTION_MEASUREMENTS:
+                _require_sections(board_of(name), keys["measurement"].value)
 
 
-def _require_followed(board: Board, value: Value) -> None:
+def _require_sections(board: Board, value: Value) -> None:
     """Check that following boots of a board gives what a limit is of. Raises ConfigError."""
     # Not above: it loads NumPy.
     from rtgate.workflow.sections import unfollowed  # noqa: PLC0415

@@ -94,7 +94,7 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
         baseline_image=images.get("baseline", ""),
         candidate_image=images["candidate"],
         seeds=tuple(stored["candidate"]),
-        boots=longer_sections.digest(stored["candidate"].values()),
+        boots_digest=longer_sections.digest(stored["candidate"].values()),
         instruction_ns=_instruction_ns(case.board),
         cpus=find_board(case.board).cpus,
     )

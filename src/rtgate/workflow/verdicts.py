@@ -151,7 +151,7 @@ def _explained(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanatio
 def _sections(mine: Sequence[Record], here: Sequence[Record]) -> SectionComparison | None:
     """Return what following these boots found; likewise."""
     seen = _beside(longer_sections.read, mine)
-    return seen if seen is not None and seen.is_about(mine, here) else None
+    return seen if seen is not None and seen.matches(mine, here) else None
 
 
 def _beside(read: Callable[[Path], _Seen | None], mine: Sequence[Record]) -> _Seen | None:

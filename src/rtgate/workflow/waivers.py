@@ -17,9 +17,8 @@ from rtgate.errors import Location
 from rtgate.judge.thresholds import known_case
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.version import KernelVersion, VersionRange
-from rtgate.records.bound import MEASUREMENT as BOUND
-from rtgate.records.longer_sections import FOLLOWED
-from rtgate.strict_yaml import Value, load
+from rtgate.records.longer_sections import LENGTHS, SECTION_MEASUREMENTS
+from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity
 
@@ -54,8 +53,10 @@ class Waiver:
     def is_about(self, verdict: Verdict, release: str) -> bool:
         """Return whether a verdict on a kernel of this release is what the waiver speaks of."""
         family = verdict.measurement.replace(" ", ".").partition(".")[0]
-        # Who answers for a sampled latency does not answer for the one that could be.
-        figures = {"", verdict.measurement, *([] if verdict.measurement == BOUND else [family])}
+        # Who answers for a sampled latency does not answer for the one that could be, nor for one function who does for
+        # another.
+        own = verdict.measurement.partition(" ")[0] in SECTION_MEASUREMENTS
+        figures = {"", verdict.measurement, *([] if own else [family])}
         named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
         if not named or not self.kernels.conditions:
             return named
@@ -93,7 +94,7 @@ _REQUIRED = ("board", "case", "largest", "owner", "reason", "link", "expires")
 
 
 def _waiver(item: Value) -> Waiver:
-    data = item.mapping(_REQUIRED, optional=("measurement", "kernels"))
+    data = item.mapping(_REQUIRED, optional=("measurement", "function", "kernels"))
     case = data["case"].text()
     known_case(case, data["case"])
     return Waiver(
@@ -105,9 +106,18 @@ def _waiver(item: Value) -> Waiver:
         link=data["link"].text(),
         expires=_date(data["expires"]),
         location=item.location,
-        measurement=data.text("measurement", "", (*reports(case), *FOLLOWED)),
+        measurement=_measurement(case, data),
         kernels=data["kernels"].parse(VersionRange.parse) if "kernels" in data else VersionRange(),
     )
+
+
+def _measurement(case: str, data: Mapping) -> str:
+    """Return what a waiver speaks of, as verdicts name it."""
+    name = data.text("measurement", "", (*reports(case), *SECTION_MEASUREMENTS))
+    function = data.text("function", "")
+    if function and name not in LENGTHS:
+        data["function"].fail(f"only {', '.join(LENGTHS)} are of a function: leave it away")
+    return f"{name} {function}".strip()
 
 
 def _date(value: Value) -> datetime.date:

@@ -50,6 +50,7 @@ def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
         baseline_image="a",
         candidate_image="b",
         seeds=tuple(range(boots)),
+        boots_digest="",
         instruction_ns=8,
         cpus=cpus,
         longer=(one,),
@@ -69,6 +70,7 @@ def found(
         baseline_image="a",
         candidate_image="b",
         seeds=tuple(range(1, seeds + 1)),
+        boots_digest="",
         instruction_ns=8,
         cpus=1,
         sites=407,
@@ -171,6 +173,7 @@ def test_sections_that_could_not_be_followed_pass_nothing() -> None:
         baseline_image="a",
         candidate_image="b",
         seeds=(1,),
+        boots_digest="",
         instruction_ns=8,
         cpus=1,
         why_not="the boot did not repeat itself",
@@ -246,7 +249,13 @@ def test_a_new_section_in_every_one_of_too_few_boots_passes_nothing(boots: int, 
 
 def test_a_kernel_that_was_followed_alone_is_compared_with_nothing() -> None:
     seen = SectionComparison(
-        baseline_image="", candidate_image="b", seeds=(1,), instruction_ns=8, cpus=1, candidate_bound=BOUND
+        baseline_image="",
+        candidate_image="b",
+        seeds=(1,),
+        boots_digest="",
+        instruction_ns=8,
+        cpus=1,
+        candidate_bound=BOUND,
     )
     subject = Subject(case=CASE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=[record()], sections=seen)
     assert list(section_findings([subject], PLACEBOS)) == []

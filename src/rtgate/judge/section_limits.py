@@ -74,21 +74,23 @@ class _Length:
     Attributes:
         measurement: as verdicts name it.
         what: the same in words, as the end of `... has a limit`.
-        flaw: why it says nothing; empty if it does.
-        told: `{value}` and `{boots}` in a sentence.
+        flaw: why it is not known, or not known to be the longest; empty if it is.
+        valid: whether it is a length of a valid boot, which may break a limit whatever else there is.
+        sentence: with `{value}` and `{boots}`.
         detail: what it is made of, or where it is.
     """
 
     measurement: str
     what: str
     flaw: str = ""
+    valid: bool = False
     instructions: int = 0
     seed: int | None = None
-    told: str = ""
+    sentence: str = ""
     detail: str = ""
 
 
-def followed_findings(limits: Sequence[Threshold], boots: FollowedBoots) -> Iterator[Finding]:
+def section_limit_findings(limits: Sequence[Threshold], boots: FollowedBoots) -> Iterator[Finding]:
     """Yield what each limit says, or that a wake-up was longer than its bound, after which nobody may believe any."""
     bound = boots.bound
     if bound is not None and not bound.holds:
@@ -113,13 +115,13 @@ def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     assert limit.limit is not None
     length = _bound(boots) if limit.measurement == BOUND else _longest(limit, boots)
     allowed = figure(limit.limit, str(boots.seen.instruction_ns))
-    if length.flaw:
-        sentence = f"{length.what} has a limit of {limit.limit}, and {length.flaw}"
-        return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=allowed)
     value = boots.figure(length.instructions)
     assert value.quantity is not None
-    broken = value.quantity.to(limit.limit.unit).value > limit.limit.value
-    where = length.told.format(value=value, boots=plural(len(boots.seen.seeds), "boot"))
+    broken = length.valid and value.quantity.to(limit.limit.unit).value > limit.limit.value
+    if length.flaw and not broken:
+        sentence = f"{length.what} has a limit of {limit.limit}, and {length.flaw}"
+        return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=allowed)
+    where = length.sentence.format(value=value, boots=plural(len(boots.seen.seeds), "boot"))
     against = f", {length.detail}: over the limit of" if broken else ", within"
     sentence = f"{where}{against} {allowed} ({limit.origin})"
     judged = _finding(length, Status.FAIL if broken else Status.PASS, Kind.LIMIT, sentence)
@@ -135,9 +137,10 @@ def _bound(boots: FollowedBoots) -> _Length:
     return replace(
         found,
         flaw=boots.flaw(bound.seed),
+        valid=bound.seed in boots.seeds,
         instructions=bound.instructions,
         seed=bound.seed,
-        told="the bound of a wake-up is {value} in {boots}",
+        sentence="the bound of a wake-up is {value} in {boots}",
         detail=bound.parts,
     )
 
@@ -145,7 +148,10 @@ def _bound(boots: FollowedBoots) -> _Length:
 def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
     state = _STATES[limit.measurement]
     by = f" by {limit.function}" if limit.function else ""
-    found = _Length(measurement=f"{limit.measurement} {limit.function}".strip(), what=f"how long {state}{by}")
+    found = _Length(measurement=limit.name, what=f"how long {state}{by}")
+    if boots.seen.cpus > 1:
+        turns = f"the board has {boots.seen.cpus} CPUs, whose lengths depend on the turns in which QEMU runs them"
+        return replace(found, flaw=turns)
     own = [one for one in boots.longest if one.off == limit.measurement and limit.function in {"", one.function}]
     if not own:
         return replace(found, flaw=boots.seen.why_not or "no boot has such a section")
@@ -153,9 +159,10 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
     return replace(
         found,
         flaw=boots.flaw(longest.seed),
+        valid=longest.seed in boots.seeds,
         instructions=longest.instructions,
         seed=longest.seed,
-        told=f"{state} for {{value}} at the longest in {{boots}}",
+        sentence=f"{state} for {{value}}{by} at the longest in {{boots}}",
         detail=f"in {longest.place} ({longest.context})",
     )
 

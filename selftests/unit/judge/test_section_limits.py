@@ -12,13 +12,20 @@ from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.kernel.version import VersionRange
 from rtgate.records.bound import MEASUREMENT, Bound
 from rtgate.records.longer_sections import LongestSection, SectionComparison
 from rtgate.records.record import Record
 
 KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
 ALONE = SectionComparison(
-    baseline_image="", candidate_image="b", seeds=(4, 5), instruction_ns=8, cpus=1, candidate_bound=BOUND
+    baseline_image="",
+    candidate_image="b",
+    seeds=(4, 5),
+    boots_digest="",
+    instruction_ns=8,
+    cpus=1,
+    candidate_bound=BOUND,
 )
 TWO = replace(ALONE, baseline_image="a", baseline_bound=BOUND)
 LONGER = replace(BOUND, measured=12_422)
@@ -217,8 +224,9 @@ def of_limit(seen: SectionComparison, limit: Threshold) -> list[Verdict]:
             "irqsoff run_timer_softirq",
             "seed 4",
             (
-                "interrupts are off for 20.0 virtual us (2500 instructions) at the longest in 2 boots, in "
-                "run_timer_softirq to somewhere (softirq): over the limit of 19.0 virtual us (2375 instructions)"
+                "interrupts are off for 20.0 virtual us (2500 instructions) by run_timer_softirq at the longest in "
+                "2 boots, in run_timer_softirq to somewhere (softirq): over the limit of 19.0 virtual us "
+                "(2375 instructions)"
             ),
         ),
         (
@@ -264,3 +272,25 @@ def test_a_longest_section_stands_beside_the_baseline_s() -> None:
     assert one.baseline.quantity.value == 24_000
     (one,) = of_limit(both, length_limit(23))
     assert "; the baseline breaks this limit too with 24.0 virtual us" in one.sentence
+
+
+def test_a_broken_limit_fails_though_another_boot_was_not_followed() -> None:
+    """A maximum over its limit stands, whatever else is wrong."""
+    (one,) = of_limit(replace(LENGTHS, seeds=(5,)), length_limit(31))
+    assert one.status is Status.FAIL
+    (one,) = told(replace(ALONE, seeds=(4,)), BROKEN)
+    assert one.status is Status.FAIL
+
+
+def test_limits_of_functions_do_not_hide_each_other() -> None:
+    """One for other kernels is told, though a limit of the same kind for a function holds."""
+    other = replace(length_limit(31), kernels=VersionRange.parse("< 5.0"))
+    verdicts = judged(LENGTHS, other, length_limit(21, "run_timer_softirq"))
+    assert {one.status for one in verdicts} == {Status.PASS, Status.DONE}
+    assert any(one.sentence.startswith("the limit of irqsoff is for kernels < 5.0.0") for one in verdicts)
+
+
+def test_lengths_on_several_cpus_depend_on_their_turns() -> None:
+    (one,) = of_limit(replace(LENGTHS, cpus=2), length_limit(31))
+    assert one.status is Status.MISS
+    assert one.sentence.endswith("the board has 2 CPUs, whose lengths depend on the turns in which QEMU runs them")
