@@ -51,6 +51,7 @@ BOARD = "virt-arm64"
 ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "x86-64": "virt-x86_64"}
 """Boards of groups that name changes of the others, and a case."""
 _KEPT = 10  # sites that grew most
+_LEFT_OUT: Mapping[str, Any] = {"baseline_longest": (), "candidate_longest": ()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, An
     rtgate("gate", "--board", change.board, *arms, *how, "-o", report)
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
-    sections = json.loads(found.read_text())
+    sections = json.loads(found.read_text()) | _LEFT_OUT
     said = [one for one in verdicts if one["measurement"] not in {"critical section", BOUND}]
     return {
         "case": str(change.case),
@@ -199,8 +200,8 @@ class Followed:
             found = compare_boots(told, {"baseline": self.before[altered], "candidate": follow("candidate")}, altered)
         except (ConfigError, ParseError) as error:
             found = replace(told, why_not=str(error))
-        kept = replace(found, longer=found.longer[:_KEPT])
-        return {"case": self.case.name, "altered": len(altered), "sections": asdict(kept)}
+        kept = asdict(replace(found, longer=found.longer[:_KEPT])) | _LEFT_OUT
+        return {"case": self.case.name, "altered": len(altered), "sections": kept}
 
     def _arm(self, kernel: str) -> Arm:
         return self.kernels.arm(Boot(kernel=kernel, board=self.board, case=self.case, seed=self.seeds[0]))
