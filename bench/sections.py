@@ -31,7 +31,7 @@ from rtgate import strict_yaml  # noqa: E402
 from rtgate.board.boards import board  # noqa: E402
 from rtgate.errors import ConfigError, ParseError  # noqa: E402
 from rtgate.explain.comparing import vmlinux  # noqa: E402
-from rtgate.explain.sections import BootSections, merge_boots  # noqa: E402
+from rtgate.explain.sections import BootSections  # noqa: E402
 from rtgate.files import write_text  # noqa: E402
 from rtgate.kernel.harmless import UNPATCHED, KernelChange  # noqa: E402
 from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
@@ -161,7 +161,7 @@ class Followed:
     board: str
     case: Case
     seeds: Sequence[int]
-    before: dict[frozenset[str], BootSections] = field(default_factory=dict)
+    before: dict[frozenset[str], Mapping[int, BootSections]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, work: Path, place: str, seeds: Sequence[int]) -> Followed:
@@ -208,7 +208,7 @@ class Followed:
 
     def _follow(
         self, arms: Mapping[str, Arm], elfs: Mapping[str, Vmlinux], altered: frozenset[str], arm: str
-    ) -> BootSections:
+    ) -> Mapping[int, BootSections]:
         boots = SectionBoots(
             case=self.case,
             seeds=self.seeds,
@@ -218,7 +218,7 @@ class Followed:
             tell=lambda _: None,
             altered=altered,
         )
-        return merge_boots(boots.follow()[arm].values())
+        return boots.follow()[arm]
 
 
 def _rank(verdict: dict[str, Any]) -> int:
@@ -254,7 +254,7 @@ def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[
 
 
 def _placebos(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    before: dict[frozenset[str], BootSections] = {}
+    before: dict[frozenset[str], Mapping[int, BootSections]] = {}
     for name in arguments.names or placebos():
         # Each for itself: a kernel that cannot be followed ends all boots of its own.
         followed = Followed.of(arguments.harmless, arguments.place, tuple(seeds(arguments.seeds)))

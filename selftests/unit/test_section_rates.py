@@ -81,6 +81,13 @@ def test_no_planted_section_is_found_by_a_number_of_boots_that_nobody_counted(na
     assert not unknown or grown_sections(decided)
 
 
+@pytest.mark.parametrize("name", PLANTED)
+def test_no_planted_section_is_found_without_knowing_what_boots_differ_by(name: str) -> None:
+    for one in MEASURED[name]["sections"]["longer"]:
+        assert "spread" in one or not one["begins"]
+        assert "call_spread" in one or not one.get("call")
+
+
 @pytest.mark.parametrize("name", sorted(MEASURED))
 def test_no_wake_up_is_longer_than_its_bound(name: str) -> None:
     bounds = [one for one in (compared(name).baseline_bound, compared(name).candidate_bound) if one]

@@ -178,6 +178,18 @@ def test_calls_are_compared_by_function(
     assert told(tmp_path) == [("tick", 0, gained, function)]
 
 
+def test_what_boots_of_the_baseline_differ_by_is_kept(boots: Boots, tmp_path: Path) -> None:
+    """What gained most beyond that is told, though another function gained more."""
+    before = {seed: (section("f", 100 * seed, seed, {"called": 900 + 500 * seed, "g": 50}),) for seed in (1, 2)}
+    boots.found = {"baseline": before, "candidate": {1: (section("f", 210, 1, {"called": 4000, "g": 2000}),)}}
+    boots.altered = frozenset({"f", "called", "g"})
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    (one,) = seen.longer
+    assert (one.function, one.call, one.call_before, one.call_spread, one.spread) == ("g", 2000, 50, 0, 100)
+    assert one.growth == 10
+
+
 def test_a_function_that_the_baseline_called_elsewhere_is_as_long_there(boots: Boots, tmp_path: Path) -> None:
     boots.found = {
         "baseline": {1: (section("tick", 6000, 1), section("other", 5000, 1, {"f": 3000}, Kind.IRQSOFF))},

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.explain.sections import Call, Context, Kind, Section, Site
+from rtgate.records.longer_sections import SPREADS
 
 LEAST = 100
 """Instructions below which a difference is nothing: 0.8 us, less than a tick of the board's counter moves a section."""
@@ -25,14 +26,16 @@ class CallsBefore:
         exact: of each function, by kind and context of the section.
         anywhere: of each function.
         of_any: by kind and context of the section, whatever the function.
+        spreads: by how many instructions the baseline's boots differ in what a function takes (`section_spread`).
     """
 
     exact: Mapping[tuple[Kind, Context, str], int]
     anywhere: Mapping[str, int]
     of_any: Mapping[tuple[Kind, Context], int]
+    spreads: Mapping[str, int]
 
     @classmethod
-    def of(cls, baseline: Sequence[Section]) -> CallsBefore:
+    def of(cls, baseline: Sequence[Section], spreads: Mapping[str, int]) -> CallsBefore:
         """Return those in a baseline's sections."""
         exact: defaultdict[tuple[Kind, Context, str], int] = defaultdict(int)
         anywhere: defaultdict[str, int] = defaultdict(int)
@@ -43,7 +46,7 @@ class CallsBefore:
                 exact[*where, call.function] = max(exact[*where, call.function], call.instructions)
                 anywhere[call.function] = max(anywhere[call.function], call.instructions)
                 of_any[where] = max(of_any[where], call.instructions)
-        return cls(exact, anywhere, of_any)
+        return cls(exact, anywhere, of_any, spreads)
 
     def of_function(self, site: Site, function: str) -> int:
         """Return the longest call of a function; where it was not called in such a section, what may stand for it.
@@ -56,13 +59,13 @@ class CallsBefore:
         return max(self.anywhere.get(function, 0), self.of_any.get(where, 0))
 
     def longest(self, site: Site, calls: Sequence[Call]) -> tuple[Call | None, str]:
-        """Return the call that gained most, and the function to name.
+        """Return the call that gained most beyond what is usual for it, and the function to name.
 
         That is another one where a function has only what one that it calls has gained.
         """
         gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
         if not gains:
             return None, ""
-        most = max(gains, key=lambda call: gains[call])
+        most = max(gains, key=lambda call: gains[call] - SPREADS * self.spreads.get(call.function, 0))
         alike = [call for call in calls if gains[call] > gains[most] - LEAST]
         return most, min(alike, key=lambda call: call.instructions).function

@@ -24,6 +24,8 @@ LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
 """What limits call the longest sections, by what was off: ftrace's names."""
 SECTION_MEASUREMENTS = (BOUND, *LENGTHS)
 """What limits may be of where boots are followed."""
+SPREADS = 3
+"""How many times as much as the baseline's own boots differ a function must have gained, to be no chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,9 @@ class LongerSection:
         call: the call of a function that differs that gained most, made in such a section, with all that it called.
         call_before: the longest of this function in the baseline's sections of this kind and context; where there is
             none, what may stand for it (`explain.call_changes`).
+        call_spread: by how much the baseline's boots differ in what this function takes (`explain.section_spread`).
         begins: whether the function that begins the section differs.
+        spread: by how much the baseline's boots differ in what that function takes.
     """
 
     off: str
@@ -57,7 +61,9 @@ class LongerSection:
     function: str = ""
     call: int = 0
     call_before: int = 0
+    call_spread: int = 0
     begins: bool = False
+    spread: int = 0
 
     @property
     def growth(self) -> int:

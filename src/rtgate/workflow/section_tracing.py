@@ -14,7 +14,8 @@ from rtgate.explain.call_changes import LEAST, CallsBefore
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
-from rtgate.explain.section_changes import changes
+from rtgate.explain.section_changes import SiteChange, changes
+from rtgate.explain.section_spread import spreads
 from rtgate.explain.sections import BootSections, Section, merge_boots
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
@@ -100,8 +101,7 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
     )
     try:
         boots = _section_boots(stored, kernels)
-        followed = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
-        found = compare_boots(told, followed, boots.altered)
+        found = compare_boots(told, boots.follow(), boots.altered)
     except (ConfigError, ParseError, InfrastructureError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         found = replace(told, why_not=plain_text(str(error)))
@@ -116,28 +116,30 @@ def _instruction_ns(board: str) -> int:
 
 
 def compare_boots(
-    told: SectionComparison, found: Mapping[str, BootSections], altered: frozenset[str]
+    told: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], altered: frozenset[str]
 ) -> SectionComparison:
     """Return what is told of the boots of one or two kernels with what grew.
 
     Args:
         told: which kernels and boots they are.
-        found: the sections of all boots of each, by arm.
+        boots: the sections of each boot, by arm and seed.
         altered: the functions that differ.
 
     Raises:
         ParseError: no section was seen.
     """
+    found = {arm: merge_boots(own.values()) for arm, own in boots.items()}
     for arm, one in found.items():
         if not one.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
     old, new = found.get("baseline"), found["candidate"]
     reached = [one for one in new.sections if one.calls or one.site.begin.function in altered]
+    usual = spreads(boots["baseline"].values(), altered) if old else {}
     return replace(
         told,
         sites=len(new.sections),
         reached=len(reached),
-        longer=_grown(old.sections, new.sections, altered) if old else (),
+        longer=_grown(CallsBefore.of(old.sections, usual), changes(old.sections, new.sections), altered) if old else (),
         baseline_bound=old.bound if old else None,
         candidate_bound=new.bound,
         baseline_longest=_longest(old.sections) if old else (),
@@ -192,13 +194,10 @@ def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
     return differing(kernels["baseline"], kernels["candidate"], (None, None)).functions
 
 
-def _grown(
-    baseline: Sequence[Section], candidate: Sequence[Section], altered: frozenset[str]
-) -> tuple[LongerSection, ...]:
+def _grown(before: CallsBefore, sites: Sequence[SiteChange], altered: frozenset[str]) -> tuple[LongerSection, ...]:
     """Return the sites that grew, what altered functions made longer first."""
-    before = CallsBefore.of(baseline)
     found = []
-    for change in changes(baseline, candidate):
+    for change in sites:
         if change.candidate is None:
             continue
         begins = change.site.begin.function in altered
@@ -219,7 +218,9 @@ def _grown(
             function=own or (function if gained >= LEAST else ""),
             call=call.instructions if call else 0,
             call_before=call_before,
+            call_spread=before.spreads.get(call.function, 0) if call else 0,
             begins=begins,
+            spread=before.spreads.get(change.site.begin.function, 0),
         )
         if max(one.growth, one.gained) >= LEAST:
             found.append(one)

@@ -2,8 +2,8 @@
 """Judging critical sections: is one longer than the baseline's, by more than harmless changes make it?
 
 A longest length is a sample, too: another phase takes other ways through the kernel. So growth alone says little, but
-growth by what functions execute that the change altered says much. Both limits come from measured kernels
-(docs/explanation/critical-sections.md).
+growth by what functions execute that the change altered says much, unless boots of the baseline differ as much there.
+All limits come from measured kernels (docs/explanation/critical-sections.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
 from rtgate.judge.verdict import Figure, Kind, Status
-from rtgate.records.longer_sections import LongerSection, SectionComparison
+from rtgate.records.longer_sections import SPREADS, LongerSection, SectionComparison
 from rtgate.units import Quantity, Unit, plural
 
 MEASUREMENT = "critical section"
@@ -40,8 +40,8 @@ def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> F
     if seen.why_not:
         sentence = f"critical sections were not compared: {seen.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    longer = sorted(grown_sections(seen), key=lambda one: (one.gained < GAINED, -max(one.gained, one.growth)))
-    found = _longer(seen, longer) if longer else _unsure(seen) or _no_longer(seen)
+    longer = sorted(grown_sections(seen), key=lambda one: (not _changed(one), -max(one.gained, one.growth)))
+    found = _longer(seen, longer) if longer else _unsure(seen) or _usual(seen) or _no_longer(seen)
     found = replace(found, sentence=found.sentence + _bounds(seen))
     if unknown := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
@@ -62,15 +62,32 @@ def grown_sections(seen: SectionComparison) -> list[LongerSection]:
     return [
         one
         for one in seen.longer
-        if one.call - one.call_before >= GAINED
+        if _call_gained(one)
         or (_is_new(one) and one.boots >= needed)
-        or (seen.cpus == 1 and one.growth >= (GAINED if one.begins and one.baseline else GROWN))
+        or (seen.cpus == 1 and (one.growth >= GROWN or (_section_gained(one) and one.baseline)))
     ]
+
+
+def _changed(one: LongerSection) -> bool:
+    """Return whether a function that differs made it longer, by more than chance."""
+    return _call_gained(one) or _section_gained(one)
+
+
+def _call_gain(one: LongerSection) -> int:
+    return one.call - one.call_before
+
+
+def _call_gained(one: LongerSection) -> bool:
+    return _call_gain(one) >= max(GAINED, SPREADS * one.call_spread)
+
+
+def _section_gained(one: LongerSection) -> bool:
+    return one.begins and one.growth >= max(GAINED, SPREADS * one.spread)
 
 
 def _is_new(one: LongerSection) -> bool:
     """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
-    return one.begins and one.growth >= GAINED and one.baseline == 0
+    return _section_gained(one) and one.baseline == 0
 
 
 @cache
@@ -97,7 +114,7 @@ def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding
     one = longer[0]
     old, new = (one.baseline, one.candidate) if one.growth >= one.gained else (one.call_before, one.call)
     others = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    whose = f" by {one.function} (changed)" if one.function and one.gained >= GAINED else ""
+    whose = f" by {one.function} (changed)" if one.function and _changed(one) else ""
     what = f"{one.off} for {_amount(new - old, seen)} more{whose} in {one.place}"
     if one.growth >= one.gained:
         before = f"{old:,} before" if old else "where the baseline has none"
@@ -128,6 +145,21 @@ def _unsure(seen: SectionComparison) -> Finding | None:
     sentence = (
         f"{one.off} in {one.place}, {one.candidate:,} instructions at the longest, where the baseline has none: "
         f"{plural(len(seen.seeds), 'boot')} of each kernel may be chance, measure four at least"
+    )
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+
+
+def _usual(seen: SectionComparison) -> Finding | None:
+    """Return what is said where functions that differ gained, but not more than boots of the baseline differ."""
+    calls = [one for one in seen.longer if GAINED <= _call_gain(one) < SPREADS * one.call_spread]
+    begun = [one for one in seen.longer if one.begins and one.baseline and GAINED <= one.growth < SPREADS * one.spread]
+    one = max([*calls, *(begun if seen.cpus == 1 else ())], key=lambda one: one.gained, default=None)
+    if one is None:
+        return None
+    spread = one.call_spread if one in calls else one.spread
+    sentence = (
+        f"{one.off} for {_amount(one.gained, seen)} more by {one.function} (changed) in {one.place}, which may be "
+        f"chance: what it takes differs by {spread:,} between the baseline's boots; measure more boots to know"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
