@@ -25,7 +25,7 @@ from rtgate.workflow.kernels import find_description
 _FILE = "placebos.yaml"
 DESCRIPTION = """\
 Measure how much harmless changes ("placebos") move what a comparison of two kernels on a virtual-time board looks at. A
-comparison passes only where that is known, for the kernel's series and the version of QEMU. `learn` builds kernels with
+comparison passes only where that is known, for the kernel line and the version of QEMU. `learn` builds kernels with
 harmless changes, boots each with the seeds of a comparison, and writes placebos.yaml. A run that was stopped goes on
 where it was: what is built and measured stays.
 

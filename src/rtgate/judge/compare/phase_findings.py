@@ -77,7 +77,7 @@ class PhaseComparison:
 
 
 def findings(case: PhaseComparison, found: Sequence[Shift]) -> Iterator[Finding]:
-    """Yield what is found of a case. What was measured with another QEMU or another series of kernels says so."""
+    """Yield what is found of a case. What was measured with another QEMU or another kernel line says so."""
     alone = _outside(case) if case.outside else _once(case, found) if case.once else None
     for one in (alone,) if alone else _findings(case, found):
         # How much harmless kernels move there nobody knows: a regression stands, good news does not.

@@ -58,12 +58,12 @@ def version(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placebos:
-    """What was learnt, by board, flavour and case: once for each kernel series and QEMU, the first that fits wins."""
+    """What was learnt, by board, flavour and case: once for each kernel line and QEMU, the first that fits wins."""
 
     cases: Mapping[tuple[str, str, str], tuple[PlaceboModel, ...]] = field(default_factory=dict)
 
     def of(self, board: str, flavour: str, case: str, command: str, emulator: str, release: str) -> PlaceboModel:
-        """Return what was learnt of a case, with this QEMU and this kernel's series if that was tried.
+        """Return what was learnt of a case, with this QEMU and this kernel line if that was tried.
 
         Nothing if the tool was told something else then. What was learnt with others says so (`PlaceboModel.differs`).
         """
@@ -72,7 +72,7 @@ class Placebos:
         return next(iter((*fitting, *found)), PlaceboModel(command=command, source="", figures={}))
 
     def model_for(self, record: Record) -> PlaceboModel:
-        """Return what was learnt of a record's case, with its QEMU and its kernel's series if that was tried."""
+        """Return what was learnt of a record's case, with its QEMU and its kernel line if that was tried."""
         environment = record.environment
         return self.of(
             record.board,

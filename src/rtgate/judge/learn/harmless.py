@@ -71,7 +71,7 @@ def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
     """Return what the placebos of a case showed in all lessons; nothing if there are none.
 
     Raises:
-        ValueError: the case was measured with different commands, QEMUs or series of kernels.
+        ValueError: the case was measured with different commands, QEMUs or kernel lines.
     """
     kinds = {_kind(lesson.unpatched.records[0]) for lesson in lessons}
     if len(kinds) > 1:
