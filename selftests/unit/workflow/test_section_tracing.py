@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from rtgate.records import longer_sections
 from rtgate.records.bound import Delay
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Record
+from rtgate.report import notices
 from rtgate.workflow import section_tracing
 
 BOUNDS = {
@@ -119,6 +121,25 @@ def test_it_is_about_these_boots_of_these_kernels_alone(boots: Boots, tmp_path: 
     assert not seen.matches(otherwise, [*mine, *theirs])
     measured = [mine[0], replace(mine[1], measurements=mine[1].measurements[:-1])]
     assert not seen.matches(measured, [*mine, *theirs])
+
+
+def test_who_waits_is_told_which_boot_is_followed(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prepare(_stored: object, _kernels: object, tell: Callable[[str], None]) -> Boots:
+        def follow() -> Any:
+            for boot in ("candidate, seed 1", "baseline, seed 1", "candidate, seed 2"):
+                tell(boot)
+            time.sleep(0.5)
+            return Boots.follow(boots)
+
+        monkeypatch.setattr(boots, "follow", follow)
+        return boots
+
+    monkeypatch.setattr(section_tracing, "_section_boots", prepare)
+    monkeypatch.setattr(notices, "SILENCE_S", 0.1)
+    compared(tmp_path, verdict(IDLE))
+    assert f"{IDLE}: following the sections of boot 3 of 4" in capsys.readouterr().err
 
 
 def test_the_longest_sections_of_both_kernels_are_kept_by_function(boots: Boots, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rtgate.board.boards import board as find_board
@@ -23,7 +24,7 @@ from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
 from rtgate.records.longer_sections import LongerSection, LongestSection, SectionComparison
 from rtgate.records.record import Place, Record
-from rtgate.report.notices import say
+from rtgate.report.notices import reminder, say
 from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
@@ -99,14 +100,22 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
         instruction_ns=_instruction_ns(case.board),
         cpus=find_board(case.board).cpus,
     )
+    begun: list[str] = []
+    progress = partial(_progress, case, begun, sum(map(len, stored.values())))
     try:
-        boots = _section_boots(stored, kernels)
-        found = compare_boots(told, boots.follow(), boots.altered)
+        boots = _section_boots(stored, kernels, begun.append)
+        with reminder(progress):
+            followed = boots.follow()
+        found = compare_boots(told, followed, boots.altered)
     except (ConfigError, ParseError, InfrastructureError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         found = replace(told, why_not=plain_text(str(error)))
     longer_sections.write(case.place("candidate").directory, found)
     return True
+
+
+def _progress(case: _Case, begun: Sequence[str], boots: int) -> str:
+    return f"{case.name}: following the sections of boot {len(begun)} of {boots}"
 
 
 def _instruction_ns(board: str) -> int:
@@ -167,7 +176,9 @@ def _longest(sections: Sequence[Section]) -> tuple[LongestSection, ...]:
     )
 
 
-def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path]) -> SectionBoots:
+def _section_boots(
+    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], tell: Callable[[str], None]
+) -> SectionBoots:
     elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
     one = next(iter(stored["candidate"].values()))
     case, stop = case_of(one), threading.Event()
@@ -180,7 +191,7 @@ def _section_boots(stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[
         arms={arm.name: arm for arm in make_arms(request, stop)[0]},
         kernels=elfs,
         stop=stop,
-        tell=lambda _: None,
+        tell=tell,
         expected=stored,
         altered=altered_functions(elfs),
         cache=SectionCache.open(),
