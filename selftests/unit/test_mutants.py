@@ -75,7 +75,7 @@ def test_the_lines_of_a_statement(trials: ModuleType, line: int, statement: set[
 
 def test_tests_of_the_line_are_run(trials: ModuleType) -> None:
     path = str(ROOT / "src" / "rtgate" / "judge" / "verdict.py")
-    line = 1 + Path(path).read_text().splitlines().index("    if not found:")
+    line = 1 + Path(path).read_text().splitlines().index("    if not all_verdicts:")
     known = trials.Baseline(3.0, {path: {line: {"b.py", "a.py"}, line + 1: set(), line + 2: {""}}})
     run = [known.tests_of(trials.Mutant("rtgate.judge.verdict", at, "")) for at in (line, line + 1)]
     assert run == [["a.py", "b.py"], []]

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -194,6 +195,35 @@ def _parts(node: ast.ClassDef | ast.FunctionDef) -> set[str]:
     targets = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     own = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)}
     return targets | own | {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+
+
+PARTICIPLES = frozenset(
+    (
+        *("asked", "begun", "broken", "built", "chosen", "found", "given", "held", "kept", "known", "learnt", "lost"),
+        *("made", "meant", "one", "said", "seen", "shown", "taken", "told", "written"),
+    )
+)
+
+
+def test_values_are_named_by_nouns() -> None:
+    """A reader of `found` must look for what was; fields of records keep the names under which they are stored."""
+    names = {
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in (ROOT / "src").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for name, line in _locals(function)
+        if name in PARTICIPLES
+    }
+    assert names == set()
+
+
+def _locals(function: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
 
 
 def test_docstrings_explain_what_is_there() -> None:

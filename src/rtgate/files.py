@@ -96,15 +96,15 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         text: what it holds afterwards.
         private: nobody but its owner may read it.
     """
-    staged = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
         if private:
-            staged.unlink(missing_ok=True)
-            staged.touch(mode=0o600, exist_ok=False)
-        staged.write_text(text, encoding="utf-8")
-        staged.replace(path)
+            draft.unlink(missing_ok=True)
+            draft.touch(mode=0o600, exist_ok=False)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
     except BaseException:
-        staged.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
 
 
@@ -118,12 +118,12 @@ def write_user_file(path: Path, text: str) -> None:
 
 def copy(path: Path, to: Path) -> None:
     """Copy what a file holds in one step, as `write_text` writes. Raises OSError."""
-    staged = to.with_name(f".{to.name}.{os.getpid()}.writing")
+    draft = to.with_name(f".{to.name}.{os.getpid()}.writing")
     try:
-        shutil.copyfile(path, staged)
-        staged.replace(to)
+        shutil.copyfile(path, draft)
+        draft.replace(to)
     except BaseException:
-        staged.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
 
 

@@ -52,9 +52,9 @@ def cases(tool: Tool | str, *loads: str, named: tuple[str, ...] = ()) -> pytest.
     Raises:
         ConfigError: no tool has this name, or its file is wrong.
     """
-    chosen = registry.tool(tool)() if isinstance(tool, str) else tool
-    asked = [*(CaseMark(chosen, load) for load in loads), *(CaseMark(chosen, load, named=True) for load in named)]
-    return pytest.mark.parametrize("measure", asked, ids=[one.load for one in asked], indirect=True)
+    instance = registry.tool(tool)() if isinstance(tool, str) else tool
+    marks = [*(CaseMark(instance, load) for load in loads), *(CaseMark(instance, load, named=True) for load in named)]
+    return pytest.mark.parametrize("measure", marks, ids=[mark.load for mark in marks], indirect=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -123,9 +123,9 @@ class Session:
         """Begin this case and all after it, so that no core waits for the last boot of a case."""
         assert self.run is not None
         beside = BootPool(self.run)
-        left = list(self.cases.values())
+        queue = list(self.cases.values())
         try:
-            for case in left[left.index(first) :]:
+            for case in queue[queue.index(first) :]:
                 beside.begin(case)
         except BaseException:
             beside.close()
@@ -140,10 +140,10 @@ class Session:
     def judge(self, judging: Judging, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
         self._measured += records
-        chosen = {one.name for one in self.cases.values()}
-        beside = [one for name, every in (self.stored or {}).items() if name in chosen for one in every]
-        missing = partial(self._missing, case)
-        return judging.case(case.name, records, self._arms(case, records), missing, beside or self._measured)
+        names = {entry.name for entry in self.cases.values()}
+        beside = [record for name, every in (self.stored or {}).items() if name in names for record in every]
+        missing_boots = partial(self._missing, case)
+        return judging.case(case.name, records, self._arms(case, records), missing_boots, beside or self._measured)
 
     def note(self, verdict: Verdict) -> None:
         """Keep a verdict that no record shows."""
@@ -160,14 +160,14 @@ class Session:
 
     def _arms(self, case: Case, records: tuple[Record, ...]) -> dict[str, set[str]]:
         """Return the arms by board, of boards on which a case is measured: of all that is stored or planned, or run."""
-        found = planned.arms(self.records) if self.stored is not None else {}
-        found = {board: arms for board, arms in found.items() if self.board in (None, "", board)}
-        for record in (*records, *(one for case in (self.stored or {}).values() for one in case)):
-            found.setdefault(record.board, set()).add(record.arm)
+        by_board = planned.arms(self.records) if self.stored is not None else {}
+        by_board = {board: arms for board, arms in by_board.items() if self.board in (None, "", board)}
+        for record in (*records, *(entry for case in (self.stored or {}).values() for entry in case)):
+            by_board.setdefault(record.board, set()).add(record.arm)
         for arm in self.run.arms if self.run else ():
-            found.setdefault(arm.board.name, set()).add(arm.name)
-        measured = {record.board for record in records} | self.boards.get(case.name, found.keys())
-        return {board: arms for board, arms in found.items() if board in measured}
+            by_board.setdefault(arm.board.name, set()).add(arm.name)
+        boards = {record.board for record in records} | self.boards.get(case.name, by_board.keys())
+        return {board: arms for board, arms in by_board.items() if board in boards}
 
 
 def _judging(config: pytest.Config) -> Judging:
@@ -199,8 +199,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
-    listed = config.getoption("--cases")
-    if (config.option.collectonly and not listed) or not any(case_mark(item) for item in items):
+    cases_path = config.getoption("--cases")
+    if (config.option.collectonly and not cases_path) or not any(case_mark(item) for item in items):
         return
     every = list(items)
     try:
@@ -213,8 +213,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 session.run.plan(case)
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
-    if listed:
-        cases_file.write(cases.values(), Path(listed))
+    if cases_path:
+        cases_file.write(cases.values(), Path(cases_path))
     if session is None:
         return
     config.stash[_SESSION], run = session, session.run
@@ -300,9 +300,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
     ours.compared = judging.compare()
-    judged = {verdict.case for verdict in judging.verdicts}
+    judged_cases = {verdict.case for verdict in judging.verdicts}
     for case in ours.cases.values():
-        if case.name not in judged:
+        if case.name not in judged_cases:
             sentence = "the test ended without a verdict: see its own output"
             ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
     path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
@@ -311,7 +311,7 @@ def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> 
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
         junit.add(ours.compared, Path(own))
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
-    if session.exitstatus == pytest.ExitCode.OK and any(one.status in bad for one in ours.compared):
+    if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in ours.compared):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -322,8 +322,10 @@ def _write_allure(config: pytest.Config, ours: Session, verdicts: Sequence[Verdi
         return
     from rtgate.report import allure as results  # noqa: PLC0415 - only with that option
 
-    chosen = {case.name for case in ours.cases.values()}
-    records = [one for one in read_all(ours.records) if one.case in chosen and ours.board in (None, "", one.board)]
+    names = {case.name for case in ours.cases.values()}
+    records = [
+        record for record in read_all(ours.records) if record.case in names and ours.board in (None, "", record.board)
+    ]
     results.write(records, verdicts, Path(directory), fresh=False)
 
 

@@ -41,10 +41,10 @@ def require(*programs: str) -> None:
     Raises:
         InfrastructureError: some are not; names them and the Debian packages to install.
     """
-    missing = [name for name in programs if shutil.which(name) is None]
-    if missing:
-        packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in missing))
-        raise InfrastructureError(f"not installed: {', '.join(missing)} (Debian: apt-get install {packages})")
+    missing_programs = [name for name in programs if shutil.which(name) is None]
+    if missing_programs:
+        packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in missing_programs))
+        raise InfrastructureError(f"not installed: {', '.join(missing_programs)} (Debian: apt-get install {packages})")
 
 
 def output(
@@ -56,11 +56,11 @@ def output(
         InfrastructureError: it is not installed, or it failed; the message has its last lines.
     """
     require(arguments[0])
-    finished = attempt(arguments, directory=directory, environment=environment)
-    if finished.returncode != 0:
-        said = "\n".join((finished.stderr or finished.stdout).strip().split("\n")[-5:])
-        raise InfrastructureError(f"{_command_start(arguments)} failed with status {finished.returncode}: {said}")
-    return finished.stdout
+    process = attempt(arguments, directory=directory, environment=environment)
+    if process.returncode != 0:
+        last_lines = "\n".join((process.stderr or process.stdout).strip().split("\n")[-5:])
+        raise InfrastructureError(f"{_command_start(arguments)} failed with status {process.returncode}: {last_lines}")
+    return process.stdout
 
 
 def _command_start(arguments: Sequence[str]) -> str:

@@ -34,12 +34,12 @@ def shipped_directory() -> Path:
     Raises:
         ConfigError: that directory has no boards.
     """
-    installed, clone = _places(__file__)
-    named = os.environ.get("RTGATE_SHARE")
-    directory = Path(named) if named else installed if installed.is_dir() else clone
+    package_share, clone = _places(__file__)
+    setting = os.environ.get("RTGATE_SHARE")
+    directory = Path(setting) if setting else package_share if package_share.is_dir() else clone
     if not (directory / "boards").is_dir():
         remedy = (
-            "set RTGATE_SHARE to a clone of rtgate, or unset it" if named else "install rtgate again, from its wheel"
+            "set RTGATE_SHARE to a clone of rtgate, or unset it" if setting else "install rtgate again, from its wheel"
         )
         raise ConfigError(f"{directory} has no boards/: {remedy}")
     return directory
@@ -58,16 +58,16 @@ def layers() -> tuple[Layer, ...]:
     Raises:
         ConfigError: `RTGATE_SITE` names no directory.
     """
-    found: list[Layer] = []
+    own_layers: list[Layer] = []
     site = os.environ.get("RTGATE_SITE")
     if site:
         if not Path(site).is_dir():
             raise ConfigError(f"the site directory {site} does not exist (--site or RTGATE_SITE)")
-        found.append(Layer("site", Path(site).resolve()))
+        own_layers.append(Layer("site", Path(site).resolve()))
     repository = _kernel_repository()
     if repository:
-        found.append(Layer("kernel repository", repository))
-    return (*found, Layer("shipped", shipped_directory()))
+        own_layers.append(Layer("kernel repository", repository))
+    return (*own_layers, Layer("shipped", shipped_directory()))
 
 
 def _kernel_repository() -> Path | None:
@@ -94,12 +94,12 @@ def find(kind: str, name: str) -> Path:
     Raises:
         ConfigError: no layer has it; the message lists the names that exist.
     """
-    found = matches(kind, name)
-    if not found:
+    hits = matches(kind, name)
+    if not hits:
         places = ", ".join(str(layer.directory / kind) for layer in layers())
-        known = ", ".join(names(kind, Path(name).suffix)) or "none"
-        raise ConfigError(f"unknown name {Path(name).stem!r} in {kind} (allowed: {known}; searched: {places})")
-    return found[0][1]
+        choices = ", ".join(names(kind, Path(name).suffix)) or "none"
+        raise ConfigError(f"unknown name {Path(name).stem!r} in {kind} (allowed: {choices}; searched: {places})")
+    return hits[0][1]
 
 
 def names(kind: str, suffix: str = ".yaml") -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def files(name: str) -> tuple[Path, ...]:
 
 def cache() -> Path:
     """Return the directory of things that can be made again: sources, build trees, images."""
-    named = os.environ.get("RTGATE_CACHE")
-    if named:
-        return Path(named)
+    directory = os.environ.get("RTGATE_CACHE")
+    if directory:
+        return Path(directory)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rtgate"

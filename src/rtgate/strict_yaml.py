@@ -43,8 +43,8 @@ def _names(tag: str) -> str:
     return _TYPE_NAMES.get(tag, f"a value of the YAML type {tag}")
 
 
-def _choices(allowed: Collection[str]) -> str:
-    return ", ".join(sorted(allowed)) if allowed else "nothing"
+def _choices(words: Collection[str]) -> str:
+    return ", ".join(sorted(words)) if words else "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class Value:
 
     def text(self, allowed: Collection[str] | None = None) -> str:
         """Return text; with `allowed`, one of these words."""
-        found = self._scalar("str")
-        if allowed is not None and found not in allowed:
-            self.fail(f"unknown value {found!r} (allowed: {_choices(allowed)})")
-        if not found.strip():
+        text = self._scalar("str")
+        if allowed is not None and text not in allowed:
+            self.fail(f"unknown value {text!r} (allowed: {_choices(allowed)})")
+        if not text.strip():
             self.fail("expected text, found an empty one")
-        return found
+        return text
 
     def word(self) -> str:
         """Return text, or a whole number as it is written."""
@@ -104,24 +104,24 @@ class Value:
         """Return a whole number between the bounds, both included."""
         raw = self._scalar("int")
         try:
-            found = int(_CONSTRUCTOR.construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
+            number = int(_CONSTRUCTOR.construct_yaml_int(yaml.ScalarNode("tag:yaml.org,2002:int", raw)))
         except (ValueError, IndexError):  # IndexError: `!!int ""`
             self.fail(f"expected a whole number, found {raw[:40]!r}")
-        if abs(found) >= _LARGEST:
+        if abs(number) >= _LARGEST:
             self.fail(f"{raw[:40]!r} is out of range (allowed: less than {_LARGEST})")
-        if (minimum is not None and found < minimum) or (maximum is not None and found > maximum):
+        if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
             low = "" if minimum is None else f"at least {minimum}"
             high = "" if maximum is None else f"at most {maximum}"
-            self.fail(f"{found} is out of range (allowed: {' and '.join(part for part in (low, high) if part)})")
-        return found
+            self.fail(f"{number} is out of range (allowed: {' and '.join(part for part in (low, high) if part)})")
+        return number
 
     def number(self) -> float:
         """Return a number, whole or not. `1e-6` is a number here, although YAML 1.1 reads it as text."""
         if isinstance(self.node, yaml.ScalarNode) and self.node.tag != "tag:yaml.org,2002:bool":
             with contextlib.suppress(ValueError):
-                found = float(self.node.value)
-                if math.isfinite(found):
-                    return found
+                number = float(self.node.value)
+                if math.isfinite(number):
+                    return number
         self.fail(f"expected a number, found {_names(self.node.tag)}")
 
     def flag(self) -> bool:
@@ -138,16 +138,16 @@ class Value:
         """Return the entries of a mapping whose keys are free names; a name that stands twice is an error."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"expected a mapping, found {_names(self.node.tag)}")
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         for key_node, value_node in self.node.value:
             key = Value(self.path, key_node)
             if not isinstance(key_node, yaml.ScalarNode):
                 key.fail("expected a name as key")
             name = str(key_node.value)
-            if name in found:
-                key.fail(f"duplicate key {name!r} (first at line {found[name].key.location.line})")
-            found[name] = Entry(key, Value(self.path, value_node))
-        return found
+            if name in entries:
+                key.fail(f"duplicate key {name!r} (first at line {entries[name].key.location.line})")
+            entries[name] = Entry(key, Value(self.path, value_node))
+        return entries
 
     def plain_data(self, fill: Callable[[Value], object]) -> object:
         """Return the value as plain Python data; `fill` gives what stands for a text, and may raise ConfigError."""
@@ -183,9 +183,9 @@ class Value:
         for name, entry in entries.items():
             if name not in required and name not in optional:
                 entry.key.fail(f"unknown key {name!r} (allowed: {_choices({*required, *optional})})")
-        missing = [name for name in required if name not in entries]
-        if missing:
-            self.fail(f"missing key {', '.join(repr(name) for name in missing)}")
+        missing_keys = [name for name in required if name not in entries]
+        if missing_keys:
+            self.fail(f"missing key {', '.join(repr(name) for name in missing_keys)}")
         return Mapping(self, {name: entry.value for name, entry in entries.items()})
 
 

@@ -91,17 +91,17 @@ class Quantity:
         Raises:
             ValueError: no number, no unit, or an unknown unit; the message lists the units.
         """
-        known = ", ".join(unit.value for unit in Unit)
+        units = ", ".join(unit.value for unit in Unit)
         match = _QUANTITY.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"{text!r} is not a number with a unit (units: {known})")
+            raise ValueError(f"{text!r} is not a number with a unit (units: {units})")
         try:
-            found = cls(float(match["number"]), Unit(match["unit"]))
+            quantity = cls(float(match["number"]), Unit(match["unit"]))
         except ValueError:
-            raise ValueError(f"{text!r} has an unknown number or unit (units: {known})") from None
-        if not math.isfinite(found.value):
+            raise ValueError(f"{text!r} has an unknown number or unit (units: {units})") from None
+        if not math.isfinite(quantity.value):
             raise ValueError(f"{text!r} is too large")
-        return found
+        return quantity
 
     def to(self, unit: Unit) -> Quantity:
         """Return the same quantity in another unit of its dimension.

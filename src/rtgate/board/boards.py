@@ -69,8 +69,8 @@ class Qemu:
 
     def with_devices(self, devices: Collection[str]) -> tuple[str, ...]:
         """Return QEMU's arguments for these devices, in the order of the board's file; none without a device."""
-        chosen = [argument for name, arguments in self.devices.items() if name in devices for argument in arguments]
-        return (*self.iommu.arguments, *chosen) if devices else ()
+        words = [argument for name, arguments in self.devices.items() if name in devices for argument in arguments]
+        return (*self.iommu.arguments, *words) if devices else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,19 +277,19 @@ def _read_name(value: Value | None, what: str, kind: str) -> str:
     """Return a name that a kind of file has, empty without a value."""
     if value is None:
         return ""
-    known = site.names(kind)
-    if value.text() not in known:
-        value.fail(f"unknown {what} {value.text()!r} (allowed: {', '.join(known)})")
+    names = site.names(kind)
+    if value.text() not in names:
+        value.fail(f"unknown {what} {value.text()!r} (allowed: {', '.join(names)})")
     return value.text()
 
 
 def _cpu_classes(value: Value | None, cpus: int) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    classes: dict[str, tuple[int, ...]] = {}
     for name, entry in ({} if value is None else value.entries()).items():
-        found[name] = tuning.cpus(tuning.cpu_list(entry.value))
-        if max(found[name]) >= cpus:
-            entry.value.fail(f"CPU {max(found[name])} is beyond the board's CPUs (allowed: 0 to {cpus - 1})")
-    return found
+        classes[name] = tuning.cpus(tuning.cpu_list(entry.value))
+        if max(classes[name]) >= cpus:
+            entry.value.fail(f"CPU {max(classes[name])} is beyond the board's CPUs (allowed: 0 to {cpus - 1})")
+    return classes
 
 
 def _console(value: Value) -> Console:
@@ -320,18 +320,18 @@ def _qemu(data: Keys) -> Qemu | None:
     value = data.get("qemu")
     if value is None:
         return None
-    found = value.mapping(
+    keys = value.mapping(
         required=("binary", "machine", "cpu", "shift"), optional=("arguments", "devices", "iommu", "drivers")
     )
     return Qemu(
-        binary=found["binary"].text(),
-        machine=found["machine"].text(),
-        cpu=found["cpu"].text(),
-        shift=found["shift"].integer(minimum=0, maximum=10),
-        arguments=found.texts("arguments"),
-        devices=_devices(found.get("devices")),
-        iommu=_iommu(found.get("iommu")),
-        drivers=_read_name(found.get("drivers"), "build", "kernel-configs"),
+        binary=keys["binary"].text(),
+        machine=keys["machine"].text(),
+        cpu=keys["cpu"].text(),
+        shift=keys["shift"].integer(minimum=0, maximum=10),
+        arguments=keys.texts("arguments"),
+        devices=_devices(keys.get("devices")),
+        iommu=_iommu(keys.get("iommu")),
+        drivers=_read_name(keys.get("drivers"), "build", "kernel-configs"),
     )
 
 
@@ -340,19 +340,19 @@ def _pcie(value: Value | None, qemu: Qemu | None) -> dict[str, pcie_facts.Functi
         return {}
     for name, entry in value.entries().items():
         if qemu is not None and name not in qemu.devices:
-            known = ", ".join(qemu.devices) or "none"
-            entry.key.fail(f"unknown device {name!r} (allowed: those of `qemu: devices`, {known})")
+            names = ", ".join(qemu.devices) or "none"
+            entry.key.fail(f"unknown device {name!r} (allowed: those of `qemu: devices`, {names})")
     return pcie_facts.read(value)
 
 
 def _devices(value: Value | None) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    devices: dict[str, tuple[str, ...]] = {}
     for name, entry in ({} if value is None else value.entries()).items():
         pcie_facts.check_name(entry.key)
-        found[name] = tuple(item.text() for item in entry.value.items())
-        if not found[name]:
+        devices[name] = tuple(item.text() for item in entry.value.items())
+        if not devices[name]:
             entry.value.fail(f"{name} has no arguments (allowed: a list of QEMU's, for example [-device, edu])")
-    return found
+    return devices
 
 
 def _iommu(value: Value | None) -> Iommu:
@@ -369,8 +369,8 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
     )
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
-    escaped = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
-    prompt = _pattern(data["prompt"]) if "prompt" in data else escaped
+    pattern = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
+    prompt = _pattern(data["prompt"]) if "prompt" in data else pattern
     return Lava(
         device_type=_device_type(data["device_type"]),
         boot=_read_name(data["boot"], "way of booting", "lava-jobs"),

@@ -15,9 +15,9 @@ SEPARATOR = "; "  # between the strings of a boot in `Environment.firmware`
 _SHOWN = 6
 
 
-def strings(told: str) -> list[str]:
+def strings(text: str) -> list[str]:
     """Return the strings of a boot as the environment holds them."""
-    return [part for part in told.split(SEPARATOR) if part]
+    return [part for part in text.split(SEPARATOR) if part]
 
 
 def before_kernel(pins: Mapping[str, str], console: str) -> str:
@@ -27,16 +27,16 @@ def before_kernel(pins: Mapping[str, str], console: str) -> str:
     return SEPARATOR.join(list(dict.fromkeys(about))[:_SHOWN])
 
 
-def unlike(pins: Mapping[str, str], told: Sequence[str]) -> str:
+def unlike(pins: Mapping[str, str], texts: Sequence[str]) -> str:
     """Return which pins no string of the boot satisfies, with what was told instead; empty for none."""
-    wrong = [name for name, pattern in pins.items() if not any(re.search(pattern, one) for one in told)]
-    return "; ".join(f"{name} should be {pins[name]!r} and is {_instead(name, told)}" for name in wrong)
+    wrong = [name for name, pattern in pins.items() if not any(re.search(pattern, text) for text in texts)]
+    return "; ".join(f"{name} should be {pins[name]!r} and is {_instead(name, texts)}" for name in wrong)
 
 
-def _instead(name: str, told: Sequence[str]) -> str:
+def _instead(name: str, texts: Sequence[str]) -> str:
     """Return what the boot told about this name, as far as that can be seen; else all that it told."""
-    about = [one for one in told if name.lower() in one.lower()]
+    about = [text for text in texts if name.lower() in text.lower()]
     if about:
         return " and ".join(map(repr, about[:_SHOWN]))
-    more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return f"not told: the boot told {', '.join(map(repr, told[:_SHOWN]))}{more}"
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"not told: the boot told {', '.join(map(repr, texts[:_SHOWN]))}{more}"

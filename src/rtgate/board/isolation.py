@@ -41,17 +41,17 @@ def parse_cpus(text: str, there: int) -> frozenset[int] | None:
 
     `0,2-3`, `all`, `N` for the last one, and `0-7:2/4` for the first 2 of each 4.
     """
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in ["0-N"] if text == "all" else text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
             return None
-        low, high = (there - 1 if one == "N" else int(one) for one in (match[1], match[2] or match[1]))
-        used, group = (int(match[3]), int(match[4])) if match[3] else (1, 1)
-        if low > high or not 0 < used <= group:
+        low, high = (there - 1 if end == "N" else int(end) for end in (match[1], match[2] or match[1]))
+        used_size, group_size = (int(match[3]), int(match[4])) if match[3] else (1, 1)
+        if low > high or not 0 < used_size <= group_size:
             return None
-        found.update(cpu for cpu in range(low, high + 1) if (cpu - low) % group < used)
-    return frozenset(found)
+        cpus.update(cpu for cpu in range(low, high + 1) if (cpu - low) % group_size < used_size)
+    return frozenset(cpus)
 
 
 def files_to_watch(command_line: str, irq_affinity: str) -> tuple[str, ...]:
@@ -63,10 +63,10 @@ def files_to_watch(command_line: str, irq_affinity: str) -> tuple[str, ...]:
 
 def lacking(command_line: str, configuration: Mapping[str, str]) -> list[str]:
     """Return the options that kernel arguments need and a configuration lacks: `CONFIG_X, which WORD needs`."""
-    needed = {name: word for word, name in _OPTIONS.items() if word in _words(command_line)}
+    needs = {name: word for word, name in _OPTIONS.items() if word in _words(command_line)}
     if "nohz" in _words(command_line).get("isolcpus", "").split(","):
-        needed.setdefault("NO_HZ_FULL", "isolcpus=nohz")
-    return [f"CONFIG_{name}, which {word} needs" for name, word in needed.items() if configuration.get(name) != "y"]
+        needs.setdefault("NO_HZ_FULL", "isolcpus=nohz")
+    return [f"CONFIG_{name}, which {word} needs" for name, word in needs.items() if configuration.get(name) != "y"]
 
 
 def offloaded_cpus(log: str) -> str:
@@ -86,15 +86,15 @@ def requested_lists(command_line: str) -> dict[str, str]:
     `rcu_nocbs` without CPUs only prepares the kernel for them.
     """
     words = _words(command_line)
-    found: dict[str, str] = {}
+    lists: dict[str, str] = {}
     if "isolcpus" in words:
         parts = words["isolcpus"].split(",")
         flags = _FLAGS & set(parts)
         cpus = ",".join(part for part in parts if part not in flags)
         # Without a flag CPUs are taken from the scheduler's domains, and nothing else (kernel/sched/isolation.c).
-        found |= {"isolated": cpus} if "domain" in flags or not flags else {}
-        found |= {"nohz_full": cpus} if "nohz" in flags else {}
-    return found | {name: words[name] for name in ("nohz_full", "rcu_nocbs") if words.get(name)}
+        lists |= {"isolated": cpus} if "domain" in flags or not flags else {}
+        lists |= {"nohz_full": cpus} if "nohz" in flags else {}
+    return lists | {name: words[name] for name in ("nohz_full", "rcu_nocbs") if words.get(name)}
 
 
 def interrupts(command_line: str, irq_affinity: str) -> str:
@@ -104,78 +104,78 @@ def interrupts(command_line: str, irq_affinity: str) -> str:
         command_line: the arguments that the tuning asks for.
         irq_affinity: where the tuning moves interrupts once the kernel runs; empty if it does not.
     """
-    wanted = _words(command_line).get("irqaffinity")
-    if irq_affinity or wanted is None:
+    cpu_list = _words(command_line).get("irqaffinity")
+    if irq_affinity or cpu_list is None:
         return irq_affinity
-    return wanted if wanted == "all" or re.match(rf"{_BOOTS}\b", wanted) else f"{_BOOTS},{wanted}"
+    return cpu_list if cpu_list == "all" or re.match(rf"{_BOOTS}\b", cpu_list) else f"{_BOOTS},{cpu_list}"
 
 
-def not_default(wanted: str, there: int, mask: str) -> str:
+def not_default(cpu_list: str, there: int, mask: str) -> str:
     """Return what is wrong with the default affinity of interrupts as `irqaffinity` should have made it; or nothing.
 
     Args:
-        wanted: the CPUs that it should be.
+        cpu_list: the CPUs that it should be.
         there: how many CPUs the board has.
         mask: what the kernel says: groups of 32 bits in hexadecimal digits (lib/bitmap-str.c).
     """
-    cpus = parse_cpus(wanted, there)
+    cpus = parse_cpus(cpu_list, there)
     if cpus is None:
-        return f"the CPUs {wanted!r} (irqaffinity) are not understood, so nobody can tell whether they took"
+        return f"the CPUs {cpu_list!r} (irqaffinity) are not understood, so nobody can tell whether they took"
     bits = int(mask.replace(",", ""), 16) if _MASK.fullmatch(mask) else 0
-    found = frozenset(cpu for cpu in range(there) if bits >> cpu & 1)
-    if found == cpus:
+    default_cpus = frozenset(cpu for cpu in range(there) if bits >> cpu & 1)
+    if default_cpus == cpus:
         return ""
-    return f"interrupts should be on CPUs {wanted} by default, and the kernel's mask is {mask or 'not told'}"
+    return f"interrupts should be on CPUs {cpu_list} by default, and the kernel's mask is {mask or 'not told'}"
 
 
-def ignored_arguments(command_line: str, has: Mapping[str, str], there: int) -> list[str]:
+def ignored_arguments(command_line: str, actual_lists: Mapping[str, str], there: int) -> list[str]:
     """Return which arguments the kernel did not follow, as sentences.
 
     Args:
         command_line: the arguments that were asked for.
-        has: what the kernel says, by the names of `requested_lists`; what it does not tell is not judged.
+        actual_lists: what the kernel says, by the names of `requested_lists`; what it does not tell is not judged.
         there: how many CPUs the board has.
     """
     problems = []
-    for name, wanted in requested_lists(command_line).items():
-        cpus, found = parse_cpus(wanted, there), parse_cpus(has.get(name, ""), there) or frozenset()
-        if name not in has:
+    for name, cpu_list in requested_lists(command_line).items():
+        cpus, actual_cpus = parse_cpus(cpu_list, there), parse_cpus(actual_lists.get(name, ""), there) or frozenset()
+        if name not in actual_lists:
             continue
         if cpus is None:
-            problems.append(f"the CPUs {wanted!r} ({name}) are not understood, so nobody can tell whether they took")
-        elif not cpus <= found:
-            problems.append(f"CPUs {wanted} should be {name}, and the kernel says {has[name] or 'none'}")
+            problems.append(f"the CPUs {cpu_list!r} ({name}) are not understood, so nobody can tell whether they took")
+        elif not cpus <= actual_cpus:
+            problems.append(f"CPUs {cpu_list} should be {name}, and the kernel says {actual_lists[name] or 'none'}")
     return problems
 
 
-def astray(wanted: str, there: int, readings: Mapping[str, tuple[str, str]]) -> list[str]:
+def astray(cpu_list: str, there: int, readings: Mapping[str, tuple[str, str]]) -> list[str]:
     """Return the interrupts that came on other CPUs than those of a list, and belong there, as sentences."""
-    cpus = parse_cpus(wanted, there) or frozenset()
+    cpus = parse_cpus(cpu_list, there) or frozenset()
     before, after = (_rows(text) for text in readings.get(INTERRUPTS, ("", "")))
     problems = []
     for number, (counts, name) in after.items():
         places = readings.get(_EFFECTIVE.format(number), ("", ""))
         effective = frozenset[int]().union(*(parse_cpus(place, there) or () for place in places))
         earlier = before.get(number, ({}, ""))[0]
-        came = {cpu: count - earlier.get(cpu, 0) for cpu, count in counts.items() if cpu in effective - cpus}
-        if any(count > 0 for count in came.values()):
-            where = ", ".join(f"{count} times on CPU {cpu}" for cpu, count in came.items() if count > 0)
-            problems.append(f"interrupt {number} ({name}) should be on CPUs {wanted} and came {where}")
+        arrivals = {cpu: count - earlier.get(cpu, 0) for cpu, count in counts.items() if cpu in effective - cpus}
+        if any(count > 0 for count in arrivals.values()):
+            where = ", ".join(f"{count} times on CPU {cpu}" for cpu, count in arrivals.items() if count > 0)
+            problems.append(f"interrupt {number} ({name}) should be on CPUs {cpu_list} and came {where}")
     return _few(problems)
 
 
 def _rows(text: str) -> dict[str, tuple[dict[int, int], str]]:
     """Return counts by CPU, and the name, of each numbered interrupt; the heading has a column for each online CPU."""
     lines = text.splitlines()
-    columns = [int(one) for one in re.findall(r"CPU([0-9]{1,5})", lines[0])] if lines else []
-    found = {}
+    columns = [int(number) for number in re.findall(r"CPU([0-9]{1,5})", lines[0])] if lines else []
+    rows = {}
     for match in filter(None, map(_ROW.fullmatch, lines[1:])):
-        numbers = [int(one) for one in match[2].split()][: len(columns)]
+        numbers = [int(count) for count in match[2].split()][: len(columns)]
         name = (match[3] or "").split("  ")[-1].strip()
-        found[match[1]] = (dict(zip(columns, numbers, strict=False)), name)
-    return found
+        rows[match[1]] = (dict(zip(columns, numbers, strict=False)), name)
+    return rows
 
 
 def _few(problems: Iterable[str]) -> list[str]:
-    found = list(problems)
-    return [*found[:_SHOWN], *([f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else [])]
+    sentences = list(problems)
+    return [*sentences[:_SHOWN], *([f"and {len(sentences) - _SHOWN} more"] if len(sentences) > _SHOWN else [])]

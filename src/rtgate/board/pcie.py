@@ -61,11 +61,11 @@ _KEYS = ("address", "id", "port", "generation", "width", "mps", "mrrs", "aspm", 
 
 def read(value: Value) -> dict[str, Function]:
     """Read the functions of a board's file, by name. Raises ConfigError."""
-    found = {}
+    functions = {}
     for name, entry in value.entries().items():
         check_name(entry.key)
-        found[name] = _function(name, entry.value)
-    return found
+        functions[name] = _function(name, entry.value)
+    return functions
 
 
 def check_name(key: Value) -> None:
@@ -111,17 +111,17 @@ def _matching(value: Value | None, pattern: re.Pattern[str], what: str) -> str:
     return value.scalar_text()
 
 
-def _word(value: Value | None, allowed: Collection[str]) -> str:
+def _word(value: Value | None, choices: Collection[str]) -> str:
     if value is None:
         return ""
-    if value.scalar_text() not in allowed:
-        value.fail(f"unknown value {value.scalar_text()!r} (allowed: {', '.join(allowed)})")
+    if value.scalar_text() not in choices:
+        value.fail(f"unknown value {value.scalar_text()!r} (allowed: {', '.join(choices)})")
     return value.scalar_text()
 
 
-def _one_of(value: Value | None, allowed: Collection[int]) -> int | None:
+def _one_of(value: Value | None, choices: Collection[int]) -> int | None:
     if value is None:
         return None
-    if value.integer() not in allowed:
-        value.fail(f"{value.integer()} is out of range (allowed: {', '.join(map(str, allowed))})")
+    if value.integer() not in choices:
+        value.fail(f"{value.integer()} is out of range (allowed: {', '.join(map(str, choices))})")
     return value.integer()

@@ -42,13 +42,13 @@ class Link:
     payload: int
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
+        for name, value, choices in (
             ("generation", self.generation, GENERATIONS),
             ("width", self.lanes, LANES),
             ("payload", self.payload, PAYLOADS),
         ):
-            if value not in allowed:
-                raise ValueError(f"no {name} {value} (allowed: {', '.join(map(str, allowed))})")
+            if value not in choices:
+                raise ValueError(f"no {name} {value} (allowed: {', '.join(map(str, choices))})")
 
     def __str__(self) -> str:
         return f"Gen{self.generation} x{self.lanes} with payloads of {self.payload} bytes"
@@ -107,7 +107,7 @@ def generation(speed: str) -> int:
     raise ValueError(f"{speed!r:.60} is not a speed of a link of generation 1 to {GENERATIONS[-1]}")
 
 
-def share(measured: Quantity, link: Link) -> float:
+def share(quantity: Quantity, link: Link) -> float:
     """Return a measured rate as a share of what the trained link can carry (`Link.usable`).
 
     It may be a little over 1, because the guide counts the overhead of the worst case.
@@ -116,10 +116,10 @@ def share(measured: Quantity, link: Link) -> float:
         ParseError: the rate is more than any packet overhead permits: the measurement is wrong, not the link fast.
         ValueError: it is not a rate, or one of a virtual-time board, whose links have none.
     """
-    rate = measured.to(Unit.MB_S).value
+    rate = quantity.to(Unit.MB_S).value
     if rate > link.ceiling.value:
         raise ParseError(
-            f"{measured} is {rate / link.usable.value:.0%} of the {format_rate(link.usable.value)} MB/s that {link} "
+            f"{quantity} is {rate / link.usable.value:.0%} of the {format_rate(link.usable.value)} MB/s that {link} "
             f"can carry: a measuring error (the formula's overhead is {OVERHEAD_BYTES} bytes for each packet; even "
             f"with {LEAST_OVERHEAD_BYTES} it is {format_rate(link.ceiling.value)} MB/s)"
         )

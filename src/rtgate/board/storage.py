@@ -76,33 +76,33 @@ def read(value: Value) -> Storage:
     if overwrite is Overwrite.FILE and "filesystem" in data:
         data["filesystem"].fail("a file lies in a file system that is there already: leave out filesystem")
     if overwrite is not Overwrite.FILE and "filesystem" not in data:
-        allowed = ", ".join(one.value for one in FileSystem)
-        value.fail(f"missing key 'filesystem', which is made on the {overwrite.value} (allowed: {allowed})")
+        choices = ", ".join(system.value for system in FileSystem)
+        value.fail(f"missing key 'filesystem', which is made on the {overwrite.value} (allowed: {choices})")
     return Storage(
         serial=_identity_text(data["serial"]),
         model=_identity_text(data["model"]) if "model" in data else "",
         overwrite=overwrite,
         name=name,
-        file_system=FileSystem(data.text("filesystem", "none", [one.value for one in FileSystem])),
+        file_system=FileSystem(data.text("filesystem", "none", [system.value for system in FileSystem])),
         engine=data.text("engine", ENGINES[0], ENGINES),
         size_mib=_size(data["size"]) if "size" in data else 0,
     )
 
 
 def _overwrite(value: Value) -> tuple[Overwrite, str]:
-    data = value.mapping(optional=[one.value for one in Overwrite])
+    data = value.mapping(optional=[part.value for part in Overwrite])
     if len(list(data)) != 1:
         value.fail("say what is free to overwrite: disk: true, partition: NAME, or file: PATH")
     kind = Overwrite(next(iter(data)))
-    given = data[kind.value]
+    declaration = data[kind.value]
     if kind is Overwrite.DISK:
-        if not given.flag():
-            given.fail("a disk that is not free to overwrite is not named here (allowed: true)")
+        if not declaration.flag():
+            declaration.fail("a disk that is not free to overwrite is not named here (allowed: true)")
         return kind, ""
     pattern, example = _NAMES[kind]
-    if not re.fullmatch(pattern, given.text()):
-        given.fail(f"{given.text()!r} is not a name of a {kind.value} (allowed: {example})")
-    return kind, given.text()
+    if not re.fullmatch(pattern, declaration.text()):
+        declaration.fail(f"{declaration.text()!r} is not a name of a {kind.value} (allowed: {example})")
+    return kind, declaration.text()
 
 
 # fio takes a colon in a file's name for the start of another one. A GPT has 36 characters for a name.

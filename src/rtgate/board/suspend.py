@@ -35,5 +35,5 @@ def suspend_lines(log: str) -> tuple[str, ...]:
 
 def format_changes(readings: Mapping[str, tuple[str, str]]) -> str:
     """Return which counts changed, as text; empty for none."""
-    moved = [(path, *values) for path, values in of(readings).items() if len(set(values)) > 1]
-    return ", ".join(f"{path.rpartition('/')[2]} {before} to {after}" for path, before, after in moved)
+    changes = [(path, *values) for path, values in of(readings).items() if len(set(values)) > 1]
+    return ", ".join(f"{path.rpartition('/')[2]} {before} to {after}" for path, before, after in changes)

@@ -49,10 +49,10 @@ def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
 
 def zones(readings: Mapping[str, tuple[str, str]]) -> tuple[Zone, ...]:
     """Return the zones that told a temperature before or after, in the order of their paths."""
-    found = []
+    live_zones = []
     for path, (before, after) in sorted(of(readings).items()):
         directory, _, file = path.rpartition("/")
         if file == "temp" and (hottest(before), hottest(after)) != (None, None):
             name = readings.get(f"{directory}/type", ("", ""))[1] or directory.rpartition("/")[2]
-            found.append(Zone(name=name, before=hottest(before), after=hottest(after)))
-    return tuple(found)
+            live_zones.append(Zone(name=name, before=hottest(before), after=hottest(after)))
+    return tuple(live_zones)

@@ -70,11 +70,11 @@ def read(value: Value) -> dict[str, Tuning]:
 
 def cpus(text: str) -> tuple[int, ...]:
     """Return the CPUs of a list in the kernel's own notation, like `0,2-3`."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         low, _, high = part.partition("-")
-        found += range(int(low), int(high or low) + 1)
-    return tuple(found)
+        numbers += range(int(low), int(high or low) + 1)
+    return tuple(numbers)
 
 
 def is_cpu_list(text: str) -> bool:
@@ -84,13 +84,13 @@ def is_cpu_list(text: str) -> bool:
 
 def _tuning(name: str, value: Value) -> Tuning:
     data = value.mapping(required=("description",), optional=_OPTIONAL)
-    listed = {key: cpu_list(data[key]) for key in ("cpus", "irq_affinity") if key in data}
+    lists = {key: cpu_list(data[key]) for key in ("cpus", "irq_affinity") if key in data}
     writes = []
-    if "irq_affinity" in listed:
-        mask = _mask(listed["irq_affinity"])
+    if "irq_affinity" in lists:
+        mask = _mask(lists["irq_affinity"])
         writes.append(Write(path="/proc/irq/default_smp_affinity", value=mask, reads=f"^[0,]*{mask}$"))
         # Interrupts of one CPU's own refuse to be moved; `isolation` tells those that came where they should not.
-        writes.append(Write(path=_INTERRUPTS, value=listed["irq_affinity"], reads="."))
+        writes.append(Write(path=_INTERRUPTS, value=lists["irq_affinity"], reads="."))
     if "cpu_governor" in data:
         governor = data["cpu_governor"].text()
         writes.append(Write(path="/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", value=governor))
@@ -103,7 +103,7 @@ def _tuning(name: str, value: Value) -> Tuning:
         name=name,
         description=data["description"].text(),
         command_line=data.text("command_line", ""),
-        cpus=listed.get("cpus", ""),
+        cpus=lists.get("cpus", ""),
         writes=tuple(writes),
         priorities=_priorities(data.get("priorities")),
         build=_build(data["build"]) if "build" in data else "",
@@ -111,9 +111,9 @@ def _tuning(name: str, value: Value) -> Tuning:
 
 
 def _build(value: Value) -> str:
-    known = site.names("kernel-configs")
-    if value.text() not in known:
-        value.fail(f"unknown build {value.text()!r} (allowed: {', '.join(known)})")
+    names = site.names("kernel-configs")
+    if value.text() not in names:
+        value.fail(f"unknown build {value.text()!r} (allowed: {', '.join(names)})")
     return value.text()
 
 
@@ -125,9 +125,9 @@ def cpu_list(value: Value) -> str:
     return text
 
 
-def _mask(listed: str) -> str:
+def _mask(text: str) -> str:
     """Return a mask as the kernel prints it: groups of 32 bits with commas between (lib/bitmap-str.c)."""
-    mask = f"{sum(1 << cpu for cpu in cpus(listed)):x}"
+    mask = f"{sum(1 << cpu for cpu in cpus(text)):x}"
     first = len(mask) % 8 or 8
     return ",".join([mask[:first], *(mask[start : start + 8] for start in range(first, len(mask), 8))])
 

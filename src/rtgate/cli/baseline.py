@@ -45,16 +45,20 @@ _FEW = 3  # runs that are named; --json has all
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", metavar="show|promote|revoke", required=True)
-    showing = actions.add_parser("show", help="show good and revoked kernels")
-    showing.add_argument("--board", metavar="NAME", help="only of this board")
-    showing.add_argument("--json", action="store_true", help="print them as JSON, with all runs and cases")
-    promoting = actions.add_parser("promote", help="make the kernel of a judged run good")
-    promoting.add_argument("run", metavar="DIR|RUN", help="the directory of a report; with --unjudged also a run")
-    promoting.add_argument("--unjudged", default="", metavar="REASON", help="why it is good although nothing says so")
-    revoking = actions.add_parser("revoke", help="a kernel turned out to be bad")
-    revoking.add_argument("kernel", metavar="KERNEL", help="8 digits or more of its image's SHA-256, or of its commit")
-    revoking.add_argument("--reason", required=True, metavar="TEXT", help="why; `show` prints it")
-    for action in (showing, promoting, revoking):
+    show_action = actions.add_parser("show", help="show good and revoked kernels")
+    show_action.add_argument("--board", metavar="NAME", help="only of this board")
+    show_action.add_argument("--json", action="store_true", help="print them as JSON, with all runs and cases")
+    promote_action = actions.add_parser("promote", help="make the kernel of a judged run good")
+    promote_action.add_argument("run", metavar="DIR|RUN", help="the directory of a report; with --unjudged also a run")
+    promote_action.add_argument(
+        "--unjudged", default="", metavar="REASON", help="why it is good although nothing says so"
+    )
+    revoke_action = actions.add_parser("revoke", help="a kernel turned out to be bad")
+    revoke_action.add_argument(
+        "kernel", metavar="KERNEL", help="8 digits or more of its image's SHA-256, or of its commit"
+    )
+    revoke_action.add_argument("--reason", required=True, metavar="TEXT", help="why; `show` prints it")
+    for action in (show_action, promote_action, revoke_action):
         command_options.history(action)
 
 
@@ -65,11 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(history: History, arguments: argparse.Namespace) -> int:
-    found = kernels_on_boards(history, arguments.board)
+    kernels = kernels_on_boards(history, arguments.board)
     if arguments.json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
-    elif found:
-        show_listing(("board", "kernel", "good", "boots", "valid", "cases", "runs"), map(_row, found))
+        print(json.dumps([asdict(kernel) for kernel in kernels], indent=1))
+    elif kernels:
+        show_listing(("board", "kernel", "good", "boots", "valid", "cases", "runs"), map(_row, kernels))
     else:
         print("no kernel was promoted or revoked: rtgate baseline promote DIR")
     return 0
@@ -80,16 +84,16 @@ def _promote(history: History, arguments: argparse.Namespace) -> int:
     if result.refusal:
         say(f"not promoted: {result.refusal}")
         return result.exit_code
-    for one in result.kernels:
-        because = f": {_because(one)}" if one in result.new else " already"
-        print(plain_text(f"{short(one.kernel)} is good on {one.board}{because}"))
+    for promotion in result.kernels:
+        because = f": {_because(promotion)}" if promotion in result.new else " already"
+        print(plain_text(f"{short(promotion.kernel)} is good on {promotion.board}{because}"))
     return 0
 
 
 def _revoke(history: History, arguments: argparse.Namespace) -> int:
     effect = baselines.revoke(history, arguments.kernel, arguments.reason)
-    named = ", ".join(map(short, effect.kernels)) or "nothing new"
-    print(plain_text(f"revoked: {named}; boots in the history that are not used any more: {effect.boots}"))
+    kernels = ", ".join(map(short, effect.kernels)) or "nothing new"
+    print(plain_text(f"revoked: {kernels}; boots in the history that are not used any more: {effect.boots}"))
     for sentence in effect.uses:
         print(plain_text(f"  {sentence}"))
     return 0
@@ -98,31 +102,31 @@ def _revoke(history: History, arguments: argparse.Namespace) -> int:
 _ACTIONS = {"show": _show, "promote": _promote, "revoke": _revoke}
 
 
-def _row(one: KernelOnBoard) -> tuple[object, ...]:
+def _row(kernel: KernelOnBoard) -> tuple[object, ...]:
     return (
-        _lines([one.board, *one.devices]),
-        _lines([f"{short(one.kernel)} {one.release}", one.source]),
-        _lines(_standing(one)),
-        one.boots,
-        one.valid,
-        len(one.cases),
-        _lines(_newest(one.runs)),
+        _lines([kernel.board, *kernel.devices]),
+        _lines([f"{short(kernel.kernel)} {kernel.release}", kernel.source]),
+        _lines(_standing(kernel)),
+        kernel.boots,
+        kernel.valid,
+        len(kernel.cases),
+        _lines(_newest(kernel.runs)),
     )
 
 
-def _standing(one: KernelOnBoard) -> Iterator[str]:
-    if one.revocation:
-        yield f"REVOKED {one.revocation.revoked_at} by {one.revocation.revoked_by}: {one.revocation.reason}"
-    if one.promotion:
-        since = "until then good, since" if one.revocation else "yes, since"
-        yield f"{since} {one.promotion.promoted_at} by {one.promotion.promoted_by}: {_because(one.promotion)}"
+def _standing(kernel: KernelOnBoard) -> Iterator[str]:
+    if kernel.revocation:
+        yield f"REVOKED {kernel.revocation.revoked_at} by {kernel.revocation.revoked_by}: {kernel.revocation.reason}"
+    if kernel.promotion:
+        since = "until then good, since" if kernel.revocation else "yes, since"
+        yield f"{since} {kernel.promotion.promoted_at} by {kernel.promotion.promoted_by}: {_because(kernel.promotion)}"
 
 
 def _because(promotion: Promotion) -> str:
     if not promotion.unjudged:
         return f"{promotion.verdict} of run {promotion.run}"
-    judged = f" (verdict {promotion.verdict})" if promotion.verdict else ""
-    return f"UNJUDGED{judged}, run {promotion.run}: {promotion.unjudged}"
+    verdict = f" (verdict {promotion.verdict})" if promotion.verdict else ""
+    return f"UNJUDGED{verdict}, run {promotion.run}: {promotion.unjudged}"
 
 
 def _newest(runs: Sequence[str]) -> list[str]:

@@ -78,12 +78,15 @@ def _shell(arguments: argparse.Namespace, board: Board) -> Iterator[Shell]:
 
 def _check_all(shell: Shell) -> bool:
     """Look at everything, tell, and return whether all of it is good."""
-    good = [_report_finding(one) for one in health.prove(shell)]
+    good = [_report_finding(finding) for finding in health.prove(shell)]
     return all(good)
 
 
-def _report_finding(one: HealthResult) -> bool:
+def _report_finding(finding: HealthResult) -> bool:
     """Tell what was found, also to LAVA, and return whether it is good."""
-    print(f"{one.name}: {plain_line(one.sentence)}", flush=True)
-    print(signals.result(f"board.{one.name}", "pass" if one.good else "fail", one.value, one.unit), flush=True)
-    return one.good
+    print(f"{finding.name}: {plain_line(finding.sentence)}", flush=True)
+    print(
+        signals.result(f"board.{finding.name}", "pass" if finding.good else "fail", finding.value, finding.unit),
+        flush=True,
+    )
+    return finding.good

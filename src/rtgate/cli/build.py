@@ -53,9 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.check_config:
             return _check(check_config(description, tree, options), tree)
         output = arguments.output or Path("build") / description.name
-        started = time.monotonic()
-        made = kernel_build.build(description, tree, output, options)
-    _print(made, time.monotonic() - started)
+        start = time.monotonic()
+        kernel = kernel_build.build(description, tree, output, options)
+    _print(kernel, time.monotonic() - start)
     return 0
 
 
@@ -64,13 +64,13 @@ def _options(arguments: argparse.Namespace, listener: kernel_build.Listener) -> 
     return kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
 
 
-def _check(checked: ConfigCheck, tree: Tree) -> int:
-    name = checked.description.name
-    if not checked.lost:
-        print(f"Linux {tree.version} takes all {checked.requested} options of {name}")
+def _check(check: ConfigCheck, tree: Tree) -> int:
+    name = check.description.name
+    if not check.lost:
+        print(f"Linux {tree.version} takes all {check.requested} options of {name}")
         return 0
-    print(f"Linux {tree.version} does not take {len(checked.lost)} of the {checked.requested} options of {name}:")
-    for option in checked.lost:
+    print(f"Linux {tree.version} does not take {len(check.lost)} of the {check.requested} options of {name}:")
+    for option in check.lost:
         print(f"  {option}")
     return 1
 
@@ -84,8 +84,8 @@ def _check_all(arguments: argparse.Namespace) -> int:
         checks = list(check_configs(descriptions, tree, _options(arguments, listener)))
     for line in config_table.lines(checks, tree.version):
         print(line)
-    return 1 if any(checked.lost or checked.failure for checked in checks) else 0
+    return 1 if any(check.lost or check.failure for check in checks) else 0
 
 
-def _print(made: KernelBuild, seconds: float) -> None:
-    print(f"{made.directory}: Linux {made.release} {made.flavour} for {made.arch}, {seconds:.0f} s")
+def _print(kernel: KernelBuild, seconds: float) -> None:
+    print(f"{kernel.directory}: Linux {kernel.release} {kernel.flavour} for {kernel.arch}, {seconds:.0f} s")

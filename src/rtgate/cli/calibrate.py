@@ -80,15 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
         by_case, screens = _load_good_boots(history, arguments, virtual=board.virtual)
     _check_run_names(arguments.looser_because, by_case)
     ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
-    made: list[tuple[LimitProposal, Decision]] = []
+    proposals: list[tuple[LimitProposal, Decision]] = []
     for case, past in by_case.items():
-        for proposed in propose_limits(past, ask):
-            known = before.for_options(board.name, arguments.flavour, case, proposed.threshold.options)
-            made.append((proposed, ratchet(proposed, known, past, arguments.looser_because)))
-    _check_runs_needed(arguments.looser_because, made)
-    _write(arguments.output, _document(arguments, by_case, made, screens))
-    _tell(made)
-    return 0 if made and not any(proposed.problem for proposed, _ in made) else _NOT_SHOWN
+        for proposal in propose_limits(past, ask):
+            old_limits = before.for_options(board.name, arguments.flavour, case, proposal.threshold.options)
+            proposals.append((proposal, ratchet(proposal, old_limits, past, arguments.looser_because)))
+    _check_runs_needed(arguments.looser_because, proposals)
+    _write(arguments.output, _document(arguments, by_case, proposals, screens))
+    _tell(proposals)
+    return 0 if proposals and not any(proposal.problem for proposal, _ in proposals) else _NOT_SHOWN
 
 
 Screens = Mapping[str, ScreenProposal]
@@ -98,19 +98,19 @@ def _load_good_boots(
     history: History, arguments: argparse.Namespace, *, virtual: bool
 ) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
     """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
-    wanted = replace(command_options.boot_filter(arguments), runs=arguments.runs, good=True)
-    every = queries.find(history, wanted)
-    for sentence in queries.left_out(history, replace(wanted, trusted=True)):
+    boot_filter = replace(command_options.boot_filter(arguments), runs=arguments.runs, good=True)
+    every = queries.find(history, boot_filter)
+    for sentence in queries.left_out(history, replace(boot_filter, trusted=True)):
         say(sentence)
-    found = [boot for boot in every if boot.trusted]
-    if not found:
+    good_boots = [boot for boot in every if boot.trusted]
+    if not good_boots:
         hint = f"; {len(every)} are there of kernels that are not good: rtgate baseline promote"
         raise ConfigError(
             f"the history {history.name} has no valid boots of good kernels for {arguments.board}, "
             f"{arguments.flavour}, {arguments.case or 'any case'}{hint if every else ''}"
         )
     by_case: dict[str, list[Boot]] = {}
-    for boot in found:
+    for boot in good_boots:
         by_case.setdefault(boot.case, []).append(boot)
     screens = {} if virtual else {case: _screen(history, by_case[case]) for case in sorted(by_case)}
     return {case: _records(history, by_case[case], virtual=virtual) for case in sorted(by_case)}, screens
@@ -122,36 +122,36 @@ def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
     Virtual time has none, because its comparisons have no screen.
     """
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
-    chosen = pairing.pairs(same)
-    records = queries.records(history, [boot for pair in chosen for boot in pair])
-    found = propose_screen(pairing.nights(chosen, records))
+    pairs = pairing.pairs(same)
+    records = queries.records(history, [boot for pair in pairs for boot in pair])
+    screen = propose_screen(pairing.nights(pairs, records))
     if records:
-        screening.keep(history, same, records[-1], found, datetime.now(UTC))
-    return found
+        screening.keep(history, same, records[-1], screen, datetime.now(UTC))
+    return screen
 
 
 def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:
     """Return the records of one case. On virtual time equal figures of one seed are one boot, however many images."""
     same = _of_newest_options(history, _newest_environment(boots))
-    found: dict[object, GoodBoot] = {}
+    good_boots: dict[object, GoodBoot] = {}
     for boot, record in same:
         key = (boot.seed, records_file.digest_source(record)) if virtual else boot.id
-        found.setdefault(key, GoodBoot(boot.run, boot.kernel if virtual else boot.run, record))
-    if len(found) < len(same):
-        twice = len(same) - len(found)
+        good_boots.setdefault(key, GoodBoot(boot.run, boot.kernel if virtual else boot.run, record))
+    if len(good_boots) < len(same):
+        twice = len(same) - len(good_boots)
         say(f"{boots[0].case}: {twice} of {len(same)} boots are left out: another image gave the very same figures")
-    return tuple(found.values())
+    return tuple(good_boots.values())
 
 
 def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Boot, Record]]:
     """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out."""
-    found = list(zip(boots, queries.records(history, boots), strict=True))
-    _, newest = max(found, key=lambda one: one[0].id)
+    rows = list(zip(boots, queries.records(history, boots), strict=True))
+    _, newest = max(rows, key=lambda row: row[0].id)
     options = newest.evidence.expectation.options
-    same = [(boot, record) for boot, record in found if record.evidence.expectation.options == options]
-    if len(same) < len(found):
-        left = len(found) - len(same)
-        what = f"{left} of {len(found)} boots are left out"
+    same = [(boot, record) for boot, record in rows if record.evidence.expectation.options == options]
+    if len(same) < len(rows):
+        rest = len(rows) - len(same)
+        what = f"{rest} of {len(rows)} boots are left out"
         say(f"{newest.case}: {what}: they were measured with other options than the newest")
     return same
 
@@ -161,34 +161,34 @@ def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
     last = boots[-1]
     same = [boot for boot in boots if boot.comparable == last.comparable]
     if len(same) < len(boots):
-        left = len(boots) - len(same)
-        say(f"{last.case}: {left} of {len(boots)} boots are left out: their environment is not that of the newest")
+        rest = len(boots) - len(same)
+        say(f"{last.case}: {rest} of {len(boots)} boots are left out: their environment is not that of the newest")
     return sorted(same, key=lambda boot: (boot.run, boot.number))
 
 
 def _check_run_names(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
     there = {boot.run for past in by_case.values() for boot in past}
-    unknown = [name for name in runs if name not in there]
-    if unknown:
+    unknown_names = [name for name in runs if name not in there]
+    if unknown_names:
         raise ConfigError(
-            f"--looser-because: no good boots of {', '.join(unknown)} (allowed: {', '.join(sorted(there))})"
+            f"--looser-because: no good boots of {', '.join(unknown_names)} (allowed: {', '.join(sorted(there))})"
         )
 
 
-def _check_runs_needed(runs: Sequence[str], made: Sequence[tuple[LimitProposal, Decision]]) -> None:
-    needing = {run for _, decision in made for run in decision.breaking}
-    idle = [name for name in runs if name not in needing]
+def _check_runs_needed(runs: Sequence[str], proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
+    breaking_runs = {run for _, decision in proposals for run in decision.breaking}
+    idle = [name for name in runs if name not in breaking_runs]
     if idle:
         raise ConfigError(
             f"--looser-because: {', '.join(idle)} keeps every limit of thresholds.yaml, so it does not call for a "
-            f"looser one (those that break one: {', '.join(sorted(needing)) or 'none'})"
+            f"looser one (those that break one: {', '.join(sorted(breaking_runs)) or 'none'})"
         )
 
 
 def _document(
     arguments: argparse.Namespace,
     by_case: Mapping[str, Sequence[GoodBoot]],
-    made: Sequence[tuple[LimitProposal, Decision]],
+    proposals: Sequence[tuple[LimitProposal, Decision]],
     screens: Screens,
 ) -> str:
     """Return the entry for thresholds.yaml."""
@@ -203,33 +203,33 @@ def _document(
         f"  {arguments.flavour}:",
     ]
     for case in by_case:
-        own = [(proposed, decision) for proposed, decision in made if proposed.threshold.case == case]
-        proven = any(decision.kept or not proposed.problem for proposed, decision in own)
+        own = [(proposal, decision) for proposal, decision in proposals if proposal.threshold.case == case]
+        proven = any(decision.kept or not proposal.problem for proposal, decision in own)
         lines.append(f"    {case}:" if proven else f"    {case}: []")
         if case in screens:
             lines.append(f"      # {_screen_text(screens[case])}")
-        for proposed, decision in own:
-            lines += [f"      {line}" for line in _entry(proposed, decision)]
+        for proposal, decision in own:
+            lines += [f"      {line}" for line in _entry(proposal, decision)]
     return "\n".join(lines) + "\n"
 
 
 def _screen_text(screen: ScreenProposal) -> str:
-    seen = f"{screen.flagged} of {screen.sessions} held-out sessions flagged, at most {screen.upper:.2g} (95 %)"
+    tally = f"{screen.flagged} of {screen.sessions} held-out sessions flagged, at most {screen.upper:.2g} (95 %)"
     problem = f"; not shown: {screen.problem}" if screen.problem else ""
-    return f"screen: level {screen.level:g}, {seen}{problem}" if screen.level else f"screen: none: {screen.problem}"
+    return f"screen: level {screen.level:g}, {tally}{problem}" if screen.level else f"screen: none: {screen.problem}"
 
 
-def _entry(proposed: LimitProposal, decision: Decision) -> Iterator[str]:
-    for note in proposed.notes[:_NOTES]:
-        yield f"# {proposed.threshold.measurement}: {note}: look at it before you use this limit"
-    if len(proposed.notes) > _NOTES:
-        yield f"# {proposed.threshold.measurement}: and {len(proposed.notes) - _NOTES} more"
+def _entry(proposal: LimitProposal, decision: Decision) -> Iterator[str]:
+    for note in proposal.notes[:_NOTES]:
+        yield f"# {proposal.threshold.measurement}: {note}: look at it before you use this limit"
+    if len(proposal.notes) > _NOTES:
+        yield f"# {proposal.threshold.measurement}: and {len(proposal.notes) - _NOTES} more"
     if decision.sentence:
-        yield f"# {proposed.threshold.measurement}: {decision.sentence}"
-    if proposed.problem:
-        yield f"# not shown: {proposed.problem}"
-        yield f"# {_line(proposed.threshold)}"
-    if decision.kept or not proposed.problem:
+        yield f"# {proposal.threshold.measurement}: {decision.sentence}"
+    if proposal.problem:
+        yield f"# not shown: {proposal.problem}"
+        yield f"# {_line(proposal.threshold)}"
+    if decision.kept or not proposal.problem:
         yield _line(decision.threshold)
 
 
@@ -255,13 +255,16 @@ def _keys(limit: Threshold) -> Iterator[str]:
         yield f"margin: {json.dumps(limit.margin)}"
 
 
-def _tell(made: Sequence[tuple[LimitProposal, Decision]]) -> None:
+def _tell(proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
     """Say on standard error what came out, so that standard output can go into a file."""
-    kept = [decision for _, decision in made if decision.kept]
-    unshown = sum(bool(proposed.problem) and not decision.kept for proposed, decision in made)
-    text = f"{len(made)} limits: {len(made) - len(kept) - unshown} proposed, {unshown} not shown, {len(kept)} kept"
+    kept_decisions = [decision for _, decision in proposals if decision.kept]
+    problems = sum(bool(proposal.problem) and not decision.kept for proposal, decision in proposals)
+    text = (
+        f"{len(proposals)} limits: {len(proposals) - len(kept_decisions) - problems} proposed, {problems} not shown, "
+        f"{len(kept_decisions)} kept"
+    )
     say(text)
-    for decision in kept:
+    for decision in kept_decisions:
         if decision.breaking:
             limit = decision.threshold
             say(f"kept {limit.case} {limit.measurement}: {decision.sentence}")

@@ -32,12 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("which jobs? Name numbers, or --metadata KEY=TEXT")
     lava = Lava(access(arguments.server), notify=JobWatch().say)
     numbers = arguments.job or [job.number for job in select_jobs(lava, wanted_metadata(arguments), active=True)]
-    left = []
+    refusals = []
     for number in numbers:
         try:
             print(f"job {number} {cancel_job(lava, number)}")
         except ConfigError as error:
-            left.append(str(error))  # one that is not ours must not keep the others running
-    if left:
-        raise ConfigError("; ".join(left))
+            refusals.append(str(error))  # one that is not ours must not keep the others running
+    if refusals:
+        raise ConfigError("; ".join(refusals))
     return 0

@@ -47,9 +47,9 @@ def add_options(_: argparse.ArgumentParser) -> None:
 def run(_: argparse.Namespace) -> int:
     """Run the command."""
     mistakes: dict[str, str] = {}  # by message: a wrong board is met again where limits name it
-    for place, read in _checks():
+    for place, check in _checks():
         try:
-            read()
+            check()
         except ConfigError as error:
             mistakes.setdefault(str(error), str(error.location.path) if error.location else place)
         else:
@@ -65,8 +65,8 @@ def run(_: argparse.Namespace) -> int:
 
 def _checks() -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield everything that is validated: its place, and what raises ConfigError if it is wrong."""
-    for path, read in files():
-        yield str(path), partial(read, path)
+    for path, reader in files():
+        yield str(path), partial(reader, path)
     try:
         extensions = references.outside()
     except ConfigError:
@@ -78,11 +78,11 @@ def _checks() -> Iterator[tuple[str, Callable[[], object]]]:
 
 def files() -> list[tuple[Path, Callable[[Path], object]]]:
     """Return every file that is validated, each with what reads it."""
-    found: list[tuple[Path, Callable[[Path], object]]] = []
+    readers: list[tuple[Path, Callable[[Path], object]]] = []
     for layer in site.layers():
-        for pattern, read in _READERS.items():
+        for pattern, reader in _READERS.items():
             paths = sorted(layer.directory.glob(pattern))
-            found += [(path, read) for path in paths if "*" not in pattern or not path.name.endswith(".lock.yaml")]
-    for name, read in _AT_THE_TOP.items():
-        found += [(path, read) for path in site.files(name)]
-    return found
+            readers += [(path, reader) for path in paths if "*" not in pattern or not path.name.endswith(".lock.yaml")]
+    for name, reader in _AT_THE_TOP.items():
+        readers += [(path, reader) for path in site.files(name)]
+    return readers

@@ -33,11 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises ConfigError."""
-    found = check(arguments.directory)
-    for line in found.lines:
+    difference = check(arguments.directory)
+    for line in difference.lines:
         print(plain_text(line))
-    if not found.lines:
+    if not difference.lines:
         print(f"nothing changed since {arguments.directory / 'verdict.json'} was written")
         return 0
-    print(f"not as it was judged, {len(found.lines)} in all: measure again, or fetch the run again")
+    print(f"not as it was judged, {len(difference.lines)} in all: measure again, or fetch the run again")
     return _CHANGED

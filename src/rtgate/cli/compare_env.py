@@ -41,10 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     mine, theirs = _same_case(_measured_records(arguments.a), _measured_records(arguments.b))
     before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
-    compared = mine.environment.comparable_fields(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
+    compared_fields = mine.environment.comparable_fields(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
     if arguments.json:
         print(
-            json.dumps({name: {"a": a, "b": b, "forbids": name not in compared} for name, (a, b) in different.items()})
+            json.dumps(
+                {name: {"a": a, "b": b, "forbids": name not in compared_fields} for name, (a, b) in different.items()}
+            )
         )
         return 0
     console = Console()
@@ -56,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     table = Table("field", "A", "B", "a comparison")
     for name, values in different.items():
         a, b = (Text(plain_text(text) or "nothing") for text in _without_common_parts(name, values))
-        table.add_row(name, a, b, "compares it" if name in compared else "is refused")
+        table.add_row(name, a, b, "compares it" if name in compared_fields else "is refused")
     console.print(table)
-    console.print(_conclusion([name for name in different if name not in compared]), soft_wrap=True)
+    console.print(_conclusion([name for name in different if name not in compared_fields]), soft_wrap=True)
     return 0
 
 
@@ -66,10 +68,10 @@ def _record_title(record: Record) -> str:
     return f"{record.case} on {record.board}, {record.boot}, {record.directory}"
 
 
-def _conclusion(forbidding: list[str]) -> str:
-    if not forbidding:
+def _conclusion(fields: list[str]) -> str:
+    if not fields:
         return "Measurements of the two may be compared: they differ in what a comparison compares."
-    return f"Measurements of the two may not be compared: {', '.join(forbidding)} must be equal."
+    return f"Measurements of the two may not be compared: {', '.join(fields)} must be equal."
 
 
 # Fields that are lists, by what stands between their parts.
@@ -82,10 +84,10 @@ def _without_common_parts(name: str, values: tuple[str, str]) -> tuple[str, str]
         return values
     between = _LISTS[name]
     a, b = (value.split(between) if value else [] for value in values)
-    left = [part for part in a if part not in b], [part for part in b if part not in a]
-    if not any(left):
+    rests = [part for part in a if part not in b], [part for part in b if part not in a]
+    if not any(rests):
         return values  # the same parts in another order, or another number of times
-    first, second = (_rest(own, rest, between) for own, rest in zip((a, b), left, strict=True))
+    first, second = (_rest(own, rest, between) for own, rest in zip((a, b), rests, strict=True))
     return first, second
 
 
@@ -108,7 +110,7 @@ def _fields(record: Record) -> dict[str, str]:
 def _same_case(mine: list[Record], theirs: list[Record]) -> tuple[Record, Record]:
     """Return the first records of the same case; the first of all where no case is in both."""
     both = {record.case for record in mine} & {record.case for record in theirs}
-    first, second = ([record for record in found if record.case in both] or found for found in (mine, theirs))
+    first, second = ([record for record in records if record.case in both] or records for records in (mine, theirs))
     return first[0], next((record for record in second if record.case == first[0].case), second[0])
 
 
@@ -117,7 +119,7 @@ def _measured_records(path: Path) -> list[Record]:
     if (path / "record.json").is_file():
         return [records_file.read(path)]
     every = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
-    found = [record for record in every if record.has_results]
-    if not found:
+    records = [record for record in every if record.has_results]
+    if not records:
         raise ConfigError(f"{path} holds no record of a boot that measured")
-    return found
+    return records

@@ -47,14 +47,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises ConfigError, InfrastructureError."""
     tables = flavour_tables(chain.from_iterable(map(_cases, arguments.records)))
-    known = any(not line.doubt for table in tables for line in table.lines)
+    has_figures = any(not line.doubt for table in tables for line in table.lines)
     if arguments.json:
         print(json.dumps(as_document(tables), indent=1))
     else:
         _show(tables)
         files.write_user_file(arguments.output, page.flavours(tables))
         say(f"page: {arguments.output}")
-    return 0 if known else 3
+    return 0 if has_figures else 3
 
 
 def _cases(records: Path) -> Sequence[CaseReport]:
@@ -62,10 +62,10 @@ def _cases(records: Path) -> Sequence[CaseReport]:
     if not records.is_dir():
         raise ConfigError(f"{records}: no such directory of records: name what `rtgate measure` or `gate` has written")
     judging = judge_cases(JudgingRequest(records=records, criteria=Criteria()))
-    found = cases([record for subject in judging.subjects for record in subject.records], judging.verdicts)
-    if not any(map(has_latency, found)):  # a flavour that measured nothing must not be missing in silence
+    reports = cases([record for subject in judging.subjects for record in subject.records], judging.verdicts)
+    if not any(map(has_latency, reports)):  # a flavour that measured nothing must not be missing in silence
         raise ConfigError(f"{records}: no case has a histogram of latencies")
-    return found
+    return reports
 
 
 def _show(tables: Sequence[FlavourTable]) -> None:

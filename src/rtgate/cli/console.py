@@ -71,10 +71,13 @@ def _run_qemu(argv: Sequence[str], source: int) -> int:
 
     QEMU itself takes no notice of the end of its input.
     """
-    with subprocess.Popen(die_with_parent(argv), stdin=subprocess.PIPE) as child, _exit_descriptor(child) as ended:
+    with (
+        subprocess.Popen(die_with_parent(argv), stdin=subprocess.PIPE) as child,
+        _exit_descriptor(child) as exit_descriptor,
+    ):
         assert child.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended while something was typed
-            while ended not in select.select([source, ended], [], [])[0]:
+            while exit_descriptor not in select.select([source, exit_descriptor], [], [])[0]:
                 data = _read(source)
                 if not data:
                     return 0
@@ -95,10 +98,10 @@ def _exit_descriptor(child: subprocess.Popen[bytes]) -> Iterator[int]:
 
 def _quit(child: subprocess.Popen[bytes]) -> None:
     assert child.stdin is not None
-    typed = child.stdin.fileno()
-    if select.select([], [typed], [], 0)[1]:  # full, if QEMU reads no more
+    descriptor = child.stdin.fileno()
+    if select.select([], [descriptor], [], 0)[1]:  # full, if QEMU reads no more
         with contextlib.suppress(BrokenPipeError):
-            os.write(typed, _QUIT)
+            os.write(descriptor, _QUIT)
     for end in (child.terminate, child.kill):
         try:
             child.wait(_PATIENCE_S)

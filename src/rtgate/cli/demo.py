@@ -32,11 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     gate.add_options(parser)
     gate.run(parser.parse_args(words))
     verdicts, _ = read_verdicts(arguments.output / "verdict.json", arguments.output / "records")
-    broken = [one for one in verdicts if one.status is Status.FAIL and one.kind in {Kind.LIMIT, Kind.SHARE}]
-    if not broken:
+    failures = [
+        verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.kind in {Kind.LIMIT, Kind.SHARE}
+    ]
+    if not failures:
         print("demo: the slow kernel got through: that is a defect of rtgate or of its limits")
         return 1
     page = arguments.output / "index.html"
     report = page if page.exists() else arguments.output / "junit.xml"
-    print(f"demo: the slow kernel was found out by {len(broken)} limits; the report: {report}")
+    print(f"demo: the slow kernel was found out by {len(failures)} limits; the report: {report}")
     return 0

@@ -32,27 +32,33 @@ def share(text: str) -> float:
     return value
 
 
-def run(history: History, wanted: BootFilter, arguments: argparse.Namespace) -> int:
+def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace) -> int:
     """Print what the last gates of a branch come to; return the exit code."""
     by_case: dict[str, list[Boot]] = {}
-    for boot in queries.find(history, wanted):
+    for boot in queries.find(history, boot_filter):
         by_case.setdefault(boot.case, []).append(boot)
-    found = [
-        one for case in sorted(by_case) for one in drifts(case, _gates(history, chain(by_case[case], arguments.last)))
+    case_drifts = [
+        drift
+        for case in sorted(by_case)
+        for drift in drifts(case, _gates(history, chain(by_case[case], arguments.last)))
     ]
-    beyond = [one for one in found if one.beyond(arguments.drift_budget)]
+    beyond = [drift for drift in case_drifts if drift.beyond(arguments.drift_budget)]
     if arguments.json:
-        print(json.dumps([{**asdict(one), "total": one.total, "low": one.low, "high": one.high} for one in found]))
+        print(
+            json.dumps(
+                [{**asdict(drift), "total": drift.total, "low": drift.low, "high": drift.high} for drift in case_drifts]
+            )
+        )
     else:
-        _show(found, beyond, arguments.drift_budget)
-    if not found:
+        _show(case_drifts, beyond, arguments.drift_budget)
+    if not case_drifts:
         print("rtgate: no gate on virtual time with both kernels was stored that could be added up", file=sys.stderr)
         return 5
     return 1 if beyond else 0
 
 
-def _gates(history: History, found: Sequence[Sequence[Boot]]) -> list[Gate]:
-    return [gate for boots in found if (gate := _gate(history, boots)) is not None]
+def _gates(history: History, groups: Sequence[Sequence[Boot]]) -> list[Gate]:
+    return [gate for boots in groups if (gate := _gate(history, boots)) is not None]
 
 
 def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
@@ -64,13 +70,13 @@ def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
     for boot in boots:
         if boot.comparable == boots[-1].comparable:
             by_run.setdefault(boot.run, []).append(boot)
-    gates = [one for one in by_run.values() if _image(one, "baseline") and _image(one, "candidate")]
-    found: list[tuple[Boot, ...]] = []
+    gates = [gate for gate in by_run.values() if _image(gate, "baseline") and _image(gate, "candidate")]
+    links: list[tuple[Boot, ...]] = []
     for gate in reversed(gates):
         old, new = _image(gate, "baseline"), _image(gate, "candidate")
-        if old != new and len(found) < last and (not found or new == _image(found[-1], "baseline")):
-            found.append(tuple(gate))
-    return tuple(reversed(found))
+        if old != new and len(links) < last and (not links or new == _image(links[-1], "baseline")):
+            links.append(tuple(gate))
+    return tuple(reversed(links))
 
 
 def _image(gate: Sequence[Boot], arm: str) -> str:
@@ -96,20 +102,27 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     return Gate(run=last.run, kernel=kernel, baseline=before, candidate=after)
 
 
-def _show(found: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> None:
+def _show(case_drifts: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> None:
     show_listing(
         ("case", "figure", "gates", "drift", "between"),
         (
-            (one.case, one.figure, len(one.steps), _percent(one.total), f"{_percent(one.low)} and {_percent(one.high)}")
-            for one in found
+            (
+                drift.case,
+                drift.figure,
+                len(drift.steps),
+                _percent(drift.total),
+                f"{_percent(drift.low)} and {_percent(drift.high)}",
+            )
+            for drift in case_drifts
         ),
     )
-    for one in beyond:
+    for drift in beyond:
         print(
-            f"{plain_text(one.case)}: {one.figure} drifted by {_percent(one.total)} over {len(one.steps)} gates "
-            f"(between {_percent(one.low)} and {_percent(one.high)}), and {budget:.1%} is the budget; what contributed:"
+            f"{plain_text(drift.case)}: {drift.figure} drifted by {_percent(drift.total)} over {len(drift.steps)} "
+            f"gates (between {_percent(drift.low)} and {_percent(drift.high)}), and {budget:.1%} is the budget; "
+            "what contributed:"
         )
-        for step in one.contributors:
+        for step in drift.contributors:
             print(f"  {_percent(step.change)} {plain_text(step.run)}: {plain_text(step.kernel)}")
 
 

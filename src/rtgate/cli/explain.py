@@ -70,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     directories = _directories(arguments.arm)
     candidate = slowest(arguments.record)
-    other = arguments.baseline or _baseline_directory(candidate)
-    baseline = slowest(other) if other else None
+    path = arguments.baseline or _baseline_directory(candidate)
+    baseline = slowest(path) if path else None
     if baseline is not None:
         _comparable(candidate, baseline)
     kernels = {"candidate": _kernel(candidate, directories.get("candidate"))}
@@ -89,18 +89,18 @@ def run(arguments: argparse.Namespace) -> int:
         name: Side(arm=by_name[name], directory=kernels[name], seed=_seed(record), record=record)
         for name, record in records.items()
     }
-    began = time.monotonic()
-    made = compare(
-        case, sides["candidate"], sides.get("baseline"), stop, lambda text: _tell(text, time.monotonic() - began)
+    start = time.monotonic()
+    comparison = compare(
+        case, sides["candidate"], sides.get("baseline"), stop, lambda text: _tell(text, time.monotonic() - start)
     )
-    made = replace(made, explanation=_with_warning(made.explanation, candidate))
-    text = json.dumps(as_json(made), indent=1)
+    comparison = replace(comparison, explanation=_with_warning(comparison.explanation, candidate))
+    text = json.dumps(as_json(comparison), indent=1)
     if arguments.json:
         print(text)
     else:
         console = Console(highlight=False)
         # A pipe has no width; names of functions must stay whole.
-        show(made, console if console.is_terminal else Console(highlight=False, width=160))
+        show(comparison, console if console.is_terminal else Console(highlight=False, width=160))
     if arguments.output:
         files.write_user_file(arguments.output, text + "\n")
     return 0
@@ -120,13 +120,13 @@ def _tell(text: str, seconds: float) -> None:
 
 
 def _directories(words: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    directories: dict[str, Path] = {}
     for word in words:
         name, _, directory = word.partition("=")
-        if name not in {"candidate", "baseline"} or not directory or name in found:
+        if name not in {"candidate", "baseline"} or not directory or name in directories:
             raise ConfigError(f"--arm {word}: expected candidate=DIR or baseline=DIR, each once")
-        found[name] = Path(directory)
-    return found
+        directories[name] = Path(directory)
+    return directories
 
 
 def _seed(record: Record) -> int:
@@ -153,21 +153,21 @@ def _comparable(candidate: Record, baseline: Record) -> None:
 
 def _kernel(record: Record, directory: Path | None) -> Path:
     """Return the build directory of a record's kernel. Raises ConfigError: it is another kernel."""
-    chosen = directory or Path("build") / record.kernel.name
+    build = directory or Path("build") / record.kernel.name
     try:
-        kernel = artefacts.load(chosen)
+        kernel = artefacts.load(build)
     except ConfigError as error:
         raise ConfigError(f"the kernel of {record.arm} is needed: --arm {record.arm}=DIR ({error})") from error
     if kernel.image_sha256 != record.kernel.image_sha256:
-        raise ConfigError(f"{chosen} is not the kernel that was measured as {record.arm}: its image is another one")
-    return chosen
+        raise ConfigError(f"{build} is not the kernel that was measured as {record.arm}: its image is another one")
+    return build
 
 
-def as_json(made: ExplainedComparison) -> dict[str, Any]:
+def as_json(comparison: ExplainedComparison) -> dict[str, Any]:
     """Return everything as JSON."""
-    differences, exercise = made.differences, made.exercise
+    differences, exercise = comparison.differences, comparison.exercise
     return {
-        **made.explanation.as_json(),
+        **comparison.explanation.as_json(),
         "changes": None
         if differences is None
         else {
@@ -180,9 +180,9 @@ def as_json(made: ExplainedComparison) -> dict[str, Any]:
     }
 
 
-def show(made: ExplainedComparison, console: Console) -> None:
+def show(comparison: ExplainedComparison, console: Console) -> None:
     """Print the explanation for people."""
-    explanation = made.explanation
+    explanation = comparison.explanation
     for view in ("worst", "typical"):
         what = explanation.candidate.what
         title = f"the slowest {what}" if view == "worst" else f"a {what} on average"
@@ -195,8 +195,8 @@ def show(made: ExplainedComparison, console: Console) -> None:
         console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
         console.print()
     _show_check(explanation, console)
-    if made.differences is not None:
-        console.print(Text(_changes(made)), soft_wrap=True)
+    if comparison.differences is not None:
+        console.print(Text(_changes(comparison)), soft_wrap=True)
     console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
 
 
@@ -212,8 +212,8 @@ def _table(old: Mapping[str, float], new: Mapping[str, float], within: Mapping[s
     table.add_column("function")
     for name in ("baseline", "candidate", "gain", "with what it calls"):
         table.add_column(name, justify="right")
-    ranked = sorted(gains(old, new), key=lambda item: -abs(item[1]))[:_ROWS]
-    for name, gain in sorted(ranked, key=lambda item: -item[1]):
+    top_gains = sorted(gains(old, new), key=lambda item: -abs(item[1]))[:_ROWS]
+    for name, gain in sorted(top_gains, key=lambda item: -item[1]):
         before = f"{old.get(name, 0):,.0f}" if old else "-"
         numbers = (before, f"{new.get(name, 0):,.0f}", f"{gain:+,.0f}", f"{within.get(name, 0):,.0f}")
         table.add_row(Text(plain_text(name)), *numbers)
@@ -227,13 +227,15 @@ def _show_check(explanation: Explanation, console: Console) -> None:
             console.print(Text(text), soft_wrap=True)
 
 
-def _changes(made: ExplainedComparison) -> str:
-    assert made.differences is not None
-    assert made.exercise is not None
-    found = made.differences
+def _changes(comparison: ExplainedComparison) -> str:
+    assert comparison.differences is not None
+    assert comparison.exercise is not None
+    differences = comparison.differences
     parts = [
-        f"{len(names)} functions {what}" for what in ("changed", "added", "removed") if (names := getattr(found, what))
+        f"{len(names)} functions {what}"
+        for what in ("changed", "added", "removed")
+        if (names := getattr(differences, what))
     ]
-    parts += [f"{len(found.data)} variables differ"] if found.data else []
-    parts += [f"{len(found.options)} options differ"] if found.options else []
-    return f"{', '.join(parts) or 'the kernels do not differ'}; {made.exercise.sentence}"
+    parts += [f"{len(differences.data)} variables differ"] if differences.data else []
+    parts += [f"{len(differences.options)} options differ"] if differences.options else []
+    return f"{', '.join(parts) or 'the kernels do not differ'}; {comparison.exercise.sentence}"

@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     attempt = _wait_for_end(lava, arguments, watch, order.expected().board)
     with lock(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        carried = [job_results.JobAttempts(order, [attempt])]
-        return job_results.judge(order, carried, output, requests.criteria(arguments))
+        jobs = [job_results.JobAttempts(order, [attempt])]
+        return job_results.judge(order, jobs, output, requests.criteria(arguments))
 
 
 def _wait_for_end(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
@@ -62,9 +62,9 @@ def _wait_for_end(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, bo
         waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
         try:
             with silence():  # the job's log speaks
-                followed = Following(lava, job.number, waits, watch.show_line, watch.state).follow()
+                finished_job = Following(lava, job.number, waits, watch.show_line, watch.state).follow()
         finally:
             watch.close()
-        ending = ending_without_trial(ending_of(followed, emulated=emulated))
-        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+        ending = ending_without_trial(ending_of(finished_job, emulated=emulated))
+        return Attempt(job=finished_job.job, lines=finished_job.lines, ending=ending)
     raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")

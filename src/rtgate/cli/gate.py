@@ -80,13 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
             prepare_suites(options, kernels, output, requests.criteria(arguments)), remedy=_remedy(arguments)
         )
         with replacing(output):
-            measured = run_gate(
+            outcome = run_gate(
                 suites,
                 _comparison_options(arguments),
                 explain=not arguments.no_explain,
                 sections=arguments.sections,
             )
-            return _end(suites, measured)
+            return _end(suites, outcome)
 
 
 def _comparison_options(arguments: argparse.Namespace) -> ComparisonOptions:
@@ -98,17 +98,17 @@ def _remedy(arguments: argparse.Namespace) -> str:
     return f"--tree {arguments.tree or 'DIR'}" + (f" --commit {arguments.base}" if arguments.base else "")
 
 
-def _end(suites: Suites, measured: ComparisonOutcome) -> int:
+def _end(suites: Suites, outcome: ComparisonOutcome) -> int:
     """Report, and return the exit code."""
     files.require_free_space(suites.output, needed_mib=1)
     criteria = suites.criteria
     ending = Ending(
-        whole=measured.whole,
+        whole=outcome.whole,
         allow_unjudged=criteria.allow_unjudged,
         history=criteria.history,
-        waivers=measured.judging.waivers,
+        waivers=outcome.judging.waivers,
     )
-    return finish(suites.output, measured.judging.verdicts, ending)
+    return finish(suites.output, outcome.judging.verdicts, ending)
 
 
 def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
@@ -118,8 +118,8 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
     if reason := unfollowed(board):
         raise ConfigError(f"--sections: {reason}")
     if board.cpus > 1 and not (arguments.base or arguments.baseline):
-        told = f"--sections judges one kernel by the bound of its wake-ups, and {board.name} has {board.cpus} CPUs"
-        raise ConfigError(f"{told}: give a second kernel (--base or --baseline), or a board with one CPU")
+        problem = f"--sections judges one kernel by the bound of its wake-ups, and {board.name} has {board.cpus} CPUs"
+        raise ConfigError(f"{problem}: give a second kernel (--base or --baseline), or a board with one CPU")
 
 
 def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:

@@ -39,14 +39,14 @@ is measured with boots of good kernels alone: `rtgate baseline promote` makes a 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     actions = parser.add_subparsers(dest="action", metavar="add|list", required=True)
-    adding = actions.add_parser("add", help="store the records below directories")
-    adding.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")
-    adding.add_argument("--run", metavar="NAME", help="names what was measured together (default: made from DIR)")
-    listing = actions.add_parser("list", help="show what is there, by run")
+    add_action = actions.add_parser("add", help="store the records below directories")
+    add_action.add_argument("records", nargs="+", type=Path, metavar="DIR", help="a directory of records (--records)")
+    add_action.add_argument("--run", metavar="NAME", help="names what was measured together (default: made from DIR)")
+    list_action = actions.add_parser("list", help="show what is there, by run")
     for option in ("board", "device", "flavour", "case", "arm", "run"):
-        listing.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
-    listing.add_argument("--json", action="store_true", help="print it as JSON")
-    for action in (adding, listing):
+        list_action.add_argument(f"--{option}", metavar="NAME", help=f"only this {option}")
+    list_action.add_argument("--json", action="store_true", help="print it as JSON")
+    for action in (add_action, list_action):
         command_options.history(action)
 
 
@@ -56,11 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "add":
         return _add(url, arguments)
     with History.open(url) as history:
-        wanted = BootFilter(
+        boot_filter = BootFilter(
             **{name: getattr(arguments, name) for name in ("board", "device", "flavour", "case", "arm")},
             runs=None if arguments.run is None else [arguments.run],
         )
-        lines = queries.contents(history, wanted)
+        lines = queries.contents(history, boot_filter)
     if arguments.json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
     elif lines:
@@ -76,8 +76,8 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
         if not records:
             raise ConfigError(f"{directory} holds no records (a directory made by pytest --records, or by rtgate gate)")
         run_of = arguments.run or archive.run_name(directory, records)
-        stored = archive.store_now(url, records, run_of)
-        print(f"{directory}: {stored.new} records stored as run {run_of}, {stored.existing} were there already")
+        counts = archive.store_now(url, records, run_of)
+        print(f"{directory}: {counts.new} records stored as run {run_of}, {counts.existing} were there already")
     return 0
 
 

@@ -95,8 +95,8 @@ def _validate(arguments: argparse.Namespace) -> CaseJudge:
 
 def _pytest_environment(arguments: argparse.Namespace) -> dict[str, str]:
     """Return what pytest needs to know of the job beside LAVA's own variables."""
-    told = {environment.ARM: arguments.arm, environment.BOOT: arguments.boot}
-    return {**told, environment.POWER_CYCLE: "1" if arguments.power_cycle else "0"}
+    variables = {environment.ARM: arguments.arm, environment.BOOT: arguments.boot}
+    return {**variables, environment.POWER_CYCLE: "1" if arguments.power_cycle else "0"}
 
 
 @dataclass(slots=True)
@@ -154,21 +154,23 @@ class _Job:
         return whole
 
     def _argv(self) -> list[str]:
-        asked = self.arguments
-        options = ["--board", asked.board, "--console", "lava", "--no-judge", "--records", str(self._records)]
-        options += ["--profile", asked.profile, "--tuning", asked.tuning, "--cases", str(self._cases)]
-        options += [word for case in asked.case for word in ("--case", case)]
-        return suites.command(asked.suite.split(","), [*options, *(["-k", asked.select] if asked.select else [])])
+        arguments = self.arguments
+        options = ["--board", arguments.board, "--console", "lava", "--no-judge", "--records", str(self._records)]
+        options += ["--profile", arguments.profile, "--tuning", arguments.tuning, "--cases", str(self._cases)]
+        options += [word for case in arguments.case for word in ("--case", case)]
+        return suites.command(
+            arguments.suite.split(","), [*options, *(["-k", arguments.select] if arguments.select else [])]
+        )
 
     def _follow(self, child: subprocess.Popen[bytes]) -> None:
         """Send what comes until pytest has ended; its own deadlines end every plan."""
-        told = time.monotonic()
+        last_sign = time.monotonic()
         while child.poll() is None:
             time.sleep(_POLL_S)
             if self._send_new():
-                told = time.monotonic()
-            elif time.monotonic() - told > _SIGN_OF_LIFE_S:
-                told = time.monotonic()
+                last_sign = time.monotonic()
+            elif time.monotonic() - last_sign > _SIGN_OF_LIFE_S:
+                last_sign = time.monotonic()
                 _say(f"measuring, {len(self._sent)} records so far")
 
     def _send_new(self) -> bool:

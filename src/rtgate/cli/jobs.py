@@ -39,12 +39,12 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     lava = Lava(access(arguments.server), notify=JobWatch().say)
-    found = select_jobs(lava, wanted_metadata(arguments), active=arguments.active, everybody=arguments.all)
+    jobs = select_jobs(lava, wanted_metadata(arguments), active=arguments.active, everybody=arguments.all)
     show_listing(
         ("job", "state", "health", "device", "submitted", "name"),
         (
             (job.number, job.state, job.health, job.device or "-", job.submitted[:16].replace("T", " "), job.name)
-            for job in found[: arguments.count]
+            for job in jobs[: arguments.count]
         ),
     )
     return 0

@@ -46,21 +46,21 @@ def run(arguments: argparse.Namespace) -> int:
     records: Path = arguments.records
     if not records.is_dir():
         raise ConfigError(f"{records}: no such directory of records: name what `rtgate measure` or `gate` has written")
-    expected = _expected_cases(arguments) if arguments.profile else {}
+    board_cases = _expected_cases(arguments) if arguments.profile else {}
     request = JudgingRequest(
         records=records,
         criteria=requests.criteria(arguments),
         board=arguments.board,
-        cases=expected,
-        only=tuple(arguments.case) or tuple({case for cases in expected.values() for case in cases}),
+        cases=board_cases,
+        only=tuple(arguments.case) or tuple({case for cases in board_cases.values() for case in cases}),
     )
     return judge_stored(request, arguments.verdict or records / "verdict.json")
 
 
 def _expected_cases(arguments: argparse.Namespace) -> Mapping[str, tuple[str, ...]]:
     """Return the cases that the profile measures on each board."""
-    named = (arguments.board,) if arguments.board else boards(arguments.records)
+    names = (arguments.board,) if arguments.board else boards(arguments.records)
     return {
         board: tuple(case.name for case in suites.cases([], arguments.profile, arguments.tuning, board=board))
-        for board in named
+        for board in names
     }

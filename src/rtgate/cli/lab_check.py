@@ -67,18 +67,18 @@ def run(arguments: argparse.Namespace) -> int:
     looked = [_Look(server, version, board, arguments) for board in _boards(arguments.board)]
     here = [look for look in looked if arguments.board or server.knows(look.device_type)]
     if not here:
-        known = ", ".join(sorted({look.device_type for look in looked}))
-        raise ConfigError(f"the lab has none of the device types that rtgate has boards for ({known})")
-    told = [look.report() for look in here]
-    return 0 if all(told) else InfrastructureError.exit_code
+        device_types = ", ".join(sorted({look.device_type for look in looked}))
+        raise ConfigError(f"the lab has none of the device types that rtgate has boards for ({device_types})")
+    answers = [look.report() for look in here]
+    return 0 if all(answers) else InfrastructureError.exit_code
 
 
 def _boards(names: list[str]) -> list[Board]:
-    found = [boards.board(name) for name in names or site.names("boards")]
-    for board in found:
+    selection = [boards.board(name) for name in names or site.names("boards")]
+    for board in selection:
         if names and board.lava is None:
             raise ConfigError(f"{board.path}: {board.name} has no `lava:`, so no lab can boot it")
-    return [board for board in found if board.lava is not None]
+    return [board for board in selection if board.lava is not None]
 
 
 def _health_check(arguments: argparse.Namespace) -> str:
@@ -119,8 +119,8 @@ class _Look:
         if not self.server.health_check(self.device_type):
             print("  no health check: faults of the lab look like faults of a kernel (rtgate lab-check --health-check)")
         ways = {way for device in devices for way in self._device(device)}
-        for unconfirmed in self.board.lava.unconfirmed if self.board.lava else ():
-            print(f"  unconfirmed: {unconfirmed.what}: {unconfirmed.reason}")
+        for claim in self.board.lava.unconfirmed if self.board.lava else ():
+            print(f"  unconfirmed: {claim.what}: {claim.reason}")
         return bool(ways)
 
     def _device(self, device: Device) -> Iterator[str]:
@@ -128,8 +128,8 @@ class _Look:
         assert self.board.lava is not None
         state = "online" if device.online else f"its worker {printable(device.worker, 60) or '(none)'} is not online"
         print(f"  {device.name}: {device.state}, health {device.health}, {state}")
-        found = template.find(self.board.lava.boot)
-        findings = check.device(self.board, found, self.version, self.server.dictionary(device.name))
+        job_template = template.find(self.board.lava.boot)
+        findings = check.device(self.board, job_template, self.version, self.server.dictionary(device.name))
         for finding in findings:
             if not finding.ways:
                 print(f"    note: {printable(finding.text, 300)}")

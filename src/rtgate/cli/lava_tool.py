@@ -150,10 +150,10 @@ def _cancel(arguments: argparse.Namespace) -> int:
 def _devices(arguments: argparse.Namespace) -> int:
     lava = _lava(arguments.server)
     jobs = {job.device: str(job.number) for job in lava.active_jobs() if job.device}
-    found = sorted(lava.devices(), key=lambda device: device.name)
+    devices = sorted(lava.devices(), key=lambda device: device.name)
     _print_table(
         ("Hostname", "Device type", "Status", "Job ID"),
-        [(one.name, one.device_type, _status_of(one), jobs.get(one.name, "")) for one in found],
+        [(device.name, device.device_type, _status_of(device), jobs.get(device.name, "")) for device in devices],
     )
     return 0
 
@@ -178,9 +178,9 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns, each as wide as its longest text."""
-    shown = [head, *(tuple(plain_text(text) or "-" for text in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
+    table = [head, *(tuple(plain_text(text) or "-" for text in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 

@@ -33,22 +33,22 @@ def add_command(commands: Any) -> None:
 
 def address(server: str) -> tuple[str, str]:
     """Return URL and user's name of `http://user@host/RPC2`, as lava-tool has it; the name is empty without one."""
-    named = re.match(r"(https?://)(?:([A-Za-z0-9_.+-]+)@)?(.*)", server, re.DOTALL)
-    return (f"{named[1]}{named[3]}", named[2] or "") if named else (server, "")
+    match = re.match(r"(https?://)(?:([A-Za-z0-9_.+-]+)@)?(.*)", server, re.DOTALL)
+    return (f"{match[1]}{match[3]}", match[2] or "") if match else (server, "")
 
 
 def _add(arguments: argparse.Namespace) -> int:
     url, user = address(arguments.server)
     url = base(url)
     token = read_token(arguments.token_file, "--token-file") if arguments.token_file else _ask_for_token(url)
-    found = Access(url, token)
-    owner = Lava(found, notify=JobWatch().say).whoami()
+    access = Access(url, token)
+    owner = Lava(access, notify=JobWatch().say).whoami()
     if not owner:
         raise ConfigError(f"{url} does not say whose token this is: nothing is stored")
     if user not in {"", owner}:
         raise ConfigError(f"{url} says that this token is {owner}'s, not {user}'s: nothing is stored")
     file = identities_file()
-    print(f"{store(file, found, owner)}: the token of {owner} for {url} is in {file}")
+    print(f"{store(file, access, owner)}: the token of {owner} for {url} is in {file}")
     return 0
 
 

@@ -92,11 +92,11 @@ exit codes:
 """
 
 
-def parser(loaded: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
+def parser(loaded_names: Container[str] = _COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line; of commands that are not loaded it knows no options."""
     top, commands = _top()
     for name in _COMMANDS:
-        if name not in loaded:
+        if name not in loaded_names:
             commands.add_parser(name)
             continue
         module = _module(name)
@@ -154,12 +154,12 @@ def _check_boards(outline: argparse.Namespace) -> None:
 
     A history may hold boards that nobody has any more: its commands look for what is stored.
     """
-    named = [name for name in outline.boards if name and not outline.help]
-    if named and outline.command not in _GROUPS["history"]:
+    names = [name for name in outline.boards if name and not outline.help]
+    if names and outline.command not in _GROUPS["history"]:
         # Not above: help and version need no boards, and to load them takes as long as all else here.
         from rtgate.board import boards  # noqa: PLC0415
 
-        for name in named:
+        for name in names:
             boards.board(name)
 
 
@@ -174,8 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Not before: what loads has nothing to put in order, and ends at once.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        left, every = signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
-        code = _run(outline.command, arguments, every - left)
+        rest_s, every = signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
+        code = _run(outline.command, arguments, every - rest_s)
         sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {plain_text(str(error))}", file=sys.stderr)
@@ -200,10 +200,10 @@ _SPEAKING = frozenset({"console", "hub", "in-job", "board-health", "soak", "plac
 
 def _run(command: str, arguments: argparse.Namespace, silent_s: float) -> int:
     """Run a command, which is never silent for more than three seconds, with those before it began."""
-    began = time.monotonic()
+    start = time.monotonic()
 
     def now() -> str:
-        return f"{command} ... {time.monotonic() - began:.0f} s"
+        return f"{command} ... {time.monotonic() - start:.0f} s"
 
     with silence() if command in _SPEAKING else reminder(now, silent_s=silent_s):
         return int(_module(command).run(arguments))

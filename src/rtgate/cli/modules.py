@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         options = Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
-        built = build_modules(description, tree, sources, output, options)
-    for module in built:
+        modules = build_modules(description, tree, sources, output, options)
+    for module in modules:
         print(f"{module.path}: {module.info.get('vermagic', '')}")
     return 0

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
         with silence():  # a reminder would stand in the answer
             new = ask(new, _reply)
-    written = new.write(Path(directory))
-    for path in written:
+    paths = new.write(Path(directory))
+    for path in paths:
         print(f"wrote {path}")
     for key, where in new.unconfirmed:
         value = f" is {new.answer(key)}" if new.answer(key) else ""
@@ -64,12 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(given: list[str]) -> dict[str, str]:
+def _answers(words: list[str]) -> dict[str, str]:
     answers = {}
-    for one in given:
-        key, equals, text = one.partition("=")
+    for word in words:
+        key, equals, text = word.partition("=")
         if not equals:
-            raise ConfigError(f"--answer {one}: write KEY=TEXT")
+            raise ConfigError(f"--answer {word}: write KEY=TEXT")
         answers[key] = text
     return answers
 

@@ -98,7 +98,7 @@ def _row(first: str, second: str, third: str, cells: Sequence[str]) -> str:
 
 
 def _as_json(link: Link) -> dict[str, float | int | str]:
-    found: dict[str, float | int | str] = {
+    figures: dict[str, float | int | str] = {
         "generation": link.generation,
         "lanes": link.lanes,
         "payload_bytes": link.payload,
@@ -108,4 +108,4 @@ def _as_json(link: Link) -> dict[str, float | int | str]:
         "usable_mb_s": round(link.usable.value, 3),
         "ceiling_mb_s": round(link.ceiling.value, 3),
     }
-    return {**found, "guide_prints_mb_s": GUIDE_PRINTS[link]} if link in GUIDE_PRINTS else found
+    return {**figures, "guide_prints_mb_s": GUIDE_PRINTS[link]} if link in GUIDE_PRINTS else figures

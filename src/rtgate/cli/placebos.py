@@ -88,8 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _usual_output() -> Path:
-    named = os.environ.get("RTGATE_SITE")
-    return Path(named) / _FILE if named else Path(_FILE)
+    directory = os.environ.get("RTGATE_SITE")
+    return Path(directory) / _FILE if directory else Path(_FILE)
 
 
 def _use(output: Path) -> str:
@@ -99,11 +99,13 @@ def _use(output: Path) -> str:
 
 
 def _changes(names: list[str]) -> Mapping[str, KernelChange]:
-    known = harmless_changes()
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise ConfigError(f"--change {', '.join(unknown)}: no such harmless change (allowed: {', '.join(known)})")
-    return {name: change for name, change in known.items() if not names or name in names}
+    changes = harmless_changes()
+    unknown_names = sorted(set(names) - set(changes))
+    if unknown_names:
+        raise ConfigError(
+            f"--change {', '.join(unknown_names)}: no such harmless change (allowed: {', '.join(changes)})"
+        )
+    return {name: change for name, change in changes.items() if not names or name in names}
 
 
 @contextmanager

@@ -85,17 +85,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    given = frozenset(name for name, value in vars(arguments).items() if value is not None)
-    for name in _DEFAULTS.keys() - given:
+    options = frozenset(name for name, value in vars(arguments).items() if value is not None)
+    for name in _DEFAULTS.keys() - options:
         setattr(arguments, name, _DEFAULTS[name])
     try:
         cost = _Cost(_minutes(arguments.boot, "--boot"), _minutes(arguments.overhead, "--overhead"))
         if arguments.share is not None:
-            _refuse(given, _OF_A_CHANGE, "it belongs to --detect")
-            _share(arguments, cost, given)
+            _refuse(options, _OF_A_CHANGE, "it belongs to --detect")
+            _share(arguments, cost, options)
         else:
-            _refuse(given, _OF_A_SHARE, "it belongs to --share")
-            _detect(arguments, cost, given)
+            _refuse(options, _OF_A_SHARE, "it belongs to --share")
+            _detect(arguments, cost, options)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     return 0
@@ -105,11 +105,11 @@ def _default(name: str) -> str:
     return f"default: {_DEFAULTS[name]}"
 
 
-def _refuse(given: Container[str], names: Sequence[str], why: str) -> None:
+def _refuse(options: Container[str], names: Sequence[str], why: str) -> None:
     """Raise ConfigError if one of these options was given: a user who names it believes that it counts."""
-    found = next((name for name in names if name in given), None)
-    if found:
-        raise ConfigError(f"--{found} would do nothing: {why}; leave it out")
+    option = next((name for name in names if name in options), None)
+    if option:
+        raise ConfigError(f"--{option} would do nothing: {why}; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,10 @@ class _Cost:
         return span(boots * (self.measured + self.overhead))
 
 
-def _share(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -> None:
-    if "rate" in given:
-        _refuse(given, ["board"], "--rate says how many samples there are")
-    if "over" not in given:
+def _share(arguments: argparse.Namespace, cost: _Cost, options: Container[str]) -> None:
+    if "rate" in options:
+        _refuse(options, ["board"], "--rate says how many samples there are")
+    if "over" not in options:
         raise ConfigError("--share needs the level that the share is over: --over 70us")
     level, share = _quantity(arguments.over, "--over", Unit.US), _fraction(arguments.share)
     limit = ShareLimit(share, arguments.confidence)
@@ -149,13 +149,13 @@ def _share(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) ->
     console.print(f"a share of at most {share:g} over {level}, with {limit.confidence:g} confidence", highlight=False)
     console.print(table)
     console.print(f"at {rate:g} samples/s ({source}), {span(cost.measured)} in each boot", highlight=False)
-    if "measured" in given:
+    if "measured" in options:
         minutes = _minutes(arguments.measured, "--measured")
         console.print(_sample_advice(limit, plan.samples, int(minutes * 60 * rate), minutes), highlight=False)
 
 
-def _sample_advice(limit: ShareLimit, needed: int, samples: int, minutes: float) -> str:
-    if samples >= needed:
+def _sample_advice(limit: ShareLimit, minimum: int, samples: int, minutes: float) -> str:
+    if samples >= minimum:
         return f"{span(minutes)} are enough: {samples} samples, if none is over the level"
     return (
         f"{span(minutes)} cannot tell: at the limit they have {samples * limit.share:.2g} events over the level, and "
@@ -178,38 +178,38 @@ def _rate(arguments: argparse.Namespace) -> tuple[float, str]:
     raise ConfigError("how many samples a second? Name the board (--board), or say it (--rate 4000/s)")
 
 
-def _detect(arguments: argparse.Namespace, cost: _Cost, given: Container[str]) -> None:
+def _detect(arguments: argparse.Namespace, cost: _Cost, options: Container[str]) -> None:
     ratio = _ratio(arguments.detect)
-    spread = [f"--{name}" for name in ("sd", "records", "history") if name in given]
+    spread = [f"--{name}" for name in ("sd", "records", "history") if name in options]
     if len(spread) > 1:
         raise ConfigError(f"{' and '.join(spread)} say how much boots differ: leave one out")
-    if spread and "history" not in given:
-        _refuse(given, ["device"], "it chooses among the boots of a history")
-    if "sd" in given:
-        _refuse(given, ["board"], "--sd says how much boots differ")
+    if spread and "history" not in options:
+        _refuse(options, ["device"], "it chooses among the boots of a history")
+    if "sd" in options:
+        _refuse(options, ["board"], "--sd says how much boots differ")
     tests = 1 if arguments.tests is None else arguments.tests
     change = Change(ratio=ratio, power=arguments.power, tests=tests)
     virtual = _on_virtual_time(arguments)
     if virtual:
-        _refuse(given, ["boot", "overhead"], "what a boot on virtual time costs is in the records")
+        _refuse(options, ["boot", "overhead"], "what a boot on virtual time costs is in the records")
         plan_phases.show(virtual, change, arguments.metric, counted=arguments.tests is None)
     else:
         _detect_by_pairs(arguments, change, cost)
 
 
 def _detect_by_pairs(arguments: argparse.Namespace, change: Change, cost: _Cost) -> None:
-    known = _pair_variances(arguments)
+    variances = _pair_variances(arguments)
     if arguments.tests is None:
-        change = replace(change, tests=len(known))
-    chosen = {key: prior for key, prior in known.items() if arguments.metric in {None, key[1]}}
-    if not chosen:
-        have = ", ".join(sorted({metric for _, metric in known}))
+        change = replace(change, tests=len(variances))
+    priors = {key: prior for key, prior in variances.items() if arguments.metric in {None, key[1]}}
+    if not priors:
+        have = ", ".join(sorted({metric for _, metric in variances}))
         raise ConfigError(f"the records have no metric {arguments.metric!r} (they have: {have})")
     table = Table()
     table.add_column("case", overflow="fold")
     for name in ("metric", "sd", "pairs", "at most", "board", "12 find"):
         table.add_column(name, no_wrap=True)
-    for (case, metric), prior in sorted(chosen.items()):
+    for (case, metric), prior in sorted(priors.items()):
         table.add_row(*_row(case, metric, prior, change, cost))
     console = Console()
     console.print(table)
@@ -261,67 +261,67 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
     """Return what a history lends a comparison on a board today: of each case, boots like the newest one."""
     if board is None:
         raise ConfigError("--history has boots of many boards: name one (--board NAME)")
-    found: dict[tuple[str, str], Prior] = {}
+    priors: dict[tuple[str, str], Prior] = {}
     with History.open(url) as history:
-        wanted = BootFilter(board=board, device=device, good=True, trusted=True)
-        for sentence in queries.left_out(history, wanted):
+        boot_filter = BootFilter(board=board, device=device, good=True, trusted=True)
+        for sentence in queries.left_out(history, boot_filter):
             say(sentence)
-        boots = queries.find(history, wanted)
+        boots = queries.find(history, boot_filter)
         newest = {boot.case: boot for boot in boots}
         for case, like in zip(newest, queries.records(history, newest.values()), strict=True):
-            found |= {(case, metric): prior for metric, prior in borrow(history, like).priors.items()}
-        if not found:
+            priors |= {(case, metric): prior for metric, prior in borrow(history, like).priors.items()}
+        if not priors:
             raise ConfigError(
                 f"the history {history.name} has no pair of boots of a good kernel on {board}, on a clock"
                 " (boots on virtual time are planned from --records)"
             )
-    return found
+    return priors
 
 
 def _on_virtual_time(arguments: argparse.Namespace) -> list[Record]:
     """Return the records if they are of virtual time, else none. Raises ConfigError: they are of both kinds."""
     if not arguments.records:
         return []
-    found = _load_measured(arguments.records, arguments.board)
-    kinds = {one.virtual_time for one in found}
+    records = _load_measured(arguments.records, arguments.board)
+    kinds = {record.virtual_time for record in records}
     if len(kinds) > 1:
         raise ConfigError(f"{arguments.records} holds boots on virtual time and on a clock: name a directory of either")
-    return found if kinds == {True} else []
+    return records if kinds == {True} else []
 
 
 def _load_measured(directory: Path, board: str | None) -> list[Record]:
     if not directory.is_dir():
         raise ConfigError(f"--records {directory}: there is no such directory")
-    return [one for one in read_verified(directory) if board in {None, one.board} and one.has_results]
+    return [record for record in read_verified(directory) if board in {None, record.board} and record.has_results]
 
 
 def _from_records(directory: Path, board: str | None) -> Mapping[tuple[str, str], Prior]:
     groups: dict[tuple[str, ...], list[Record]] = {}
-    for one in _load_measured(directory, board):
-        key = (one.case, one.board, one.environment.device, one.arm, one.kernel.image_sha256)
-        groups.setdefault(key, []).append(one)
-    found: dict[tuple[str, str], list[Prior]] = {}
+    for record in _load_measured(directory, board):
+        key = (record.case, record.board, record.environment.device, record.arm, record.kernel.image_sha256)
+        groups.setdefault(key, []).append(record)
+    pools: dict[tuple[str, str], list[Prior]] = {}
     for (case, *_), boots in groups.items():
         for metric, prior in spreads(boots).items():
-            found.setdefault((case, metric), []).append(prior)
-    if not found:
+            pools.setdefault((case, metric), []).append(prior)
+    if not pools:
         where = "" if board is None else f" on {board}"
         raise ConfigError(f"{directory} holds no two boots of one kernel that measured a case{where}")
-    return {key: _pool_priors(priors) for key, priors in found.items()}
+    return {key: _pool_priors(priors) for key, priors in pools.items()}
 
 
 def _pool_priors(priors: Sequence[Prior]) -> Prior:
-    degrees = sum(one.degrees for one in priors)
-    return Prior(sum(one.variance * one.degrees for one in priors) / degrees, degrees)
+    degrees = sum(prior.degrees for prior in priors)
+    return Prior(sum(prior.variance * prior.degrees for prior in priors) / degrees, degrees)
 
 
 def _quantity(text: str, option: str, unit: Unit) -> Quantity:
-    found = Quantity.parse(text if " " in text else _space_unit(text))
+    quantity = Quantity.parse(text if " " in text else _space_unit(text))
     try:
-        found.to(Unit.VIRTUAL_US if found.unit.virtual and unit is Unit.US else unit)
+        quantity.to(Unit.VIRTUAL_US if quantity.unit.virtual and unit is Unit.US else unit)
     except ValueError as error:
         raise ConfigError(f"{option} {text}: {error}") from error
-    return found
+    return quantity
 
 
 def _space_unit(text: str) -> str:

@@ -34,20 +34,23 @@ def show(records: Sequence[Record], change: Change, metric: str | None, *, count
         ValueError: as `plannable` and `plan_phases`.
     """
     cases = list(plannable(records, harmless()))
-    known = [figure for case in cases for figure in case.figures]
-    chosen = [one for one in known if metric in {None, one.name}]
+    figures = [figure for case in cases for figure in case.figures]
+    selection = [figure for figure in figures if metric in {None, figure.name}]
     remarks = [remark for case in cases for remark in case.remarks]
-    if not chosen:
-        have = ", ".join(dict.fromkeys(one.name for one in known)) or "nothing"
-        asked = f"the metric {metric!r}" if metric else "these records"
-        raise ConfigError(f"{asked} cannot be planned (what can: {have}); {'; '.join(remarks)}".removesuffix("; "))
+    if not selection:
+        have = ", ".join(dict.fromkeys(figure.name for figure in figures)) or "nothing"
+        subject = f"the metric {metric!r}" if metric else "these records"
+        raise ConfigError(f"{subject} cannot be planned (what can: {have}); {'; '.join(remarks)}".removesuffix("; "))
     tests = 2 * (sum(case.learnt for case in cases) if counted else change.tests)
-    planned = replace(change, tests=tests)
-    tried = track(chosen, "trying", console=Console(stderr=True), transient=True)
-    rows = [(one, plan_phases(one.boots, one.placebo, planned, draws(f"{one.case} {one.name}"))) for one in tried]
+    planned_change = replace(change, tests=tests)
+    progress = track(selection, "trying", console=Console(stderr=True), transient=True)
+    rows = [
+        (figure, plan_phases(figure.boots, figure.placebo, planned_change, draws(f"{figure.case} {figure.name}")))
+        for figure in progress
+    ]
     console = Console()
     console.print(_table(rows))
-    console.print(_legend(rows, planned), highlight=False)
+    console.print(_legend(rows, planned_change), highlight=False)
     for remark in remarks:
         console.print(remark, highlight=False)
 
@@ -63,31 +66,31 @@ def _table(rows: Sequence[tuple[PlannableFigure, PhasePlan]]) -> Table:
     table.add_column("case", overflow="fold")
     for name in ("figure", "passes", "found", "boots", "one core"):
         table.add_column(name, no_wrap=True)
-    shown = ""
-    for one, plan in rows:
-        if shown not in {"", one.case}:
+    last_case = ""
+    for figure, plan in rows:
+        if last_case not in {"", figure.case}:
             table.add_section()
         table.add_row(
-            one.case if one.case != shown else "",
-            one.name,
+            figure.case if figure.case != last_case else "",
+            figure.name,
             f"x{plan.passes:.3f}",
-            f"{plan.power:.0%} of {len(one.boots)}",
+            f"{plan.power:.0%} of {len(figure.boots)}",
             "-" if plan.boots is None else str(plan.boots),
-            span(2 * plan.boots * one.boot_s / 60) if plan.boots and one.boot_s else "",
+            span(2 * plan.boots * figure.boot_s / 60) if plan.boots and figure.boot_s else "",
         )
-        shown = one.case
+        last_case = figure.case
     return table
 
 
 def _legend(rows: Sequence[tuple[PlannableFigure, PhasePlan]], change: Change) -> str:
-    fewest = min(len(one.boots) for one, _ in rows)
-    unseen = 1 - 0.05 ** (1 / fewest)
+    fewest = min(len(figure.boots) for figure, _ in rows)
+    share = 1 - 0.05 ** (1 / fewest)
     return (
         f"x{change.ratio:g} put upon {DRAWS} pairs of kernels drawn from these boots, judged as a gate judges at its "
         f"first analysis, {change.alpha:g} false alarms in {change.tests} tests of all its figures. passes: what is "
         "let through, whatever the number of boots, because harmless changes move it or it is not worth blocking; "
         f"found: by as many boots of each kernel as were measured; boots: of each kernel, to find it with "
         f"{change.power:g} (+-{error_of(change.power):.2f}); -: it passes, or no number up to {MOST} does. {fewest} "
-        f"boots may miss phases that up to {unseen:.0%} of all boots have (95 %), and one more such boot changes the "
+        f"boots may miss phases that up to {share:.0%} of all boots have (95 %), and one more such boot changes the "
         "answer: measure 20 or more."
     )

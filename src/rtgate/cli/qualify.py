@@ -80,41 +80,41 @@ def _store(url: str, directory: Path) -> str:
 
 def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
     # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
-    wanted = replace(command_options.boot_filter(arguments), runs=runs, trusted=runs is None, revoked=False)
-    for sentence in queries.left_out(history, wanted):
+    boot_filter = replace(command_options.boot_filter(arguments), runs=runs, trusted=runs is None, revoked=False)
+    for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
-    for boot in queries.find(history, wanted):
+    for boot in queries.find(history, boot_filter):
         by_case.setdefault((boot.case, boot.device), []).append(boot)
-    found: list[CaseStanding] = []
+    standings: list[CaseStanding] = []
     limits: list[tuple[str, str, str]] = []
     silent: list[str] = []
     now = datetime.now(UTC)
     for (case, _), boots in sorted(by_case.items()):
         same = _comparable_boots(boots, named=runs is not None)
-        examined = examine(history, same)
-        if examined is None or not examined[1].noise:
+        examination = examine(history, same)
+        if examination is None or not examination[1].noise:
             silent.append(_silence(case, boots))
             continue
-        like, standing = examined
+        like, standing = examination
         if like.virtual_time:
             raise ConfigError(
                 f"{arguments.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
                 "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
             )
         keep(history, same, like, standing, now)
-        found.append(standing)
+        standings.append(standing)
         if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
             limits += _limits(history, [boot for boot in same if boot.good])
-    if not found:
+    if not standings:
         raise ConfigError(
             f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
-            f"could use (rtgate history list){''.join(f'; {one}' for one in silent)}"
+            f"could use (rtgate history list){''.join(f'; {line}' for line in silent)}"
         )
-    _show(found, limits)
-    for one in silent:
-        print(one)
-    return 0 if not silent and all(one.qualified for one in found) else _UNQUALIFIED
+    _show(standings, limits)
+    for line in silent:
+        print(line)
+    return 0 if not silent and all(entry.qualified for entry in standings) else _UNQUALIFIED
 
 
 def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
@@ -125,11 +125,11 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     last = next((boot for boot in reversed(boots) if boot.good), None)
     if last is None:
         return []
-    began = min(boot.stored_at for boot in boots if boot.comparable == last.comparable)
+    start = min(boot.stored_at for boot in boots if boot.comparable == last.comparable)
     return [
         boot
         for boot in boots
-        if (boot.comparable == last.comparable if boot.has_results else named or boot.stored_at >= began)
+        if (boot.comparable == last.comparable if boot.has_results else named or boot.stored_at >= start)
     ]
 
 
@@ -138,8 +138,8 @@ def _silence(case: str, boots: Sequence[Boot]) -> str:
     bad = [boot for boot in boots if not boot.good]
     why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
     pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
-    told = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
-    return plain_text(told + (f" (first: {why})" if why else ""))
+    sentence = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
+    return plain_text(sentence + (f" (first: {why})" if why else ""))
 
 
 def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:
@@ -148,30 +148,33 @@ def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str
         GoodBoot(boot.run, boot.run, record)
         for boot, record in zip(boots, queries.records(history, boots), strict=True)
     ]
-    made = propose_limits(past, Ask())
-    return [(f"{one.threshold.case} {one.threshold.measurement}", _text(one), one.problem or "proven") for one in made]
+    proposals = propose_limits(past, Ask())
+    return [
+        (f"{proposal.threshold.case} {proposal.threshold.measurement}", _text(proposal), proposal.problem or "proven")
+        for proposal in proposals
+    ]
 
 
-def _text(proposed: Any) -> str:
-    limit = proposed.threshold
+def _text(proposal: Any) -> str:
+    limit = proposal.threshold
     return str(limit.limit) if limit.limit is not None else f"{limit.share:g} over {limit.over}"
 
 
-def _show(found: Sequence[CaseStanding], limits: Sequence[tuple[str, str, str]]) -> None:
+def _show(standings: Sequence[CaseStanding], limits: Sequence[tuple[str, str, str]]) -> None:
     show_listing(
         ("case", "metric", "pairs", "noise between boots", "12 pairs show", "must not be missed"),
         (
             (
-                *(one.case, noise.metric, noise.pairs, f"{100 * noise.boot_sd:.1f} %"),
+                *(standing.case, noise.metric, noise.pairs, f"{100 * noise.boot_sd:.1f} %"),
                 *(f"x{noise.smallest:.3f}", f"x{noise.wanted:.2f}"),
             )
-            for one in found
-            for noise in one.noise
+            for standing in standings
+            for noise in standing.noise
         ),
     )
     if limits:
         print()
         show_listing(("limits to begin with (rtgate calibrate writes them)", "limit", ""), limits)
-    for one in found:
-        verdict = "qualified" if one.qualified else f"NOT qualified: {'; '.join(one.problems)}"
-        print(f"{one.case}: {verdict} ({one.boots} boots, {one.invalid} invalid)")
+    for standing in standings:
+        verdict = "qualified" if standing.qualified else f"NOT qualified: {'; '.join(standing.problems)}"
+        print(f"{standing.case}: {verdict} ({standing.boots} boots, {standing.invalid} invalid)")

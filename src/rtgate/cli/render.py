@@ -26,14 +26,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     command_options.board(parser)
     command_options.server(parser)
-    booted = parser.add_argument_group("what is booted")
-    job_options.add_kernels(booted)
-    booted.add_argument(
+    boot_group = parser.add_argument_group("what is booted")
+    job_options.add_kernels(boot_group)
+    boot_group.add_argument(
         "--artefacts-url", default="", metavar="URL", help="below which the files of DIR/artefacts will be"
     )
-    measured = parser.add_argument_group("what is measured")
-    job_options.add_measuring(measured)
-    command_options.thresholds(measured)
+    measure_group = parser.add_argument_group("what is measured")
+    job_options.add_measuring(measure_group)
+    command_options.thresholds(measure_group)
     job_options.add_job(parser.add_argument_group("the job"))
     parser.add_argument("-o", "--output", type=Path, default=Path("job"), metavar="DIR", help="default: %(default)s")
 

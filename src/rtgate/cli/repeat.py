@@ -49,16 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arm.time != TimeBase.VIRTUAL:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
-    asked = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
+    boot_seeds = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
-        found = list(pool.map(lambda seed: _digests(case, arm, seed), asked))
+        digests = list(pool.map(lambda seed: _digests(case, arm, seed), boot_seeds))
     except BaseException:
         stop.set()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return _compare(found)
+    return _compare(digests)
 
 
 def _digests(case: Case, arm: Arm, seed: int) -> tuple[int, str, str, str]:
@@ -78,24 +78,24 @@ def _short(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _compare(found: list[tuple[int, str, str, str]]) -> int:
-    numbers = sorted({seed for seed, *_ in found})
+def _compare(digests: list[tuple[int, str, str, str]]) -> int:
+    numbers = sorted({seed for seed, *_ in digests})
     different = 0
     for seed in numbers:
-        mine = [entry for entry in found if entry[0] == seed]
+        mine = [entry for entry in digests if entry[0] == seed]
         histograms, consoles = {entry[1] for entry in mine}, {entry[2] for entry in mine}
-        broken = [entry[3] for entry in mine if entry[3] != State.MEASURED]
-        if broken:
+        states = [entry[3] for entry in mine if entry[3] != State.MEASURED]
+        if states:
             different += 1
             print(
-                f"seed {seed}: {len(broken)} of {len(mine)} boots were not measured: {', '.join(sorted(set(broken)))}"
+                f"seed {seed}: {len(states)} of {len(mine)} boots were not measured: {', '.join(sorted(set(states)))}"
             )
         elif len(histograms) > 1 or len(consoles) > 1:
             different += 1
-            seen = f"{len(histograms)} histograms and {len(consoles)} consoles"
-            print(f"seed {seed}: DIFFERENT: {seen} in {len(mine)} boots")
+            variants = f"{len(histograms)} histograms and {len(consoles)} consoles"
+            print(f"seed {seed}: DIFFERENT: {variants} in {len(mine)} boots")
         else:
             print(f"seed {seed}: identical in {len(mine)} boots: samples {mine[0][1]}, console {mine[0][2]}")
     if len(numbers) > 1:
-        print(f"{len({entry[1] for entry in found})} different histograms over {len(numbers)} seeds")
+        print(f"{len({entry[1] for entry in digests})} different histograms over {len(numbers)} seeds")
     return 4 if different else 0

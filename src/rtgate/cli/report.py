@@ -111,11 +111,11 @@ def _make(args: argparse.Namespace, output: Path) -> None:
 
 
 def _serve(directory: Path, listen: tuple[str, int]) -> int:
-    with server(directory, *listen) as serving:
-        host, port = str(serving.server_address[0]), serving.server_port
+    with server(directory, *listen) as http_server:
+        host, port = str(http_server.server_address[0]), http_server.server_port
         print(f"http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
         with silence(), contextlib.suppress(KeyboardInterrupt):
-            serving.serve_forever()
+            http_server.serve_forever()
     return 0
 
 

@@ -81,37 +81,37 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _review_and_publish(forge: Forge, arguments: argparse.Namespace) -> int:
     """Review what a forge has, and publish. Why that was not possible is an answer, too, unless the forge is away."""
-    asked = None
+    merge_request = None
     try:
-        asked = forge.merge_request()
+        merge_request = forge.merge_request()
         with step("fetching the commits"):
-            forge.fetch(arguments.tree, asked)
+            forge.fetch(arguments.tree, merge_request)
     except InfrastructureError:
         raise
     except RtgateError as error:
-        return _refuse(forge, error, asked, arguments.output.absolute())
+        return _refuse(forge, error, merge_request, arguments.output.absolute())
     output = arguments.output.absolute()
     try:
         forge.check_access()
     except ConfigError as error:
-        if note := leave(refusal(error, asked), output):
+        if note := leave(refusal(error, merge_request), output):
             say(f"the answer is in {note}")
         raise
     except InfrastructureError as error:
         say(f"{error}; the review begins all the same")
     try:
-        answer = review(_request(arguments, asked))
+        answer = review(_request(arguments, merge_request))
     except Interrupted:
         raise
     except RtgateError as error:
-        return _refuse(forge, error, asked, output)
+        return _refuse(forge, error, merge_request, output)
     return _publish(forge, answer, f"the answer is in {output / 'note.md'}")
 
 
-def _refuse(forge: Forge, error: RtgateError, asked: MergeRequest | None, output: Path) -> int:
+def _refuse(forge: Forge, error: RtgateError, merge_request: MergeRequest | None, output: Path) -> int:
     """Say why there was no review, leave that as a note, and publish it."""
     say(str(error))
-    answer = refusal(error, asked)
+    answer = refusal(error, merge_request)
     note = leave(answer, output)
     return _publish(forge, answer, f"the answer is in {note}" if note else "no file has the answer")
 
@@ -127,9 +127,9 @@ def _publish(forge: Forge, answer: Answer, otherwise: str) -> int:
     return answer.exit_code
 
 
-def _request(arguments: argparse.Namespace, asked: MergeRequest) -> ReviewRequest:
+def _request(arguments: argparse.Namespace, merge_request: MergeRequest) -> ReviewRequest:
     return ReviewRequest(
-        merge_request=asked,
+        merge_request=merge_request,
         tree=arguments.tree.absolute(),
         output=arguments.output.absolute(),
         history=history_url(arguments.history),

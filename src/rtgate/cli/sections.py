@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    began = time.monotonic()
+    start = time.monotonic()
     request = SectionsRequest(
         board=arguments.board,
         kernels={
@@ -73,29 +73,29 @@ def run(arguments: argparse.Namespace) -> int:
         case=arguments.case,
         profile=arguments.profile,
         seeds=seeds(arguments.seeds),
-        tell=lambda text: _tell(text, time.monotonic() - began),
+        tell=lambda text: _tell(text, time.monotonic() - start),
     )
     if arguments.explain and not arguments.baseline:
         raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
-    found = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
+    by_arm = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
     if arguments.baseline:
-        listed = changes(found["baseline"].sections, found["candidate"].sections)
-        _show_compared(listed[: arguments.rows], instruction_ns)
-        _show_bounds([found["baseline"].bound, found["candidate"].bound], instruction_ns)
-        words = sentence(listed, instruction_ns)
-        if arguments.explain and listed[:1] and listed[0].growth > 0:
-            paths = boots.paths(listed[0])
+        site_changes = changes(by_arm["baseline"].sections, by_arm["candidate"].sections)
+        _show_compared(site_changes[: arguments.rows], instruction_ns)
+        _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
+        words = sentence(site_changes, instruction_ns)
+        if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
+            paths = boots.paths(site_changes[0])
             _show_functions(paths)
             words = f"{words}; {paths.sentence}"
         print(plain_text(words))
     else:
-        _show_sections(changes((), found["candidate"].sections)[: arguments.rows], instruction_ns)
-        _show_bounds([found["candidate"].bound], instruction_ns)
+        _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
+        _show_bounds([by_arm["candidate"].bound], instruction_ns)
     if arguments.output:
-        files.write_user_file(arguments.output, json.dumps(as_document(request, found), indent=1) + "\n")
-    _require_bounds(found.values())
+        files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
+    _require_bounds(by_arm.values())
     return 0
 
 
@@ -104,7 +104,7 @@ def _tell(text: str, seconds: float) -> None:
     note_output()
 
 
-def _show_compared(found: Sequence[SiteChange], instruction_ns: int) -> None:
+def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
     numbers = ("times", "longest, baseline", "candidate", "change", "virtual us")
     rows = (
         (
@@ -115,13 +115,13 @@ def _show_compared(found: Sequence[SiteChange], instruction_ns: int) -> None:
             f"{change.growth:+,}",
             f"{change.growth * instruction_ns / 1000:+.1f}",
         )
-        for change in found
+        for change in site_changes
         for old, new in ((change.baseline, change.candidate),)
     )
     show_listing((*_SITE, *numbers), rows, right=numbers)
 
 
-def _show_sections(found: Sequence[SiteChange], instruction_ns: int) -> None:
+def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
     numbers = ("times", "mean", "longest", "virtual us")
     rows = (
         (
@@ -131,7 +131,7 @@ def _show_sections(found: Sequence[SiteChange], instruction_ns: int) -> None:
             f"{section.longest:,}",
             f"{section.longest * instruction_ns / 1000:.1f}",
         )
-        for section in (change.candidate for change in found if change.candidate)
+        for section in (change.candidate for change in site_changes if change.candidate)
     )
     show_listing((*_SITE, *numbers), rows, right=numbers)
 
@@ -143,42 +143,42 @@ def _site(site: Site) -> tuple[str, str, str]:
 
 def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
     """Print what the longest possible wake-up of each kernel is made of."""
-    known = [one for one in bounds if one]
-    if len(known) < len(bounds):
+    known_bounds = [bound for bound in bounds if bound]
+    if len(known_bounds) < len(bounds):
         return
-    parts = [_parts(one) for one in known]
-    names = ("baseline", "candidate")[-len(known) :]
+    parts = [_parts(bound) for bound in known_bounds]
+    names = ("baseline", "candidate")[-len(known_bounds) :]
     numbers = [f"{name}, {unit}" for name in names for unit in ("instructions", "virtual us")]
     rows = (
         (
             name,
-            *chain(*((f"{one:,}", f"{one * instruction_ns / 1000:.1f}") for one, _ in cells)),
+            *chain(*((f"{count:,}", f"{count * instruction_ns / 1000:.1f}") for count, _ in cells)),
             " -> ".join(dict.fromkeys(where for _, where in cells)),
         )
-        for name, cells in ((name, [each[name] for each in parts]) for name in parts[-1])
+        for name, cells in ((name, [column[name] for column in parts]) for name in parts[-1])
     )
     print()
     show_listing(("bound of a wake-up", *numbers, "where"), rows, right=numbers)
     print()
 
 
-def _require_bounds(found: Iterable[BootSections]) -> None:
+def _require_bounds(boots: Iterable[BootSections]) -> None:
     """Check that no wake-up was longer than it can be. Raises ParseError."""
-    for bound in (one.bound for one in found):
+    for bound in (boot.bound for boot in boots):
         if bound and not bound.holds:
             raise ParseError(bound.mistake)
 
 
-def _parts(one: Bound) -> dict[str, tuple[int, str]]:
+def _parts(bound: Bound) -> dict[str, tuple[int, str]]:
     """Return what a bound is made of, in words: instructions, and where."""
     return {
-        "scheduler postponed": (one.first.instructions, one.first.place),
-        "way into the scheduler": (one.entry, ""),
-        "switch of threads": (one.switching.instructions, one.switching.place),
-        "way to the program": (one.way, ""),
-        "interrupts": (one.interrupts, f"{one.interrupt_count} of them"),
-        "bound": (one.instructions, f"seed {one.seed}"),
-        "longest wake-up measured": (one.measured, f"seed {one.seed}"),
+        "scheduler postponed": (bound.first.instructions, bound.first.place),
+        "way into the scheduler": (bound.entry, ""),
+        "switch of threads": (bound.switching.instructions, bound.switching.place),
+        "way to the program": (bound.way, ""),
+        "interrupts": (bound.interrupts, f"{bound.interrupt_count} of them"),
+        "bound": (bound.instructions, f"seed {bound.seed}"),
+        "longest wake-up measured": (bound.measured, f"seed {bound.seed}"),
     }
 
 

@@ -31,9 +31,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    known = ", ".join(f"{name} {title.partition(',')[0]}" for name, title in DOCUMENTS.items())
+    documents = ", ".join(f"{name} {title.partition(',')[0]}" for name, title in DOCUMENTS.items())
     parser.add_argument("--board", metavar="NAME", help="only limits of this board")
-    parser.add_argument("--document", metavar="ID", choices=DOCUMENTS, help=f"only of this document: {known}")
+    parser.add_argument("--document", metavar="ID", choices=DOCUMENTS, help=f"only of this document: {documents}")
     command_options.history(parser)
 
 
@@ -41,23 +41,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if arguments.board is not None:
         boards.board(arguments.board)
-    found = [
+    seeds = [
         seed
         for seed in seed_limits(limits(None))
         if arguments.board in (None, seed.limit.board) and seed.figure.startswith(arguments.document or "")
     ]
     url = history_url(arguments.history)
     with History.open(url) if url else nullcontext() as history:
-        for document in dict.fromkeys(seed.document for seed in found):
+        for document in dict.fromkeys(seed.document for seed in seeds):
             print(f"{document}:")
-            show_listing(_COLUMNS if history else _COLUMNS[:-1], _rows(found, document, history))
+            show_listing(_COLUMNS if history else _COLUMNS[:-1], _rows(seeds, document, history))
             print()
-    print(f"{len(found)} limits")
+    print(f"{len(seeds)} limits")
     return 0
 
 
-def _rows(found: Sequence[SeedLimit], document: str, history: History | None) -> Iterator[tuple[str, ...]]:
-    for seed in found:
+def _rows(seeds: Sequence[SeedLimit], document: str, history: History | None) -> Iterator[tuple[str, ...]]:
+    for seed in seeds:
         if seed.document == document:
             last = (last_worst(history, seed.limit) or "never",) if history else ()
             yield seed.figure, seed.printed, _limit(seed), *last
@@ -66,9 +66,9 @@ def _rows(found: Sequence[SeedLimit], document: str, history: History | None) ->
 def _limit(seed: SeedLimit) -> str:
     """Return what is limited, where, and by how much."""
     limit = seed.limit
-    measured = f"{limit.measurement}{f' of {limit.cpu_class} CPUs' if limit.cpu_class else ''}"
+    measurement = f"{limit.measurement}{f' of {limit.cpu_class} CPUs' if limit.cpu_class else ''}"
     word = "at least" if limit.kind is LimitKind.MIN else "at most"
-    allowed = f"{word} {limit.limit}" if limit.limit else f"over {limit.over} in at most {limit.share:g}"
+    bound = f"{word} {limit.limit}" if limit.limit else f"over {limit.over} in at most {limit.share:g}"
     profile = f", profile {limit.profile}" if limit.profile else ""
     line = f" (line {limit.location.line})" if limit.location else ""
-    return f"{measured} {allowed} on {limit.board}, {limit.flavour}, {limit.case}{profile}{line}"
+    return f"{measurement} {bound} on {limit.board}, {limit.flavour}, {limit.case}{profile}{line}"

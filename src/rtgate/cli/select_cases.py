@@ -71,28 +71,30 @@ def run(arguments: argparse.Namespace) -> int:
     choices = selection.choices
     console = Console()
     _show(console, choices)
-    told = f"{board.name}: {len(selection.cases)} of {len(choices)} cases, {wish.pairs} pairs of boots"
-    told += f", {selection.minutes:.0f} of {wish.budget:.0f} board-minutes"
-    told += f"; rtgate submit --boots {wish.pairs} --cases FILE"
-    console.print(told, highlight=False, markup=False, soft_wrap=True)
+    summary = f"{board.name}: {len(selection.cases)} of {len(choices)} cases, {wish.pairs} pairs of boots"
+    summary += f", {selection.minutes:.0f} of {wish.budget:.0f} board-minutes"
+    summary += f"; rtgate submit --boots {wish.pairs} --cases FILE"
+    console.print(summary, highlight=False, markup=False, soft_wrap=True)
     if arguments.output:
         cases_file.write(selection.cases, arguments.output)
-    failed = [one for one in verdicts if one.status is Status.FAIL] if arguments.virtual_fail == "block" else []
-    blocking = fatal_verdicts(verdicts) or failed
-    for one in blocking:
+    failures = (
+        [verdict for verdict in verdicts if verdict.status is Status.FAIL] if arguments.virtual_fail == "block" else []
+    )
+    blockers = fatal_verdicts(verdicts) or failures
+    for verdict in blockers:
         console.print(
-            f"FAIL {one.case}: {plain_text(one.full_sentence)}", highlight=False, markup=False, soft_wrap=True
+            f"FAIL {verdict.case}: {plain_text(verdict.full_sentence)}", highlight=False, markup=False, soft_wrap=True
         )
     # What is left out although it should be seen is nothing that a script may pass over.
-    short = any(not one.within and one.reason is not Reason.UNSEEN for one in choices)
-    return 1 if blocking else 5 if short else 0
+    short = any(not choice.within and choice.reason is not Reason.UNSEEN for choice in choices)
+    return 1 if blockers else 5 if short else 0
 
 
 def _show(console: Console, choices: Sequence[Choice]) -> None:
     """Print a line for each case: what is left out stands in brackets."""
-    widest = max((len(one.case) for one in choices), default=0)
-    for one in choices:
-        minutes = f"{one.minutes:.1f}" if one.within else f"({one.minutes:.1f})"
-        told = plain_text(one.because).partition("\n")[0]
-        line = f"{one.case:<{widest}}  {minutes:>7} min  {one.reason.value}{': ' * bool(told)}{told}"
+    widest = max((len(choice.case) for choice in choices), default=0)
+    for choice in choices:
+        minutes = f"{choice.minutes:.1f}" if choice.within else f"({choice.minutes:.1f})"
+        cause = plain_text(choice.because).partition("\n")[0]
+        line = f"{choice.case:<{widest}}  {minutes:>7} min  {choice.reason.value}{': ' * bool(cause)}{cause}"
         console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_to_change(arguments)
     records = (arguments.going_on or arguments.stop or arguments.records or Path("soak")).absolute()
     patience_s = durations.option("--patience", arguments.patience)
-    found = limits(arguments.thresholds)
+    thresholds = limits(arguments.thresholds)
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
         if arguments.going_on or arguments.stop:
             order = orders.read(records)
@@ -86,21 +86,21 @@ def run(arguments: argparse.Namespace) -> int:
             case, arm = _case_and_arm(arguments)
             count = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
             order = orders.begin(case, arm, arguments.console, count, records)
-        running = SoakProgress(order, _levels(found, order))
+        progress = SoakProgress(order, _levels(thresholds, order))
         chunks = Chunks(
             order=order,
             case=case,
             arm=arm,
             target=_live(arm),
             records=records,
-            on_chunk=running.show_chunk,
+            on_chunk=progress.show_chunk,
             say=say,
             patience_s=patience_s,
         )
         if arguments.stop:
             chunks.give_up()
             return _judge(records, order.board, arguments.thresholds)
-        running.begin(records_by_case(records, order.board).get(order.case, ()))
+        progress.begin(records_by_case(records, order.board).get(order.case, ()))
         try:
             why = _measure(chunks)
         except KeyboardInterrupt:
@@ -114,9 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _measure(chunks: Chunks) -> str:
     """Measure in a thread, so that Ctrl-C lets the target put its settings back. Raises as `Chunks.measure`."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        measuring = pool.submit(chunks.measure)
+        future = pool.submit(chunks.measure)
         try:
-            return measuring.result()
+            return future.result()
         except KeyboardInterrupt:
             chunks.target.stop.set()
             raise
@@ -125,16 +125,16 @@ def _measure(chunks: Chunks) -> str:
 def _refuse_to_change(arguments: argparse.Namespace) -> None:
     """Refuse options that a soak takes when it begins for one that goes on, or ends. Raises ConfigError."""
     later = "--stop" if arguments.stop else "--continue" if arguments.going_on else ""
-    given = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) not in (None, DEFAULT.name)]
-    if later and given:
-        raise ConfigError(f"{', '.join(given)}: only where a soak begins, not with {later}")
+    options = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) not in (None, DEFAULT.name)]
+    if later and options:
+        raise ConfigError(f"{', '.join(options)}: only where a soak begins, not with {later}")
 
 
 def _case_and_arm(arguments: argparse.Namespace) -> tuple[Case, Arm]:
-    lacking = [f"--{name}" for name in ("board", "console", "case") if not getattr(arguments, name)]
-    lacking += [] if arguments.length else ["--for"]
-    if lacking:
-        raise ConfigError(f"a soak needs {', '.join(lacking)} (or --continue DIR)")
+    missing_options = [f"--{name}" for name in ("board", "console", "case") if not getattr(arguments, name)]
+    missing_options += [] if arguments.length else ["--for"]
+    if missing_options:
+        raise ConfigError(f"a soak needs {', '.join(missing_options)} (or --continue DIR)")
     chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
     if durations.option("--chunk", chunk) > durations.option("--for", arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
@@ -189,16 +189,16 @@ def _case_with_tuning(text: str, tuning: str) -> CaseName:
 
 def _case(name: CaseName) -> Case:
     if name.tool not in TOOLS or name.suite not in TOOLS[name.tool].suites:
-        known = ", ".join(f"{one}/{tool}" for tool, kind in TOOLS.items() for one in kind.suites)
-        raise ConfigError(f"no suite measures {name.suite}/{name.tool} (allowed: {known})")
+        choices = ", ".join(f"{suite}/{tool}" for tool, kind in TOOLS.items() for suite in kind.suites)
+        raise ConfigError(f"no suite measures {name.suite}/{name.tool} (allowed: {choices})")
     if name.load not in loads.names():
         raise ConfigError(f"unknown load {name.load!r} (allowed: {', '.join(loads.names())})")
     return Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load, tuning=name.tuning)
 
 
-def _levels(found: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
+def _levels(thresholds: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     """Return the levels whose shares are limited, with what they are limited for."""
-    mine = found.for_options(order.board, order.kernel.flavour, order.case, {})  # the profile of a soak has none
+    mine = thresholds.for_options(order.board, order.kernel.flavour, order.case, {})  # the profile of a soak has none
     real = [limit for limit in mine if limit.over is not None and not limit.over.unit.virtual]
     return [(limit.measurement, limit.over) for limit in real]
 

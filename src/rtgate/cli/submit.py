@@ -34,12 +34,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     command_options.board(parser)
     command_options.server(parser)
-    booted = parser.add_argument_group("what is booted")
-    job_options.add_kernels(booted)
-    _add_ways(booted)
-    measured = parser.add_argument_group("what is measured")
-    job_options.add_measuring(measured, "default: the profile's; for two kernels as many as it takes")
-    _add_looks(measured)
+    boot_group = parser.add_argument_group("what is booted")
+    job_options.add_kernels(boot_group)
+    _add_ways(boot_group)
+    measure_group = parser.add_argument_group("what is measured")
+    job_options.add_measuring(measure_group, "default: the profile's; for two kernels as many as it takes")
+    _add_looks(measure_group)
     job_options.add_job(parser.add_argument_group("the job"))
     _add_ending(parser.add_argument_group("afterwards"))
 
@@ -96,14 +96,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _submission(arguments: argparse.Namespace) -> Submission:
     """Return what is submitted. Raises ConfigError: options do not fit together, or name nothing."""
     budget = Budget(minutes(arguments.budget))
-    made = job_options.submission(
+    submission = job_options.submission(
         arguments,
         criteria=requests.criteria(arguments),
         queue_s=durations.option("--queue-timeout", arguments.queue_timeout),
         retries=arguments.retries,
     )
     return replace(
-        made,
+        submission,
         budget=budget,
         in_looks=_in_looks(arguments),
         extend=not arguments.no_extend,

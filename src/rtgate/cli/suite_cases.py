@@ -32,10 +32,10 @@ class Offers:
     on: Mapping[str | None, Profile]
 
     @classmethod
-    def of(cls, config: pytest.Config, named: str, boards: Sequence[str | None]) -> Offers:
+    def of(cls, config: pytest.Config, name: str, boards: Sequence[str | None]) -> Offers:
         """Return what the profile of the command line offers, or else the one of this name. Raises ConfigError."""
-        chosen = profile(config.getoption("--profile") or named, TOOLS)
-        return cls(chosen, {board: chosen.on(board) for board in boards})
+        main_profile = profile(config.getoption("--profile") or name, TOOLS)
+        return cls(main_profile, {board: main_profile.on(board) for board in boards})
 
     def boards(self, item: pytest.Item) -> frozenset[str | None]:
         """Return the boards on which an item is measured."""
@@ -57,17 +57,17 @@ def offered_cases(items: Sequence[pytest.Item], offers: Offers, tuning: str) -> 
 
 def selected_cases(config: pytest.Config, items: list[pytest.Item], offers: Offers) -> dict[str, Case]:
     """Return what is measured, by test item; items that the profile leaves out are gone. Raises ConfigError."""
-    offered = offered_cases(items, offers, config.getoption("--tuning"))
-    wanted = set(config.getoption("--case"))
-    unknown = wanted - {case.name for case in offered.values()}
-    if unknown:
-        known = ", ".join(sorted(case.name for case in offered.values()))
-        raise ConfigError(f"--case {', '.join(sorted(unknown))}: no such case here (there are: {known})")
-    cases = {key: case for key, case in offered.items() if not wanted or case.name in wanted}
-    left_out = [item for item in items if case_mark(item) and item.nodeid not in cases]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    all_cases = offered_cases(items, offers, config.getoption("--tuning"))
+    case_names = set(config.getoption("--case"))
+    unknown_names = case_names - {case.name for case in all_cases.values()}
+    if unknown_names:
+        choices = ", ".join(sorted(case.name for case in all_cases.values()))
+        raise ConfigError(f"--case {', '.join(sorted(unknown_names))}: no such case here (there are: {choices})")
+    cases = {key: case for key, case in all_cases.items() if not case_names or case.name in case_names}
+    other_items = [item for item in items if case_mark(item) and item.nodeid not in cases]
+    if other_items:
+        config.hook.pytest_deselected(items=other_items)
+        items[:] = [item for item in items if item not in other_items]
     names = [case.name for case in cases.values()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

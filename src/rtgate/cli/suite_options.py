@@ -111,24 +111,24 @@ def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
     """Return the boots that the command line names, or the job's; empty for those of the profile."""
     if config.getoption("--console") == "lava":
         return (environment.read().boot,)
-    named, count = config.getoption("--seeds"), config.getoption("--boots")
+    seed_text, count = config.getoption("--seeds"), config.getoption("--boots")
     if virtual and count is not None:
         raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
-    if not virtual and named:
+    if not virtual and seed_text:
         raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
     if count is not None and "-" in count[1:]:
         return seeds(count)
     if count is not None and not (count.isdecimal() and 0 < int(count) <= _MOST_BOOTS):
         raise ConfigError(f"--boots {count}: expected at least 1 (and at most {_MOST_BOOTS}), or numbers like 4-6")
-    return seeds(named) if named else tuple(range(1, int(count or 0) + 1))
+    return seeds(seed_text) if seed_text else tuple(range(1, int(count or 0) + 1))
 
 
 def kernels(config: pytest.Config) -> dict[str, Path]:
     """Return the build directory of each arm that the command line names. Raises ConfigError."""
-    found = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
+    directories = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
     for text in config.getoption("--arm"):
         name, equals, directory = text.partition("=")
-        if not equals or name not in {"baseline", "candidate"} or name in found:
+        if not equals or name not in {"baseline", "candidate"} or name in directories:
             raise ConfigError(f"--arm {text}: expected baseline=DIR or candidate=DIR, each once")
-        found[name] = Path(directory)
-    return found
+        directories[name] = Path(directory)
+    return directories

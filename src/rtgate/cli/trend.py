@@ -98,16 +98,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
-    asked = replace(
+    boot_filter = replace(
         command_options.boot_filter(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels
     )
-    for sentence in queries.left_out(history, asked):
+    for sentence in queries.left_out(history, boot_filter):
         print(f"rtgate: {plain_text(sentence)}", file=sys.stderr)
-    found = queries.find(history, replace(asked, revoked=False))
-    if not found:
+    boots = queries.find(history, replace(boot_filter, revoked=False))
+    if not boots:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
     by_case: dict[str, list[Boot]] = {}
-    for boot in found:
+    for boot in boots:
         by_case.setdefault(boot.case, []).append(boot)
     return [trend for case in sorted(by_case) for trend in _of_case(history, case, by_case[case])]
 
@@ -115,16 +115,16 @@ def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
 def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
     if len(same) < len(boots):
-        left = len(boots) - len(same)
-        print(f"rtgate: {case}: {left} of {len(boots)} boots of other environments are left out", file=sys.stderr)
+        rest = len(boots) - len(same)
+        print(f"rtgate: {case}: {rest} of {len(boots)} boots of other environments are left out", file=sys.stderr)
     records = queries.records(history, same)
-    fixed = levels(records)
+    case_levels = levels(records)
     by_run: dict[str, list[Mapping[str, float]]] = {}
     kernels: dict[str, str] = {}
     for boot, record in zip(same, records, strict=True):
-        by_run.setdefault(boot.run, []).append(summaries(record, fixed))
+        by_run.setdefault(boot.run, []).append(summaries(record, case_levels))
         kernels[boot.run] = boot.kernel_release
-    metrics = sorted({metric for summed in by_run.values() for boot in summed for metric in boot})
+    metrics = sorted({metric for run_boots in by_run.values() for boot in run_boots for metric in boot})
     return [_trend(case, metric, by_run, kernels) for metric in metrics]
 
 
@@ -132,9 +132,9 @@ def _trend(
     case: str, metric: str, by_run: Mapping[str, Sequence[Mapping[str, float]]], kernels: Mapping[str, str]
 ) -> Trend:
     medians = {
-        run_name: statistics.median(boot[metric] for boot in summed if metric in boot)
-        for run_name, summed in by_run.items()
-        if any(metric in boot for boot in summed)
+        run_name: statistics.median(boot[metric] for boot in run_boots if metric in boot)
+        for run_name, run_boots in by_run.items()
+        if any(metric in boot for boot in run_boots)
     }
     values = tuple(medians.values())
     return Trend(
@@ -151,8 +151,14 @@ def _show(trends: Sequence[Trend]) -> None:
     show_listing(
         ("case", "metric", "runs", "first to last", "changes: at run (kernel), by how much"),
         (
-            (one.case, one.metric, len(one.runs), _percent(math.exp(one.values[-1] - one.values[0])), _changes(one))
-            for one in trends
+            (
+                trend.case,
+                trend.metric,
+                len(trend.runs),
+                _percent(math.exp(trend.values[-1] - trend.values[0])),
+                _changes(trend),
+            )
+            for trend in trends
         ),
     )
 
@@ -182,8 +188,8 @@ def _as_json(trend: Trend) -> dict[str, Any]:
             for name, kernel, value in zip(trend.runs, trend.kernels, trend.values, strict=True)
         ],
         "changes": [
-            {"run": trend.runs[one.index], "ratio": math.exp(one.after - one.before), "p": one.p}
-            for one in trend.changes
+            {"run": trend.runs[change.index], "ratio": math.exp(change.after - change.before), "p": change.p}
+            for change in trend.changes
         ],
     }
 

@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.name
     places = [(kind, site.matches(kind, f"{name}.yaml")) for kind in site.KINDS]
     places.append(("", site.matches("", name)))
-    found = [(kind, matches) for kind, matches in places if matches]
-    extensions = [one for one in outside() if one.name == name]
-    if not found and not extensions:
-        searched = ", ".join(f"{layer.directory} ({layer.origin})" for layer in site.layers())
-        raise ConfigError(f"no board, build, image or file is called {name!r} (searched: {searched})")
-    for kind, matches in found:
+    hits = [(kind, matches) for kind, matches in places if matches]
+    extensions = [extension for extension in outside() if extension.name == name]
+    if not hits and not extensions:
+        directories = ", ".join(f"{layer.directory} ({layer.origin})" for layer in site.layers())
+        raise ConfigError(f"no board, build, image or file is called {name!r} (searched: {directories})")
+    for kind, matches in hits:
         for number, (layer, path) in enumerate(matches):
             state = "wins" if number == 0 else "hidden"
             print(f"{kind or 'file'}: {path} ({layer.origin}, {state})")

@@ -36,30 +36,30 @@ def frames(
         HangError: the command did not end and no shell answers any more.
         KernelFaultError, InfrastructureError, Interrupted: as `Shell.until`.
     """
-    fetched = _Fetch(shell, FrameReader(nonce), over)
+    fetch = _Fetch(shell, FrameReader(nonce), over)
     for _ in range(_STARTS):
-        if fetched.begin(command, shell.waits.hang) and fetched.read_until_end(seconds) not in _KILLED:
+        if fetch.begin(command, shell.waits.hang) and fetch.read_until_end(seconds) not in _KILLED:
             break
-    fetched.over = lambda _: True
-    _repair(fetched, command)
-    return fetched.reader
+    fetch.over = lambda _: True
+    _repair(fetch, command)
+    return fetch.reader
 
 
-def _repair(fetched: _Fetch, command: str) -> None:
-    shell, reader, in_vain = fetched.shell, fetched.reader, 0
+def _repair(fetch: _Fetch, command: str) -> None:
+    shell, reader, in_vain = fetch.shell, fetch.reader, 0
     deadline = Deadline.after(shell.waits.repair)
     while not reader.complete and in_vain < _IN_VAIN and not deadline.expired:
         if reader.has_closing_line and not reader.missing:
             reader.forget()
-        left = len(reader.missing) + (not reader.has_closing_line)
-        missing = reader.missing[:_AT_ONCE] if reader.has_closing_line else ()
-        shell.again += len(missing) or 1
-        words = f"resend {' '.join(map(str, missing))}" if missing else "closing"
-        if fetched.begin(f"{command} {words}", 2 * shell.waits.answer):
-            code = fetched.read_until_end(shell.waits.spare)
+        gaps = len(reader.missing) + (not reader.has_closing_line)
+        numbers = reader.missing[:_AT_ONCE] if reader.has_closing_line else ()
+        shell.again += len(numbers) or 1
+        words = f"resend {' '.join(map(str, numbers))}" if numbers else "closing"
+        if fetch.begin(f"{command} {words}", 2 * shell.waits.answer):
+            code = fetch.read_until_end(shell.waits.spare)
             if not reader.frame_count and code not in {0, UNKNOWN}:
                 return  # there are no frames
-        in_vain = 0 if len(reader.missing) + (not reader.has_closing_line) < left else in_vain + 1
+        in_vain = 0 if len(reader.missing) + (not reader.has_closing_line) < gaps else in_vain + 1
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ class _Fetch:
     def begin(self, command: str, seconds: float) -> bool:
         """Send a command, and return whether it has arrived."""
         shell = self.shell
-        asked = shell.next()
-        shell.ask(asked, f"{asked.announcement}; {command}", checked=True)
-        self._command, self._fed = asked, asked.start
+        pending_command = shell.next()
+        shell.ask(pending_command, f"{pending_command.announcement}; {command}", checked=True)
+        self._command, self._fed = pending_command, pending_command.start
         wait = Deadline.after(seconds)
-        while asked.announced.search(shell.log, asked.start) is None:
-            if shell.find_answer(asked, asked.start) is not None or wait.expired:
+        while pending_command.announced.search(shell.log, pending_command.start) is None:
+            if shell.find_answer(pending_command, pending_command.start) is not None or wait.expired:
                 shell.again += 1
                 if wait.expired:
                     # Nothing runs: the shell waits for the end of a line that arrived damaged.
@@ -95,23 +95,23 @@ class _Fetch:
         Nothing is sent while it measures. Once it does not, and nothing new comes, it is asked how it ended.
         """
         shell, deadline = self.shell, Deadline.after(seconds)
-        seen, moved, measuring = self.reader.frame_count, time.monotonic(), True
+        frame_count, last_change, measuring = self.reader.frame_count, time.monotonic(), True
         while (code := shell.find_answer(self._command, self._fed)) is None:
             ended = measuring and self.over(shell.log[max(self._command.start, self._fed - 200) :].decode("latin-1"))
             self._feed()
-            if ended or self.reader.frame_count != seen:
-                seen, moved, measuring = self.reader.frame_count, time.monotonic(), False
+            if ended or self.reader.frame_count != frame_count:
+                frame_count, last_change, measuring = self.reader.frame_count, time.monotonic(), False
             if deadline.expired:
                 # A shell that waits for the end of a damaged question needs Ctrl-C, which would end a measurement, and
                 # the packing of its results. Frames can be sent again.
                 shell.find(Deadline.after(shell.waits.hang), gently=measuring or not self.reader.frame_count)
                 break
-            if time.monotonic() - moved > shell.waits.quiet and (not measuring or shell.has_prompt):
+            if time.monotonic() - last_change > shell.waits.quiet and (not measuring or shell.has_prompt):
                 if self.reader.complete:
                     break
                 shell.transport.write(self._command.question)
                 shell.again += 1
-                moved = time.monotonic()
+                last_change = time.monotonic()
             shell.read()
         self._feed()
         self.reader.finish()

@@ -132,11 +132,11 @@ def scan(log: str) -> tuple[Fault, ...]:
     lines = _NEWLINE.sub("\n", log).split("\n")
     number = 0
     while number < len(lines):
-        found = _find_fault(lines[number])
-        if found is None:
+        fault = _find_fault(lines[number])
+        if fault is None:
             number += 1
             continue
-        kind, start = found
+        kind, start = fault
         end = _end(lines, number, kind)
         text = "\n".join(lines[number:end])
         faults.append(Fault(kind, _message(lines[number], start), text, _reason(lines, number)))
@@ -156,11 +156,11 @@ def orderly_end(log: str) -> str:
 
 def _line(pattern: re.Pattern[str], log: str) -> str:
     text = _NEWLINE.sub("\n", log)
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         return ""
-    start, end = text.rfind("\n", 0, found.end()) + 1, text.find("\n", found.end())
-    return _message(text[start : end if end >= 0 else None], found.end() - start)
+    start, end = text.rfind("\n", 0, match.end()) + 1, text.find("\n", match.end())
+    return _message(text[start : end if end >= 0 else None], match.end() - start)
 
 
 def _find_fault(line: str) -> tuple[FaultKind, int] | None:
@@ -191,8 +191,8 @@ def _end(lines: list[str], start: int, kind: FaultKind) -> int:
     for number in range(start + 1, min(len(lines), start + _LONGEST)):
         if _END.search(lines[number]):
             return number + 1
-        other = _find_fault(lines[number])
-        if other is not None and (other[0] is not kind or kind not in _MANY_LINES):
+        next_fault = _find_fault(lines[number])
+        if next_fault is not None and (next_fault[0] is not kind or kind not in _MANY_LINES):
             return number
         if stamped and not _GOES_ON.match(lines[number]):
             return number

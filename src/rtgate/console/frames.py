@@ -97,20 +97,20 @@ class FrameReader:
         """Take the frames of a line: one, or several where the ends of lines got lost."""
         start = line.find(f"{self.nonce} ")
         while start >= 0:
-            found = _FRAME.match(line, start + len(self.nonce))
-            if found is not None and found[5] == str(cksum(f"{line[start : found.start(5) - 1]}\n".encode("latin-1"))):
-                self._accept(found, line[start : found.end()])
+            match = _FRAME.match(line, start + len(self.nonce))
+            if match is not None and match[5] == str(cksum(f"{line[start : match.start(5) - 1]}\n".encode("latin-1"))):
+                self._accept(match, line[start : match.end()])
             elif not line.startswith(_COMMANDS, start + len(self.nonce)):
                 self.damaged += 1
             start = line.find(f"{self.nonce} ", start + len(self.nonce))
 
-    def _accept(self, found: re.Match[str], frame: str) -> None:
-        if found[1] is None:
-            self._end = (int(found[3]), int(found[4]))
-        elif int(found[1]) in self._frames:
+    def _accept(self, match: re.Match[str], frame: str) -> None:
+        if match[1] is None:
+            self._end = (int(match[3]), int(match[4]))
+        elif int(match[1]) in self._frames:
             self.repeated += 1
         else:
-            self._frames[int(found[1])] = frame
+            self._frames[int(match[1])] = frame
 
     @property
     def frame_count(self) -> int:

@@ -261,12 +261,12 @@ class Hub:
 
     def _serve_client(self, client: Client, events: int) -> None:
         if events & selectors.EVENT_READ:
-            typed = client.receive()
-            if typed is None:
+            keystrokes = client.receive()
+            if keystrokes is None:
                 self._part(client)
                 return
             if self._connected:  # what nobody hears is not kept: it would be typed into another boot
-                self._typed += typed
+                self._typed += keystrokes
         self._send(client)
 
     def _send(self, client: Client) -> None:
@@ -284,20 +284,20 @@ class Hub:
     def _watch_all(self) -> None:
         """Wait for what can go on: what the line says, what clients type and have yet to take."""
         if self._line is not None and self._connected:
-            said = 0 if self._pace.is_exceeded(self._clients) else selectors.EVENT_READ
-            typed = selectors.EVENT_WRITE if self._typed else 0
-            self._wait_for(self._line.descriptor, said | typed, self._line)
-        typing = selectors.EVENT_READ if len(self._typed) < _TYPED else 0
+            line_read = 0 if self._pace.is_exceeded(self._clients) else selectors.EVENT_READ
+            line_write = selectors.EVENT_WRITE if self._typed else 0
+            self._wait_for(self._line.descriptor, line_read | line_write, self._line)
+        client_read = selectors.EVENT_READ if len(self._typed) < _TYPED else 0
         for client in self._clients:
-            self._wait_for(client.connection, typing | (selectors.EVENT_WRITE if client.pending else 0), client)
+            self._wait_for(client.connection, client_read | (selectors.EVENT_WRITE if client.pending else 0), client)
 
     def _wait_for(self, what: socket.socket | int, events: int, data: object) -> None:
-        registered = self._selector.get_map().get(what)
-        if registered is None and events:
+        key = self._selector.get_map().get(what)
+        if key is None and events:
             self._selector.register(what, events, data)
-        elif registered is not None and not events:
+        elif key is not None and not events:
             self._selector.unregister(what)
-        elif registered is not None and registered.events != events:
+        elif key is not None and key.events != events:
             self._selector.modify(what, events, data)
 
     def _say(self, text: str) -> None:

@@ -62,12 +62,12 @@ class Client:
             if not self.sending:
                 self.sending = self._next()
             try:
-                sent = self.connection.send(self.sending)
+                count = self.connection.send(self.sending)
             except BlockingIOError:
                 return
-            self.sending = self.sending[sent:]
+            self.sending = self.sending[count:]
             self.took = time.monotonic()
-            self.recent += sent
+            self.recent += count
 
     def _next(self) -> bytes:
         if self.dropped:
@@ -118,9 +118,9 @@ class Pace:
             self._second = now
             for client in clients:
                 client.before, client.recent = client.recent, 0
-        reading = [client for client in clients if now - client.took < _READING_S]
-        if not reading:
+        readers = [client for client in clients if now - client.took < _READING_S]
+        if not readers:
             return False
         # By what it takes: one that has just lost its oldest bytes has few waiting, too.
-        fastest = max(reading, key=lambda client: client.before + client.recent)
+        fastest = max(readers, key=lambda client: client.before + client.recent)
         return fastest.waiting_size > fastest.limit // 2

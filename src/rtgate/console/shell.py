@@ -108,7 +108,7 @@ class PendingCommand:
 
 
 def _answer_to_any(every: list[PendingCommand]) -> bytes:
-    return b"(?:" + b"|".join(asked.mark.encode() for asked in every) + rb"):([0-9]{0,3}):\1\."
+    return b"(?:" + b"|".join(pending.mark.encode() for pending in every) + rb"):([0-9]{0,3}):\1\."
 
 
 @dataclass(slots=True)
@@ -142,12 +142,12 @@ class Shell:
             InfrastructureError: the console closed, or a program had the target stopped.
             Interrupted: `stop` was set.
         """
-        compiled = re.compile(pattern)
+        regex = re.compile(pattern)
         begin = len(self.log) if start is None else start
         while True:
-            found = compiled.search(self.log, begin)
-            if found:
-                return found
+            match = regex.search(self.log, begin)
+            if match:
+                return match
             if deadline.expired:
                 raise DeadlineError(f"the console did not say {pattern!r} within {deadline.allowed:g} s")
             begin = max(begin, len(self.log) - _MARK)
@@ -208,16 +208,16 @@ class Shell:
         for turn in itertools.count():
             if deadline.expired:
                 break
-            asked = self.next()
-            every.append(asked)
+            pending = self.next()
+            every.append(pending)
             self.again += turn > 0
             begin = b"\n" if turn == 0 else b"\x11\n" if gently else FREE
-            self.transport.write(begin + asked.question)
+            self.transport.write(begin + pending.question)
             wait = deadline.sooner(self.waits.answer * _LONGER[turn % len(_LONGER)])
             try:
                 self.until(_answer_to_any(every), Deadline.after(wait), every[0].start)
             except DeadlineError:
-                if turn and self.has_prompt and len(self.log) > asked.start:
+                if turn and self.has_prompt and len(self.log) > pending.start:
                     deadline = Deadline(min(last.at, time.monotonic() + deadline.allowed), deadline.allowed)
                 continue
             return
@@ -254,21 +254,21 @@ class Shell:
         Raises:
             DeadlineError, KernelFaultError, InfrastructureError, Interrupted: as `until`.
         """
-        asked = self.ask(self.next(), command, checked=checked)
+        pending = self.ask(self.next(), command, checked=checked)
         wait = self.waits.answer
         while True:
             try:
-                self.until(asked.answer.pattern, Deadline.after(deadline.sooner(wait)), asked.start)
+                self.until(pending.answer.pattern, Deadline.after(deadline.sooner(wait)), pending.start)
             except DeadlineError:
                 if deadline.expired:
                     raise DeadlineError(
                         f"the console did not say how {command[:60]!r} ended within {deadline.allowed:g} s"
                     ) from None
-                self.transport.write(asked.question)
+                self.transport.write(pending.question)
                 self.again += 1
                 wait *= 2
             else:
-                return self._result(asked)
+                return self._result(pending)
 
     @property
     def has_prompt(self) -> bool:
@@ -281,22 +281,22 @@ class Shell:
         mark = f"MRK{self._count:05d}{time.monotonic_ns() % 1_000_000_007:010d}"
         return PendingCommand(mark, f"r{self._count}", len(self.log))
 
-    def ask(self, asked: PendingCommand, command: str, *, checked: bool) -> PendingCommand:
+    def ask(self, pending: PendingCommand, command: str, *, checked: bool) -> PendingCommand:
         """Send a command, and the question how it ended."""
         if checked:
-            whole = f"{command}; {asked.variable}=$?"
-            wanted = f"{cksum(whole.encode())} {len(whole.encode())}"
-            line = f'c={shlex.quote(whole)}; case $(printf %s "$c" | cksum) in "{wanted}"*) eval "$c" ;; esac'
+            whole = f"{command}; {pending.variable}=$?"
+            checksum = f"{cksum(whole.encode())} {len(whole.encode())}"
+            line = f'c={shlex.quote(whole)}; case $(printf %s "$c" | cksum) in "{checksum}"*) eval "$c" ;; esac'
         else:
-            line = f"{command}\n{asked.variable}=$?"
-        self.transport.write(f"{line}\n".encode() + asked.question)
-        return asked
+            line = f"{command}\n{pending.variable}=$?"
+        self.transport.write(f"{line}\n".encode() + pending.question)
+        return pending
 
-    def _result(self, asked: PendingCommand) -> tuple[int, bytes]:
-        found = asked.answer.search(self.log, asked.start)
-        assert found is not None
-        output = re.sub(rb"MRK[0-9]{15}:[0-9]*:[0-9]*\.(?:\r*\n)?", b"", bytes(self.log[asked.start : found.start()]))
-        return int(found[1] or UNKNOWN), output
+    def _result(self, pending: PendingCommand) -> tuple[int, bytes]:
+        match = pending.answer.search(self.log, pending.start)
+        assert match is not None
+        output = re.sub(rb"MRK[0-9]{15}:[0-9]*:[0-9]*\.(?:\r*\n)?", b"", bytes(self.log[pending.start : match.start()]))
+        return int(match[1] or UNKNOWN), output
 
     def has(self, program: str, deadline: Deadline) -> bool:
         """Return whether the target has a program. Raises as `sure`."""
@@ -320,13 +320,13 @@ class Shell:
             KernelFaultError, InfrastructureError, Interrupted: as `until`.
         """
         for turn in itertools.count(1):
-            code, said = self._run_or_find(command, deadline, checked=True)
+            code, output = self._run_or_find(command, deadline, checked=True)
             if code != UNKNOWN:
-                return code, said
+                return code, output
             self.again += 1
             if turn >= _ATTEMPTS and deadline.expired:
                 break
-        return UNKNOWN, said
+        return UNKNOWN, output
 
     def _run_or_find(self, command: str, deadline: Deadline, *, checked: bool) -> tuple[int, bytes]:
         try:
@@ -349,16 +349,16 @@ class Shell:
         parts = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
         commands = [f"printf %s {part} >{path}.{number}" for number, part in enumerate(parts)]
         every = f"i=0; while [ $i -lt {len(parts)} ]; do cat {path}.$i; i=$((i + 1)); done"
-        wanted = f'[ "$(cksum <{path})" = "{cksum(text.encode())} {len(text.encode())}" ]'
-        for command in (*commands, f"{every} | base64 -d | gzip -dc >{path} && {wanted}"):
-            code, said = self.sure(command, deadline)
+        check = f'[ "$(cksum <{path})" = "{cksum(text.encode())} {len(text.encode())}" ]'
+        for command in (*commands, f"{every} | base64 -d | gzip -dc >{path} && {check}"):
+            code, output = self.sure(command, deadline)
             if code == UNKNOWN:
                 raise TransportError("a script arrived damaged every time: the console loses bytes")
             if code != 0:
-                told = said.decode("utf-8", errors="replace").strip()
-                raise InfrastructureError(f"the target cannot write a script: exit code {code}: {told[-200:]}")
+                reason = output.decode("utf-8", errors="replace").strip()
+                raise InfrastructureError(f"the target cannot write a script: exit code {code}: {reason[-200:]}")
 
-    def find_answer(self, asked: PendingCommand, since: int) -> int | None:
+    def find_answer(self, pending: PendingCommand, since: int) -> int | None:
         """Return how a command ended if its answer is in the log after `since`: as `run`, None without an answer."""
-        found = asked.answer.search(self.log, max(asked.start, since - _MARK))
-        return None if found is None else int(found[1] or UNKNOWN)
+        match = pending.answer.search(self.log, max(pending.start, since - _MARK))
+        return None if match is None else int(match[1] or UNKNOWN)

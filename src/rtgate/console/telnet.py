@@ -36,27 +36,27 @@ class Decoder:
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """Return the bytes for the line, and what to answer to the client."""
-        typed, answer = bytearray(), bytearray()
+        line_bytes, answer = bytearray(), bytearray()
         for byte in data:
             if self._state in (_State.DATA, _State.RETURN):
-                self._data(byte, typed)
+                self._data(byte, line_bytes)
             elif self._state is _State.OPTION:
                 answer += _answer(self._verb, byte)
                 self._state = _State.DATA
             else:
-                self._command(byte, typed)
-        return bytes(typed), bytes(answer)
+                self._command(byte, line_bytes)
+        return bytes(line_bytes), bytes(answer)
 
-    def _data(self, byte: int, typed: bytearray) -> None:
+    def _data(self, byte: int, line_bytes: bytearray) -> None:
         ends = self._state is _State.RETURN and byte in b"\n\0"
         if byte == IAC:
             self._state = _State.COMMAND
             return
         self._state = _State.RETURN if byte == ord("\r") else _State.DATA
         if not ends:
-            typed.append(byte)
+            line_bytes.append(byte)
 
-    def _command(self, byte: int, typed: bytearray) -> None:
+    def _command(self, byte: int, line_bytes: bytearray) -> None:
         if self._state is _State.SUB:
             self._state = _State.SUB_COMMAND if byte == IAC else _State.SUB
         elif self._state is _State.SUB_COMMAND:
@@ -66,7 +66,7 @@ class Decoder:
             self._state = _State.OPTION
         else:
             if byte == IAC:
-                typed.append(byte)
+                line_bytes.append(byte)
             self._state = _State.SUB if byte == SB else _State.DATA
 
 

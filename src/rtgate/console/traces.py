@@ -72,8 +72,8 @@ def place(fault: Fault) -> tuple[str, ...]:
         return (*_locks(text), *_frames(text))
     before = text if kind in _STALLS else _TRACE.split(text, maxsplit=1)[0]
     for pattern, where in ((_COUNTER, before), (_NAMED, line), (_CALLER, before)):
-        for found in pattern.finditer(where):
-            name = _strip_suffix(found[1])
+        for match in pattern.finditer(where):
+            name = _strip_suffix(match[1])
             if not _HELPERS.fullmatch(name):
                 return (name,)
     file = None if _NAMED.search(line) or kind not in _FILED else _FILE.search(line)
@@ -95,8 +95,8 @@ def _strip_suffix(name: str) -> str:
 def _frames(text: str) -> tuple[str, ...]:
     """Return the first functions of the first call trace that are no helpers; entries with `?` are guesses."""
     parts = _TRACE.split(text, maxsplit=2)
-    found = [name for name in _functions(parts[1]) if not _HELPERS.fullmatch(name)] if len(parts) > 1 else []
-    return tuple(found[:_DEPTH])
+    names = [name for name in _functions(parts[1]) if not _HELPERS.fullmatch(name)] if len(parts) > 1 else []
+    return tuple(names[:_DEPTH])
 
 
 def _functions(trace: str) -> Iterator[str]:
@@ -113,9 +113,9 @@ def callers(text: str) -> tuple[str, ...]:
 
 def _locks(text: str) -> tuple[str, ...]:
     """Return the locks that a report of lockdep is about, with the functions that take them."""
-    found = []
+    locks = []
     for about, lock in pairwise(text.split("\n")):
         match = _LOCK.search(lock) if _ABOUT.search(about) else None
         if match:
-            found.append(f"{match['name']} at {_strip_suffix(match[2] or 'unknown')}")
-    return tuple(found)
+            locks.append(f"{match['name']} at {_strip_suffix(match[2] or 'unknown')}")
+    return tuple(locks)

@@ -85,9 +85,9 @@ class ProgramTransport:
         try:
             while not deadline.expired:
                 # Only looked at: pexpect collects it, and would wait for a program that has only closed its terminal.
-                ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if ended is not None:
-                    return ended.si_status if ended.si_code == os.CLD_EXITED else None
+                status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if status is not None:
+                    return status.si_status if status.si_code == os.CLD_EXITED else None
                 time.sleep(0.01)
         except ChildProcessError:
             return self._child.exitstatus  # collected already

@@ -33,41 +33,41 @@ def bound(
         seed: that of the boot.
     """
     interrupts, switches = passages
-    postponing = [one for one in sections if one.site.kind is Kind.POID]
+    postponements = [section for section in sections if section.site.kind is Kind.POID]
     entry, way = _ways(interrupts, switches, wakeups)
-    undisturbed = Bound(
+    base = Bound(
         seed=seed,
-        postponed=_longest(one for one in postponing if not one.site.switches),
-        switching=_longest(one for one in postponing if one.site.switches),
+        postponed=_longest(section for section in postponements if not section.site.switches),
+        switching=_longest(section for section in postponements if section.site.switches),
         entry=entry,
         way=way,
         interrupts=0,
         interrupt_count=0,
-        measured=max(one.instructions for one in wakeups),
+        measured=max(wakeup.instructions for wakeup in wakeups),
     )
-    taken, count = _interference(interrupts, undisturbed.instructions)
-    return replace(undisturbed, interrupts=taken, interrupt_count=count)
+    instructions, count = _interference(interrupts, base.instructions)
+    return replace(base, interrupts=instructions, interrupt_count=count)
 
 
 def _longest(sections: Iterable[Section]) -> Delay:
-    delays = (Delay(one.longest, one.site.place) for one in sections)
-    return max(delays, key=lambda one: one.instructions, default=Delay())
+    delays = (Delay(section.longest, section.site.place) for section in sections)
+    return max(delays, key=lambda delay: delay.instructions, default=Delay())
 
 
 def _ways(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Sequence[Interval]) -> tuple[int, int]:
     """Return the longest way into the scheduler, and the longest from the switch to the end, of all wake-ups."""
-    starts = np.array([one.start for one in wakeups], np.int64)
-    ends = np.array([one.end for one in wakeups], np.int64)
+    starts = np.array([wakeup.start for wakeup in wakeups], np.int64)
+    ends = np.array([wakeup.end for wakeup in wakeups], np.int64)
     last = np.searchsorted(switches["end"], ends.astype(np.uint64), "right") - 1
     there = last >= 0
     there[there] = switches["end"][last[there]].astype(np.int64) > starts[there]
-    starts, ends, chosen = starts[there], ends[there], switches[last[there]]
-    if not chosen.size:  # the timer expired before the thread had gone to sleep
+    starts, ends, last_switches = starts[there], ends[there], switches[last[there]]
+    if not last_switches.size:  # the timer expired before the thread had gone to sleep
         return 0, 0
-    since_expiry = chosen["start"].astype(np.int64) - starts
-    entries = np.minimum(chosen["before"].astype(np.int64), since_expiry)
-    switched = chosen["end"].astype(np.int64)
-    ways = ends - switched - _taken(interrupts, switched, ends)
+    since_expiry = last_switches["start"].astype(np.int64) - starts
+    entries = np.minimum(last_switches["before"].astype(np.int64), since_expiry)
+    switch_ends = last_switches["end"].astype(np.int64)
+    ways = ends - switch_ends - _taken(interrupts, switch_ends, ends)
     return max(0, int(entries.max())), int(ways.max())
 
 
@@ -86,10 +86,10 @@ def _sums(interrupts: NDArray[np.void]) -> NDArray[np.int64]:
 
 def _interference(interrupts: NDArray[np.void], rest: int) -> tuple[int, int]:
     """Return what interrupts take at most of a bound whose other parts are known, and how many they are."""
-    taken, count = 0, 0
-    while (found := _most(interrupts, rest + taken))[0] > taken:
-        taken, count = found
-    return taken, count
+    instructions, count = 0, 0
+    while (most := _most(interrupts, rest + instructions))[0] > instructions:
+        instructions, count = most
+    return instructions, count
 
 
 def _most(interrupts: NDArray[np.void], length: int) -> tuple[int, int]:
@@ -98,8 +98,8 @@ def _most(interrupts: NDArray[np.void], length: int) -> tuple[int, int]:
     for busy in np.split(interrupts, np.flatnonzero(np.diff(interrupts["stretch"])) + 1):
         starts = busy["start"].astype(np.int64)
         sums, ends = _sums(busy), np.searchsorted(starts, starts + length)
-        taken = sums[ends] - sums[:-1]
-        if taken.size:
-            place = int(taken.argmax())
-            best = max(best, (int(taken[place]), int(ends[place]) - place))
+        totals = sums[ends] - sums[:-1]
+        if totals.size:
+            place = int(totals.argmax())
+            best = max(best, (int(totals[place]), int(ends[place]) - place))
     return best

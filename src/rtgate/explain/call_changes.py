@@ -40,9 +40,9 @@ class CallsBefore:
         exact: defaultdict[tuple[Kind, Context, str], int] = defaultdict(int)
         anywhere: defaultdict[str, int] = defaultdict(int)
         of_any: defaultdict[tuple[Kind, Context], int] = defaultdict(int)
-        for one in baseline:
-            where = (one.site.kind, one.site.context)
-            for call in one.calls:
+        for section in baseline:
+            where = (section.site.kind, section.site.context)
+            for call in section.calls:
                 exact[*where, call.function] = max(exact[*where, call.function], call.instructions)
                 anywhere[call.function] = max(anywhere[call.function], call.instructions)
                 of_any[where] = max(of_any[where], call.instructions)

@@ -45,10 +45,10 @@ class CobaltWakeUps:
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
         """Return the wake-ups. Raises ParseError as `find`, and if the record is not of Xenomai's latency."""
         assert isinstance(tool, XenomaiLatency)
-        return [find(events, one, tool.period_us * 1000, instruction_ns) for one in reports(record)]
+        return [find(events, report, tool.period_us * 1000, instruction_ns) for report in reports(record)]
 
 
-def find(events: Sequence[Event], reported: CpuReport, period_ns: int, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], cpu_report: CpuReport, period_ns: int, instruction_ns: int) -> CpuIntervals:
     """Return the wake-ups of the task.
 
     Raises:
@@ -56,16 +56,16 @@ def find(events: Sequence[Event], reported: CpuReport, period_ns: int, instructi
     """
     per_second = 1_000_000_000 // period_ns
     warm_up = _WARM_UP_S * per_second
-    reads = _first_reads(events, reported.cpu)
-    measured = reads[warm_up : warm_up + reported.cycles]
-    if len(measured) < reported.cycles:
+    reads = _first_reads(events, cpu_report.cpu)
+    sample_reads = reads[warm_up : warm_up + cpu_report.cycles]
+    if len(sample_reads) < cpu_report.cycles:
         raise ParseError(
-            f"CPU {reported.cpu} read the clock after {len(reads)} wake-ups in the trace, latency counted "
-            f"{reported.cycles} after the first {warm_up}"
+            f"CPU {cpu_report.cpu} read the clock after {len(reads)} wake-ups in the trace, latency counted "
+            f"{cpu_report.cycles} after the first {warm_up}"
         )
-    whole = reported.cycles // per_second * per_second
-    told = replace(reported, minimum_of=whole or None, cell_ns=CELL_NS)
-    return ending_at(measured, events, told, period_ns, instruction_ns)
+    whole = cpu_report.cycles // per_second * per_second
+    report = replace(cpu_report, minimum_of=whole or None, cell_ns=CELL_NS)
+    return ending_at(sample_reads, events, report, period_ns, instruction_ns)
 
 
 def _first_reads(events: Sequence[Event], cpu: int) -> list[Event]:

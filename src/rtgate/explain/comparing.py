@@ -84,19 +84,21 @@ def compare(
     """
     sides = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
     kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
-    found = _differences(kernels, sides, tell) if baseline else None
-    names = found.functions if found else frozenset[str]()
+    differences = _differences(kernels, sides, tell) if baseline else None
+    names = differences.functions if differences else frozenset[str]()
 
     with boot_pool(stop) as pool:
-        running = {
+        futures = {
             name: pool.submit(explain_boot, side.replay(case, kernels[name], tell), names)
             for name, side in sides.items()
         }
-        done: dict[str, Explained] = {name: future.result() for name, future in running.items()}
+        by_side: dict[str, Explained] = {name: future.result() for name, future in futures.items()}
     return ExplainedComparison(
-        explanation=explain(done["candidate"], done.get("baseline"), names if found else None, view),
-        differences=found,
-        exercise=find_exercise(names, _most([side.executed for side in done.values()]), found.data) if found else None,
+        explanation=explain(by_side["candidate"], by_side.get("baseline"), names if differences else None, view),
+        differences=differences,
+        exercise=find_exercise(names, _most([side.executed for side in by_side.values()]), differences.data)
+        if differences
+        else None,
     )
 
 
@@ -133,18 +135,18 @@ def exercise(
             ]
             for number in longest
         }
-        found = _differences(kernels, sides, tell)
-        changed = changed_code(kernels["baseline"], kernels["candidate"], found.functions)
-        code = _with_lines(changed, sides["candidate"], tell)
-        for number in longest if found.removed else ():
+        differences = _differences(kernels, sides, tell)
+        functions = changed_code(kernels["baseline"], kernels["candidate"], differences.functions)
+        code = _with_lines(functions, sides["candidate"], tell)
+        for number in longest if differences.removed else ():
             again = pairs[number].baseline.replay(pairs[number].case, kernels["baseline"], tell)
             boots[number].append(pool.submit(trace_functions, again))
-        return found, [_wait_for_exercise(found, code, boots[number]) for number in range(len(pairs))]
+        return differences, [_wait_for_exercise(differences, code, boots[number]) for number in range(len(pairs))]
 
 
 def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Sequence[ChangedCode]:
     """Return the same with source lines where they are known; damaged debug information costs no more than these."""
-    places = {address for each in code for address in each.places if len(code) <= _LINES}
+    places = {address for function in code for address in function.places if len(code) <= _LINES}
     try:
         return with_lines(code, source_lines(vmlinux(candidate.directory), places))
     except ConfigError as error:
@@ -153,16 +155,16 @@ def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Seq
 
 
 def _wait_for_exercise(
-    found: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
+    differences: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
 ) -> Exercise | ConfigError | ParseError:
     """Wait for a case's boots and return what ran, in either kernel; an error of one of them leaves it unknown."""
     try:
-        ran = [boot.result() for boot in boots]
-        changes = changes_run(code, ran[0])
-        functions = _most([each.functions for each in ran])
-        asleep = {each.function for each in changes if not each.times}
-        functions = {name: count for name, count in functions.items() if name not in asleep}
-        return replace(find_exercise(found.functions, functions, found.data), changes=changes)
+        runs = [boot.result() for boot in boots]
+        changes = changes_run(code, runs[0])
+        functions = _most([boot.functions for boot in runs])
+        idle_functions = {change.function for change in changes if not change.times}
+        functions = {name: count for name, count in functions.items() if name not in idle_functions}
+        return replace(find_exercise(differences.functions, functions, differences.data), changes=changes)
     except (ConfigError, ParseError) as error:
         return error
 
@@ -186,9 +188,9 @@ def _differences(kernels: Mapping[str, Vmlinux], sides: Mapping[str, Side], tell
     return differing(kernels["baseline"], kernels["candidate"], configs)
 
 
-def _most(ran: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+def _most(counts: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     """Return what either kernel executed: a function that was removed ran on the baseline, if at all."""
-    return functools.reduce(operator.or_, map(Counter, ran), Counter())
+    return functools.reduce(operator.or_, map(Counter, counts), Counter())
 
 
 def vmlinux(directory: Path) -> Path:

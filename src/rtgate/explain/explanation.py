@@ -101,7 +101,7 @@ class Explanation:
         return {"format": 2, **data}
 
 
-def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | None, view: str = "") -> Explanation:
+def explain(candidate: Arm, baseline: Arm | None, changed_names: frozenset[str] | None, view: str = "") -> Explanation:
     """Compare two arms and name what made the difference: of `typical` intervals, of the `worst`, or of what shows."""
     if baseline is None:
         top = max(candidate.worst.profile.own.items(), key=lambda item: item[1], default=("nothing", 0.0))
@@ -109,14 +109,14 @@ def explain(candidate: Arm, baseline: Arm | None, differing: frozenset[str] | No
             f"the slowest {candidate.what} took {_us(candidate.worst.latency_ns)}, "
             f"{candidate.worst.profile.total:,.0f} instructions; most of them in {top[0]} ({top[1]:,.0f})"
         )
-        return Explanation(candidate=candidate, differing=differing, sentence=sentence)
+        return Explanation(candidate=candidate, differing=changed_names, sentence=sentence)
     view = view or _view(candidate, baseline)
     old, new = (baseline.worst, candidate.worst) if view == "worst" else (baseline.typical, candidate.typical)
-    culprits = _culprits(old, new, (baseline, candidate), differing or frozenset())
+    culprits = _culprits(old, new, (baseline, candidate), changed_names or frozenset())
     return Explanation(
         candidate=candidate,
         baseline=baseline,
-        differing=differing,
+        differing=changed_names,
         view=view,
         culprits=culprits,
         sentence=_sentence(_interval_phrase(view, candidate.what), old, new, culprits),
@@ -132,49 +132,51 @@ def _view(candidate: Arm, baseline: Arm) -> str:
 
 def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str, float]]:
     """Return by how much each function gained, the largest gain first."""
-    found = {name: new.get(name, 0) - old.get(name, 0) for name in old.keys() | new.keys()}
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    growth = {name: new.get(name, 0) - old.get(name, 0) for name in old.keys() | new.keys()}
+    return sorted(growth.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> tuple[Culprit, ...]:
+def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], changed_names: frozenset[str]) -> tuple[Culprit, ...]:
     more = new.profile.total - old.profile.total
     slower = new.latency_ns - old.latency_ns
     enough = max(_SHARE * more, 4.0)
-    named = list(_printing(old.profile, new.profile, enough, differing))
-    printing = {each.function for each in named}
-    named += [
+    culprits = list(_printing(old.profile, new.profile, enough, changed_names))
+    printers = {culprit.function for culprit in culprits}
+    culprits += [
         Culprit(function=name, instructions=gain, why="changed and slower", differs=True)
         for name, gain in gains(old.profile.blamed, new.profile.blamed)
-        if gain >= enough and name not in printing
+        if gain >= enough and name not in printers
     ]
     idle = new.idle_ns - old.idle_ns
-    if named and not idle > slower / 2 > 0:
-        return tuple(named[:3])
-    ran = _ran(new, arms, differing)
+    if culprits and not idle > slower / 2 > 0:
+        return tuple(culprits[:3])
+    active_names = _ran(new, arms, changed_names)
     if idle > slower / 2 > 0:
         why = f"changed; the timer's interrupt came {_us(idle)} later, with the CPU idle"
-        return tuple(Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[:3])
+        return tuple(Culprit(function=name, instructions=0, why=why, differs=True) for name in active_names[:3])
     longest = [
         Culprit(function=name, instructions=gain, why="slower, its code is the same", differs=False)
         for name, gain in gains(old.profile.own, new.profile.own)
         if gain >= enough and name != USER
     ]
     why = "changed and ran, but not slower in what was measured"
-    suspects = [Culprit(function=name, instructions=0, why=why, differs=True) for name in ran[: 3 - len(longest[:1])]]
+    suspects = [
+        Culprit(function=name, instructions=0, why=why, differs=True) for name in active_names[: 3 - len(longest[:1])]
+    ]
     return (*longest[:1], *suspects)
 
 
-def _printing(old: Profile, new: Profile, enough: float, differing: frozenset[str]) -> Iterator[Culprit]:
+def _printing(old: Profile, new: Profile, enough: float, changed_names: frozenset[str]) -> Iterator[Culprit]:
     """Yield what warned or wrote to the log: that takes long, and the code that does it is never to blame."""
     for what, before, after in (("warned", old.warning, new.warning), ("wrote to the log", old.printing, new.printing)):
         for name, gain in gains(before, after):
             if gain >= enough:
-                differs = name in differing
+                differs = name in changed_names
                 why = f"changed and {what}" if differs else f"it {what}, its code is the same"
                 yield Culprit(function=name, instructions=gain, why=why, differs=differs, warns=what == "warned")
 
 
-def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list[str]:
+def _ran(new: Passage, arms: tuple[Arm, Arm], changed_names: frozenset[str]) -> list[str]:
     """Return the differing functions that ran: those whose own instructions grew in the whole window first.
 
     What sets a timer is not on the way of the wake-up that it leads to, so the way cannot tell.
@@ -184,7 +186,7 @@ def _ran(new: Passage, arms: tuple[Arm, Arm], differing: frozenset[str]) -> list
     def key(name: str) -> tuple[float, float, str]:
         return (before.get(name, 0) - now[name], -new.profile.within.get(name, 0), name)
 
-    return sorted((name for name in now if name in differing), key=key)
+    return sorted((name for name in now if name in changed_names), key=key)
 
 
 def _interval_phrase(view: str, what: str) -> str:
@@ -233,10 +235,10 @@ class Exercise:
         return "not exercised here, boards needed"
 
 
-def find_exercise(differing: frozenset[str], executed: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
+def find_exercise(changed_names: frozenset[str], counts: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:
     """Return which of the functions that differ were executed; none of them means that nothing can be judged here."""
     return Exercise(
         data=tuple(data),
-        executed={name: executed[name] for name in sorted(differing) if executed.get(name, 0) > 0},
-        resting=tuple(sorted(name for name in differing if not executed.get(name, 0))),
+        executed={name: counts[name] for name in sorted(changed_names) if counts.get(name, 0) > 0},
+        resting=tuple(sorted(name for name in changed_names if not counts.get(name, 0))),
     )

@@ -25,7 +25,7 @@ FINDERS: Mapping[str, IntervalFinder] = {
 
 def finder(case: str) -> IntervalFinder:
     """Return what finds the measurements of a case. Raises ConfigError: its tool cannot be explained."""
-    found = FINDERS.get(CaseName.parse(case).tool)
-    if found is None:
+    tool_finder = FINDERS.get(CaseName.parse(case).tool)
+    if tool_finder is None:
         raise ConfigError(f"{case}: a trace shows what {', '.join(FINDERS)} measure, and not what this tool does")
-    return found
+    return tool_finder

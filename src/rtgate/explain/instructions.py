@@ -11,25 +11,25 @@ from rtgate.kernel.alignment import ChangedCode
 from rtgate.records.explained import Change
 
 
-def changes_run(code: Sequence[ChangedCode], ran: Ran) -> tuple[Change, ...]:
+def changes_run(code: Sequence[ChangedCode], run: Ran) -> tuple[Change, ...]:
     """Return what ran of each changed function; where its places are not known, whether the function ran.
 
     A block is looked at by the bytes that it covers: what the kernel patched while it booted may consist of other
     instructions than were linked.
     """
-    wanted = sorted({address for each in code for address in each.places})
-    times = dict.fromkeys(wanted, 0)
-    for block, executed in ran.blocks:
-        within = wanted[bisect_left(wanted, block.address) : bisect_left(wanted, block.address + block.size)]
+    addresses = sorted({address for function in code for address in function.places})
+    times = dict.fromkeys(addresses, 0)
+    for block, count in run.blocks:
+        within = addresses[bisect_left(addresses, block.address) : bisect_left(addresses, block.address + block.size)]
         for address in within:
-            times[address] += max(1, round(executed / block.instructions))
-    return tuple(_change(each, times, ran) for each in code)
+            times[address] += max(1, round(count / block.instructions))
+    return tuple(_change(function, times, run) for function in code)
 
 
-def _change(code: ChangedCode, times: dict[int, int], ran: Ran) -> Change:
+def _change(code: ChangedCode, times: dict[int, int], run: Ran) -> Change:
     if not code.places:
-        ran_there = int(ran.functions.get(code.function, 0) > 0)
-        return Change(function=code.function, instructions=0, times=ran_there, boots=code.boots)
+        count = int(run.functions.get(code.function, 0) > 0)
+        return Change(function=code.function, instructions=0, times=count, boots=code.boots)
     return Change(
         function=code.function,
         instructions=len(code.places),

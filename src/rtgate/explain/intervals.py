@@ -111,7 +111,7 @@ class Axis:
         place = bisect.bisect_right(self._froms, event.n + 1) - 1
         return self._biases[place] + (event.n + 1) * self._ns
 
-    def before(self, read: Event, end: int, latency: int) -> Interval:
+    def before(self, clock_read: Event, end: int, latency: int) -> Interval:
         """Return the interval of this latency that ended, at the time `end`, with reading the clock."""
         expiry = end - latency
         place = max(0, bisect.bisect_right(self._times, expiry) - 1)
@@ -119,16 +119,16 @@ class Axis:
         if place + 1 < len(self._froms) and start > self._froms[place + 1]:
             # It began in a jump: nothing ran until its end.
             start = self._froms[place + 1]
-        return self._interval(read, start, latency)
+        return self._interval(clock_read, start, latency)
 
     def between(self, first: Event, last: Event) -> Interval:
         """Return the interval from one reading of the clock to another."""
         return self._interval(last, first.n + 1, self.at(last) - self.at(first))
 
-    def _interval(self, read: Event, start: int, latency: int) -> Interval:
-        done = read.n + 1
-        idle = max(0, latency - (done - start) * self._ns)
+    def _interval(self, clock_read: Event, start: int, latency: int) -> Interval:
+        end = clock_read.n + 1
+        idle = max(0, latency - (end - start) * self._ns)
         # Less than a tick of the guest's counter is rounding.
         return Interval(
-            cpu=read.cpu, start=start, end=done, latency_ns=latency, idle_ns=idle if idle > TOLERANCE_NS else 0
+            cpu=clock_read.cpu, start=start, end=end, latency_ns=latency, idle_ns=idle if idle > TOLERANCE_NS else 0
         )

@@ -117,22 +117,22 @@ class Code:
 
     def of(self, number: int) -> tuple[str, BlockExit]:
         """Return the function that a block is part of, and how it is left."""
-        known = self._cache.get(number)
-        if known is None:
+        entry = self._cache.get(number)
+        if entry is None:
             block = self.blocks[number]
             name = USER if block.address < KERNEL_FROM else self.name_of(block.address)
-            known = self._cache[number] = (name, block_exit(self.arch, block.last))
-        return known
+            entry = self._cache[number] = (name, block_exit(self.arch, block.last))
+        return entry
 
 
-def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: frozenset[str]) -> Profile:
+def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], changed_names: frozenset[str]) -> Profile:
     """Return the instructions of each function in `span`, a range of `n`.
 
     Args:
         code: what is known of the code.
         runs: executions of blocks that cover the span; those before it only make callers known.
         span: first and last `n`.
-        differing: functions that differ between the kernels.
+        changed_names: functions that differ between the kernels.
     """
     stacks: dict[int, _Stack] = {}
     start, last = span
@@ -144,26 +144,26 @@ def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], differing: f
         frame = stack.enter(run.block)
         if end > start:
             frame.count += max(0, min(end, last) - max(run.n, start))
-    return _sum_profile([frame for stack in stacks.values() for frame in stack.frames if frame.count], differing)
+    return _sum_profile([frame for stack in stacks.values() for frame in stack.frames if frame.count], changed_names)
 
 
 def mean(profiles: Sequence[Profile]) -> Profile:
     """Return the mean of several profiles."""
 
     def averaged(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
-        found: dict[str, float] = defaultdict(float)
+        means: dict[str, float] = defaultdict(float)
         for table in tables:
             for name, count in table.items():
-                found[name] += count / len(profiles)
-        return dict(found)
+                means[name] += count / len(profiles)
+        return dict(means)
 
     return Profile(
-        own=averaged(each.own for each in profiles),
-        within=averaged(each.within for each in profiles),
-        blamed=averaged(each.blamed for each in profiles),
-        warning=averaged(each.warning for each in profiles),
-        printing=averaged(each.printing for each in profiles),
-        total=sum(each.total for each in profiles) / max(1, len(profiles)),
+        own=averaged(profile.own for profile in profiles),
+        within=averaged(profile.within for profile in profiles),
+        blamed=averaged(profile.blamed for profile in profiles),
+        warning=averaged(profile.warning for profile in profiles),
+        printing=averaged(profile.printing for profile in profiles),
+        total=sum(profile.total for profile in profiles) / max(1, len(profiles)),
     )
 
 
@@ -218,11 +218,11 @@ class _Stack:
             if above.name == name:
                 return above
             above, depth = above.parent, depth + 1
-        found = self._new(name, None)
+        new_frame = self._new(name, None)
         if frame.parent is None and self._way is BlockExit.RETURN and not frame.exception:
             # Called before the trace began: now it is known by whom.
-            frame.parent = found
-        return found
+            frame.parent = new_frame
+        return new_frame
 
 
 def _is_entry(name: str) -> bool:
@@ -230,21 +230,21 @@ def _is_entry(name: str) -> bool:
     return name == "vectors" or name.startswith(("asm_sysvec_", "asm_exc_", "asm_common_interrupt", "irq_entries_"))
 
 
-def _sum_profile(frames: Sequence[_Frame], differing: frozenset[str]) -> Profile:
-    own, within, blamed, warning, printing = (defaultdict[str, float](float) for _ in range(5))
+def _sum_profile(frames: Sequence[_Frame], changed_names: frozenset[str]) -> Profile:
+    own, within, blame, warning, printing = (defaultdict[str, float](float) for _ in range(5))
     for frame in frames:
         own[frame.name] += frame.count
         chain = _chain(frame)
-        names = [each.name for each in chain]
+        names = [link.name for link in chain]
         for name in set(names):
             within[name] += frame.count
-        innermost = next((name for name in names if name in differing), None)
+        innermost = next((name for name in names if name in changed_names), None)
         if innermost is not None:
-            blamed[innermost] += frame.count
-        if (told := _printing(chain)) is not None:
-            function, warns = told
+            blame[innermost] += frame.count
+        if (printer := _printing(chain)) is not None:
+            function, warns = printer
             (warning if warns else printing)[function] += frame.count
-    return Profile(dict(own), dict(within), dict(blamed), dict(warning), dict(printing), sum(own.values()))
+    return Profile(dict(own), dict(within), dict(blame), dict(warning), dict(printing), sum(own.values()))
 
 
 def _chain(frame: _Frame) -> list[_Frame]:
@@ -262,8 +262,8 @@ def _printing(chain: Sequence[_Frame]) -> tuple[str, bool] | None:
 
     It is the one above all that serves it.
     """
-    for called, caller in reversed(list(pairwise(chain))):
-        warns = called.trap or _WARNING.fullmatch(called.name) is not None
-        if warns or _PRINTING.fullmatch(called.name):
+    for callee, caller in reversed(list(pairwise(chain))):
+        warns = callee.trap or _WARNING.fullmatch(callee.name) is not None
+        if warns or _PRINTING.fullmatch(callee.name):
             return caller.name, warns
     return None

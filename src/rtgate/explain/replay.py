@@ -93,8 +93,8 @@ class Replay:
             raise ConfigError(f"{self.arm.board.name} is not a virtual-time board with 8 ns per instruction")
         with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
             (directory / "order").write_text(order.text(), encoding="utf-8")
-            asked = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
-            arm = replace(self.arm, target=replace(target, plugin=asked))
+            plugin_option = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
+            arm = replace(self.arm, target=replace(target, plugin=plugin_option))
             record, outcome = measure(self.case, arm, self.seed)
             if not record.has_results:
                 raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")
@@ -104,26 +104,26 @@ class Replay:
             return record, trace.read(directory / "trace", followed=order.preemption is not None)
 
     def _check_same(self, record: Record) -> None:
-        expected = self.expected
-        if expected is not None and expected.measurements != record.measurements:
-            other = [
+        original = self.expected
+        if original is not None and original.measurements != record.measurements:
+            differences = [
                 name
                 for name, was, now in (
-                    ("kernel", expected.kernel.image_sha256, record.kernel.image_sha256),
-                    ("QEMU", expected.machine.get("qemu"), record.machine.get("qemu")),
-                    ("root filesystem", expected.machine.get("rootfs"), record.machine.get("rootfs")),
-                    ("command", expected.argv, record.argv),
+                    ("kernel", original.kernel.image_sha256, record.kernel.image_sha256),
+                    ("QEMU", original.machine.get("qemu"), record.machine.get("qemu")),
+                    ("root filesystem", original.machine.get("rootfs"), record.machine.get("rootfs")),
+                    ("command", original.argv, record.argv),
                 )
                 if was != now
             ]
             raise ParseError(
-                f"the boot did not repeat itself (seed {self.seed}): another {' and another '.join(other)}"
-                if other
+                f"the boot did not repeat itself (seed {self.seed}): another {' and another '.join(differences)}"
+                if differences
                 else f"the traced boot differs from the record (seed {self.seed}), with everything else equal"
             )
 
 
-def explain_boot(order: Replay, differing: frozenset[str]) -> Explained:
+def explain_boot(order: Replay, changed_names: frozenset[str]) -> Explained:
     """Run a boot again, twice, and return what its slowest and its typical interval consist of.
 
     Raises:
@@ -135,15 +135,15 @@ def explain_boot(order: Replay, differing: frozenset[str]) -> Explained:
     order.tell(f"{order.arm.name}, seed {order.seed}: looking for each {what}")
     marks = _marks(order)
     record, first = order.trace(TraceRequest(marks=marks))
-    found = _find_intervals(order, record, first)
-    worst = max((one for each in found for one in each.intervals), key=lambda one: one.latency_ns)
-    chosen = next(each for each in found if each.cpu == worst.cpu)
-    sampled = _spread(chosen.intervals, SAMPLED)
-    count = sum(len(each.intervals) for each in found)
-    order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(sampled) + 1}")
-    wanted = TraceRequest(marks=marks, intervals=join_spans([worst, *sampled]), window=_window(found))
-    _, second = replace(order, expected=record).trace(wanted)
-    return _explain(order, differing, found, (worst, sampled), second)
+    cpus = _find_intervals(order, record, first)
+    worst = max((interval for cpu in cpus for interval in cpu.intervals), key=lambda interval: interval.latency_ns)
+    worst_cpu = next(cpu for cpu in cpus if cpu.cpu == worst.cpu)
+    samples = _spread(worst_cpu.intervals, SAMPLED)
+    count = sum(len(cpu.intervals) for cpu in cpus)
+    order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(samples) + 1}")
+    request = TraceRequest(marks=marks, intervals=join_spans([worst, *samples]), window=_window(cpus))
+    _, second = replace(order, expected=record).trace(request)
+    return _explain(order, changed_names, cpus, (worst, samples), second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,26 +170,26 @@ def trace_functions(order: Replay) -> Ran:
         ParseError: as `explain_boot`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    found = _trace_slices(order)
-    blocks = tuple(_blocks(found.seen, found.slices))
-    return Ran(functions=count_instructions(order.kernel, found.seen, found.slices), blocks=blocks)
+    boot = _trace_slices(order)
+    blocks = tuple(_blocks(boot.seen, boot.slices))
+    return Ran(functions=count_instructions(order.kernel, boot.seen, boot.slices), blocks=blocks)
 
 
-def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tuple[Record, BootSections]:
+def trace_sections(order: Replay, altered_names: frozenset[str] = frozenset()) -> tuple[Record, BootSections]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
     Args:
         order: the boot.
-        altered: functions whose longest calls in sections are looked for.
+        altered_names: functions whose longest calls in sections are looked for.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
             where it keeps the preemption count, ParseError also if a change of that count was not seen.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
-    kept = preemption(order.kernel)
-    found = _trace_slices(order, kept, altered)
-    log = found.seen.sections
+    layout = preemption(order.kernel)
+    boot = _trace_slices(order, layout, altered_names)
+    log = boot.seen.sections
     assert log is not None
     if log.unseen:
         raise ParseError(
@@ -200,27 +200,27 @@ def trace_sections(order: Replay, altered: frozenset[str] = frozenset()) -> tupl
         raise ParseError(
             f"{log.cpus} of {order.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
         )
-    functions = [plain_name(order.kernel.function_at(address)) for address in found.altered]
-    sections = sections_by_site(log, found.slices, SpotNames(order.kernel, kept).spot, order.seed, functions)
-    wakeups = _bounded_wakeups(order, found)
-    passages = found.within(log.interrupts), found.within(log.switches)
-    return found.record, BootSections(
-        sections=tuple(one for one in sections if one.site.kind is not Kind.POID),
+    functions = [plain_name(order.kernel.function_at(address)) for address in boot.altered]
+    sections = sections_by_site(log, boot.slices, SpotNames(order.kernel, layout).spot, order.seed, functions)
+    wakeups = _bounded_wakeups(order, boot)
+    passages = boot.within(log.interrupts), boot.within(log.switches)
+    return boot.record, BootSections(
+        sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
         bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
     )
 
 
-def _bounded_wakeups(order: Replay, found: _Sliced) -> list[Interval]:
+def _bounded_wakeups(order: Replay, boot: _Sliced) -> list[Interval]:
     """Return the wake-ups that have a bound: cyclictest's, on one CPU, of a kernel that can be preempted anywhere.
 
     With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
     """
-    preemptible = found.record.environment.flavour == "preempt_rt"
+    preemptible = boot.record.environment.flavour == "preempt_rt"
     if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
         return []
     # The few that the trace numbers otherwise than the tool are not taken for longer than any that it reported.
-    most = max(one.maximum for one in reports(found.record)) + TOLERANCE_NS
-    return [one for one in found.wakeups if one.latency_ns <= most]
+    most = max(report.maximum for report in reports(boot.record)) + TOLERANCE_NS
+    return [wakeup for wakeup in boot.wakeups if wakeup.latency_ns <= most]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,8 @@ class _Sliced:
     def wakeups(self) -> list[Interval]:
         """What was measured in the slices, in the order of time."""
         start, end = self.span
-        return [one for each in self.found for one in each.intervals if start <= one.start and one.end < end]
+        every = (interval for cpu in self.found for interval in cpu.intervals)
+        return [interval for interval in every if start <= interval.start and interval.end < end]
 
     def within(self, passages: NDArray[np.void]) -> NDArray[np.void]:
         """Return those that lie in the slices, at least in part."""
@@ -254,21 +255,21 @@ class _Sliced:
         return np.asarray(passages[(passages["end"] >= start) & (passages["start"] < end)])
 
 
-def _trace_slices(order: Replay, kept: Preemption | None = None, altered: Iterable[str] = ()) -> _Sliced:
+def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names: Iterable[str] = ()) -> _Sliced:
     """Run a boot and find out where it measured."""
     # A cold part is jumped to: no return address says where it ends.
-    functions = [one for one in order.kernel.symbols if one.function and ".cold" not in one.name]
-    begins = sorted({one.address for one in functions if plain_name(one.name) in altered})
-    wanted = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=kept, altered=begins)
-    record, seen = order.trace(wanted)
-    found = _find_intervals(order, record, seen)
-    start, end = _window(found)
+    functions = [symbol for symbol in order.kernel.symbols if symbol.function and ".cold" not in symbol.name]
+    begins = sorted({symbol.address for symbol in functions if plain_name(symbol.name) in altered_names})
+    request = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=layout, altered=begins)
+    record, boot_trace = order.trace(request)
+    cpus = _find_intervals(order, record, boot_trace)
+    start, end = _window(cpus)
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return _Sliced(record=record, seen=seen, found=found, slices=slices, altered=begins)
+    return _Sliced(record=record, seen=boot_trace, found=cpus, slices=slices, altered=begins)
 
 
 def _marks(order: Replay) -> dict[int, int]:
@@ -277,19 +278,19 @@ def _marks(order: Replay) -> dict[int, int]:
     for kind, names in order.finder.marks.items():
         addresses = [address for name in names if (address := order.kernel.address_of(name)) is not None]
         if not addresses:
-            named = " or ".join(names)
-            raise ConfigError(f"the kernel has no function {named}, by which a {order.finder.what} is found")
+            alternatives = " or ".join(names)
+            raise ConfigError(f"the kernel has no function {alternatives}, by which a {order.finder.what} is found")
         marks[int(kind)] = addresses[0]
     return marks
 
 
-def _find_intervals(order: Replay, record: Record, seen: Trace) -> list[CpuIntervals]:
-    return order.finder.intervals(order.case.tool, record, seen.events, order.instruction_ns)
+def _find_intervals(order: Replay, record: Record, boot_trace: Trace) -> list[CpuIntervals]:
+    return order.finder.intervals(order.case.tool, record, boot_trace.events, order.instruction_ns)
 
 
-def _window(found: Sequence[CpuIntervals]) -> tuple[int, int]:
+def _window(cpus: Sequence[CpuIntervals]) -> tuple[int, int]:
     """Return the measuring window in `n`: from the end of the first interval to that of the last."""
-    ends = [interval.end for each in found for interval in each.intervals]
+    ends = [interval.end for cpu in cpus for interval in cpu.intervals]
     return min(ends), max(ends)
 
 
@@ -303,43 +304,45 @@ def _spread(intervals: Sequence[Interval], count: int) -> list[Interval]:
 
 def join_spans(intervals: Sequence[Span]) -> list[tuple[int, int]]:
     """Return the spans to log, with what leads to each interval; those that meet become one."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, one.start - LEAD), one.end) for one in intervals):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, interval.start - LEAD), interval.end) for interval in intervals):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
-            joined.append((start, end))
-    return joined
+            spans.append((start, end))
+    return spans
 
 
 def _explain(
     order: Replay,
-    differing: frozenset[str],
-    found: Sequence[CpuIntervals],
-    chosen: tuple[Interval, Sequence[Interval]],
-    logged: Trace,
+    changed_names: frozenset[str],
+    cpus: Sequence[CpuIntervals],
+    intervals: tuple[Interval, Sequence[Interval]],
+    boot_trace: Trace,
 ) -> Explained:
-    worst, sampled = chosen
-    code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
+    worst, samples = intervals
+    code = Code(order.kernel.arch, boot_trace.blocks, order.kernel.function_at)
     ns = order.instruction_ns
-    ran = profiles(code, logged, [worst, *sampled], differing)
-    passages = [_passage(one, each, ns) for one, each in zip([worst, *sampled], ran, strict=True)]
+    interval_profiles = profiles(code, boot_trace, [worst, *samples], changed_names)
+    passages = [
+        _passage(interval, profile, ns) for interval, profile in zip([worst, *samples], interval_profiles, strict=True)
+    ]
     typical = Passage(
-        latency_ns=_mean([each.latency_ns for each in passages[1:]]),
-        idle_ns=_mean([each.idle_ns for each in passages[1:]]),
-        unaccounted_ns=_mean([each.unaccounted_ns for each in passages[1:]]),
-        profile=mean(ran[1:]),
+        latency_ns=_mean([passage.latency_ns for passage in passages[1:]]),
+        idle_ns=_mean([passage.idle_ns for passage in passages[1:]]),
+        unaccounted_ns=_mean([passage.unaccounted_ns for passage in passages[1:]]),
+        profile=mean(interval_profiles[1:]),
     )
-    count = sum(len(each.intervals) for each in found)
+    count = sum(len(cpu.intervals) for cpu in cpus)
     return Explained(
         seed=order.seed,
         what=order.finder.what,
         proof=order.finder.proof,
         intervals=count,
-        agreeing=count - sum(min(each.differing, len(each.intervals)) for each in found),
+        agreeing=count - sum(min(cpu.differing, len(cpu.intervals)) for cpu in cpus),
         worst=passages[0],
         typical=typical,
-        executed=count_instructions(order.kernel, logged),
+        executed=count_instructions(order.kernel, boot_trace),
     )
 
 
@@ -347,47 +350,47 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _passage(interval: Interval, made: Profile, ns: int) -> Passage:
-    rest = interval.latency_ns - interval.idle_ns - made.total * ns
-    return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=made)
+def _passage(interval: Interval, profile: Profile, ns: int) -> Passage:
+    rest = interval.latency_ns - interval.idle_ns - profile.total * ns
+    return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=profile)
 
 
-def profiles(code: Code, logged: Trace, intervals: Sequence[Span], differing: frozenset[str]) -> list[Profile]:
+def profiles(code: Code, boot_trace: Trace, intervals: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:
     """Return the instructions of each function in each of the intervals that were logged."""
-    runs = logged.runs
+    runs = boot_trace.runs
     places = [run.n for run in runs]
     return [
         profile(
             code,
-            runs[bisect_left(places, one.start - LEAD) : bisect_left(places, one.end)],
-            (one.start, one.end),
-            differing,
+            runs[bisect_left(places, interval.start - LEAD) : bisect_left(places, interval.end)],
+            (interval.start, interval.end),
+            changed_names,
         )
-        for one in intervals
+        for interval in intervals
     ]
 
 
-def count_instructions(kernel: Vmlinux, seen: Trace, slices: range = range(1)) -> dict[str, int]:
+def count_instructions(kernel: Vmlinux, boot_trace: Trace, slices: range = range(1)) -> dict[str, int]:
     """Return how many instructions of each function were executed in some slices (or the window), the most first."""
-    found: Counter[str] = Counter()
-    for number, instructions in _sums(seen, slices):
-        address = seen.blocks[number].address
-        found[kernel.function_at(address) if address >= KERNEL_FROM else USER] += instructions
-    return dict(found.most_common())
+    counts: Counter[str] = Counter()
+    for number, instructions in _sums(boot_trace, slices):
+        address = boot_trace.blocks[number].address
+        counts[kernel.function_at(address) if address >= KERNEL_FROM else USER] += instructions
+    return dict(counts.most_common())
 
 
-def _blocks(seen: Trace, slices: range) -> Iterator[tuple[Block, int]]:
-    for number, instructions in _sums(seen, slices):
-        block = seen.blocks[number]
+def _blocks(boot_trace: Trace, slices: range) -> Iterator[tuple[Block, int]]:
+    for number, instructions in _sums(boot_trace, slices):
+        block = boot_trace.blocks[number]
         if block.address >= KERNEL_FROM and instructions:
             yield block, instructions
 
 
-def _sums(seen: Trace, slices: range) -> list[tuple[int, int]]:
+def _sums(boot_trace: Trace, slices: range) -> list[tuple[int, int]]:
     """Return how many instructions of each block were executed in some slices."""
     assert slices.step == 1
-    piece = seen.counts["slice"]
-    within = seen.counts[(piece >= slices.start) & (piece < slices.stop)]
+    piece = boot_trace.counts["slice"]
+    within = boot_trace.counts[(piece >= slices.start) & (piece < slices.stop)]
     numbers, places = np.unique(within["block"], return_inverse=True)
     # Sums of 64-bit floats: exact up to 2^53 instructions, two years of virtual time.
     sums = np.bincount(places, weights=within["instructions"])

@@ -94,43 +94,47 @@ class RoundTrips:
 
 def report(record: Record) -> ThreadReport:
     """Return what signaltest reported. Raises ParseError: something is missing."""
-    first = {one.name: one.quantity for one in record.measurements if one.labels.get("thread") == "0" and one.quantity}
+    first = {
+        measurement.name: measurement.quantity
+        for measurement in record.measurements
+        if measurement.labels.get("thread") == "0" and measurement.quantity
+    }
     try:
         low, mean, high = (first[f"roundtrip.{name}"].to(Unit.VIRTUAL_US).value for name in ("min", "avg", "max"))
         rounds = int(first["samples"].value)
     except KeyError as error:
         raise ParseError(f"the record has no {error} of signaltest's first thread") from error
-    threads = sum(one.name == "samples" for one in record.measurements)
+    threads = sum(measurement.name == "samples" for measurement in record.measurements)
     return ThreadReport(threads=threads, rounds=rounds, minimum=round(low), mean=mean, maximum=round(high))
 
 
-def find(events: Sequence[Event], reported: ThreadReport, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], thread_report: ThreadReport, instruction_ns: int) -> CpuIntervals:
     """Return the round trips of the first thread.
 
     Raises:
         ParseError: there are not as many as were reported, or they are not those of the report.
     """
     axis = Axis(events, instruction_ns)
-    everywhere, unsent = _stations(events)
-    stations = _of_first_thread(everywhere, reported.threads, axis)
-    if stations and len(stations) == reported.rounds:
-        stations = [*stations, *(one for one in unsent if one.now.cpu == stations[0].now.cpu)]
-    if len(stations) != reported.rounds + 1:
+    everywhere, unsent_stations = _stations(events)
+    stations = _of_first_thread(everywhere, thread_report.threads, axis)
+    if stations and len(stations) == thread_report.rounds:
+        stations = [*stations, *(station for station in unsent_stations if station.now.cpu == stations[0].now.cpu)]
+    if len(stations) != thread_report.rounds + 1:
         raise ParseError(
             f"the trace shows {max(0, len(stations) - 1)} round trips of signaltest's first thread, it counted "
-            f"{reported.rounds}: nothing can be explained"
+            f"{thread_report.rounds}: nothing can be explained"
         )
     trips = list(itertools.pairwise(stations))
-    shortest = [axis.at(back.after) - axis.at(sent.now) for sent, back in trips]
-    longest = [axis.at(back.latest) - axis.at(sent.now) for sent, back in trips]
-    wrong = _disagreement(reported, shortest, longest)
+    shortest = [axis.at(back.after) - axis.at(start.now) for start, back in trips]
+    longest = [axis.at(back.latest) - axis.at(start.now) for start, back in trips]
+    wrong = _disagreement(thread_report, shortest, longest)
     if wrong:
         raise ParseError(f"signaltest's round trips in the trace are not those of its report: {wrong}")
-    unclear = sum(back.unclear for _, back in trips)
-    if unclear > _UNCLEAR * len(trips):
-        raise ParseError(f"where {unclear} of {len(trips)} round trips ended is not certain: nothing can be explained")
-    intervals = tuple(axis.between(sent.now, back.after) for sent, back in trips)
-    return CpuIntervals(cpu=stations[0].now.cpu, intervals=intervals, differing=unclear)
+    doubts = sum(back.unclear for _, back in trips)
+    if doubts > _UNCLEAR * len(trips):
+        raise ParseError(f"where {doubts} of {len(trips)} round trips ended is not certain: nothing can be explained")
+    intervals = tuple(axis.between(start.now, back.after) for start, back in trips)
+    return CpuIntervals(cpu=stations[0].now.cpu, intervals=intervals, differing=doubts)
 
 
 def _stations(events: Sequence[Event]) -> tuple[list[_Station], list[_Station]]:
@@ -152,12 +156,12 @@ def _stations(events: Sequence[Event]) -> tuple[list[_Station], list[_Station]]:
             # One signal is on its way: what was read before it, on any CPU, does not belong to the next station.
             readings.clear()
     ring = max(by_address, key=lambda address: len(by_address[address]), default=0)
-    unsent = [
+    unsent_stations = [
         _Station(after=reads[0], latest=reads[-2 if len(reads) > 1 else 0], now=reads[-1])
         for (_, address), reads in readings.items()
         if address == ring
     ]
-    return by_address[ring], unsent
+    return by_address[ring], unsent_stations
 
 
 def _of_first_thread(stations: Sequence[_Station], threads: int, axis: Axis) -> Sequence[_Station]:
@@ -165,12 +169,12 @@ def _of_first_thread(stations: Sequence[_Station], threads: int, axis: Axis) -> 
 
     What comes before are no stations: threads read the clock when they start, and then the main thread sends a signal.
     """
-    asleep = [axis.at(one.now) - axis.at(one.after) >= _SLEEP_NS for one in stations]
+    asleep = [axis.at(station.now) - axis.at(station.after) >= _SLEEP_NS for station in stations]
     pairs = zip(asleep, asleep[threads:], strict=False)
     return stations[next((number for number, both in enumerate(pairs) if all(both)), len(stations)) :: threads]
 
 
-def _disagreement(reported: ThreadReport, shortest: Sequence[int], longest: Sequence[int]) -> str:
+def _disagreement(thread_report: ThreadReport, shortest: Sequence[int], longest: Sequence[int]) -> str:
     """Return what of the report the round trips, in nanoseconds, do not have; empty if all agrees.
 
     signaltest cuts each to microseconds after the kernel rounded the counter to nanoseconds: near a whole microsecond
@@ -179,9 +183,9 @@ def _disagreement(reported: ThreadReport, shortest: Sequence[int], longest: Sequ
     least = [(value - TOLERANCE_NS) // 1000 for value in shortest]
     most = [(value + TOLERANCE_NS) // 1000 for value in longest]
     figures = (
-        ("minimum", reported.minimum, min(least), min(most)),
-        ("mean", reported.mean, sum(least) / len(least) - _ROUNDING_US, sum(most) / len(most) + _ROUNDING_US),
-        ("maximum", reported.maximum, max(least), max(most)),
+        ("minimum", thread_report.minimum, min(least), min(most)),
+        ("mean", thread_report.mean, sum(least) / len(least) - _ROUNDING_US, sum(most) / len(most) + _ROUNDING_US),
+        ("maximum", thread_report.maximum, max(least), max(most)),
     )
     return ", ".join(
         f"{name} {value:g} virtual us, not {low:.2f} to {high:.2f}"

@@ -49,23 +49,23 @@ class SectionCache:
                     path.unlink()
         return cls(directory)
 
-    def find(self, boot: Record, altered: frozenset[str]) -> BootSections | None:
+    def find(self, boot: Record, names: frozenset[str]) -> BootSections | None:
         """Return the sections of a boot, with calls of these functions; None if they are not kept, or damaged."""
         with suppress(OSError, EOFError, zlib.error, ValueError):
-            return decode(json.loads(gzip.decompress(self._path(boot, altered).read_bytes())), BootSections)
+            return decode(json.loads(gzip.decompress(self._path(boot, names).read_bytes())), BootSections)
         return None
 
-    def keep(self, boot: Record, altered: frozenset[str], found: BootSections) -> None:
+    def keep(self, boot: Record, names: frozenset[str], sections: BootSections) -> None:
         """Keep what was found; a disk that does not take it costs another boot, no more."""
         with suppress(OSError, InfrastructureError):
             self._directory.mkdir(parents=True, exist_ok=True)
-            with files.scratch(self._directory, "staged-") as staged:
-                (staged / "kept").write_bytes(gzip.compress(json.dumps(asdict(found)).encode()))
-                (staged / "kept").replace(self._path(boot, altered))
+            with files.scratch(self._directory, "staged-") as directory:
+                (directory / "kept").write_bytes(gzip.compress(json.dumps(asdict(sections)).encode()))
+                (directory / "kept").replace(self._path(boot, names))
 
-    def _path(self, boot: Record, altered: frozenset[str]) -> Path:
-        made_of = {name: boot.machine.get(name) for name in _MADE_OF}
-        measured = [one.as_json() for one in boot.measurements]
-        asked = [_FORMAT, plugin.library().name, sorted(altered), boot.board, boot.case, boot.seed, list(boot.argv)]
-        digest = hashlib.sha256(json.dumps([*asked, made_of, measured]).encode()).hexdigest()
+    def _path(self, boot: Record, names: frozenset[str]) -> Path:
+        machine = {name: boot.machine.get(name) for name in _MADE_OF}
+        measurements = [measurement.as_json() for measurement in boot.measurements]
+        inputs = [_FORMAT, plugin.library().name, sorted(names), boot.board, boot.case, boot.seed, list(boot.argv)]
+        digest = hashlib.sha256(json.dumps([*inputs, machine, measurements]).encode()).hexdigest()
         return self._directory / f"{digest}.gz"

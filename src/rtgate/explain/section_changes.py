@@ -58,12 +58,12 @@ def changes(baseline: Iterable[Section], candidate: Iterable[Section]) -> tuple[
     old = {section.site: section for section in baseline}
     new = {section.site: section for section in candidate}
     alike = [(key, _longest(old.values(), key)) for key in (_begin, _end)]
-    found = [
+    site_changes = [
         SiteChange(site, old.get(site), new.get(site), _like(site, old, alike)) for site in old.keys() | new.keys()
     ]
     kinds = tuple(Kind)
-    found.sort(key=lambda change: (-change.growth, kinds.index(change.site.kind), change.site))
-    return tuple(_once(found))
+    site_changes.sort(key=lambda change: (-change.growth, kinds.index(change.site.kind), change.site))
+    return tuple(_once(site_changes))
 
 
 _Place = tuple[Kind, Context, str]  # a site by one of its two functions
@@ -81,8 +81,8 @@ def _end(site: Site) -> _Place:
 def _longest(sections: Iterable[Section], key: _Key) -> dict[_Place, Section]:
     longest: dict[_Place, Section] = {}
     for section in sections:
-        other = longest.setdefault(key(section.site), section)
-        if section.longest > other.longest:
+        best = longest.setdefault(key(section.site), section)
+        if section.longest > best.longest:
             longest[key(section.site)] = section
     return longest
 
@@ -95,22 +95,22 @@ def _like(
     return next((longest[key(site)] for key, longest in alike if key(site) in longest), None)
 
 
-def _once(found: Iterable[SiteChange]) -> Iterator[SiteChange]:
+def _once(site_changes: Iterable[SiteChange]) -> Iterator[SiteChange]:
     """Leave out what only repeats another kind of section: the first one names its own kind best."""
-    known: set[tuple[object, ...]] = set()
-    for change in found:
+    keys: set[tuple[object, ...]] = set()
+    for change in site_changes:
         site = change.site
         lengths = [side.longest if side else 0 for side in (change.baseline, change.candidate)]
-        called = [(one.function, one.instructions) for one in change.candidate.calls] if change.candidate else []
-        key = (site.context, site.begin, site.end, site.switches, *lengths, *called)
-        if key not in known:
-            known.add(key)
+        calls = [(call.function, call.instructions) for call in change.candidate.calls] if change.candidate else []
+        key = (site.context, site.begin, site.end, site.switches, *lengths, *calls)
+        if key not in keys:
+            keys.add(key)
             yield change
 
 
-def sentence(found: Iterable[SiteChange], instruction_ns: int) -> str:
+def sentence(site_changes: Iterable[SiteChange], instruction_ns: int) -> str:
     """Return what grew most, for people: which site, by how much, how often."""
-    change = next(iter(found), None)
+    change = next(iter(site_changes), None)
     if change is None or change.growth <= 0 or change.candidate is None:
         return "no critical section is longer than in the baseline"
     new = change.candidate

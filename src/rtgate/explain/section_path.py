@@ -15,21 +15,21 @@ from rtgate.units import plural
 _SHARE = 0.2  # of what a section gained, a function must have gained so much to be named
 
 
-def section_profiles(order: Replay, sections: Sequence[Span], differing: frozenset[str]) -> list[Profile]:
+def section_profiles(order: Replay, sections: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:
     """Return the instructions of each function in some sections.
 
     Args:
         order: the boot that had them.
         sections: the longest one of a site.
-        differing: functions that differ between the kernels.
+        changed_names: functions that differ between the kernels.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `Replay.trace`.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {plural(len(sections), 'section')}")
-    _, logged = order.trace(TraceRequest(intervals=join_spans(sections)))
-    code = Code(order.kernel.arch, logged.blocks, order.kernel.function_at)
-    return profiles(code, logged, sections, differing)
+    _, boot_trace = order.trace(TraceRequest(intervals=join_spans(sections)))
+    code = Code(order.kernel.arch, boot_trace.blocks, order.kernel.function_at)
+    return profiles(code, boot_trace, sections, changed_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,12 @@ class SectionPaths:
     def sentence(self) -> str:
         """Which function gained most: one that differs, if there is one that matters."""
         more = self.candidate.total - self.baseline.total
-        changed = gains(self.baseline.blamed, self.candidate.blamed)[:1]
+        changes = gains(self.baseline.blamed, self.candidate.blamed)[:1]
         same = gains(self.baseline.own, self.candidate.own)[:1]
-        for (name, gain), why in (*((each, "changed and slower") for each in changed), *((each, "") for each in same)):
+        for (name, gain), why in (
+            *((entry, "changed and slower") for entry in changes),
+            *((entry, "") for entry in same),
+        ):
             if gain > 0 and gain >= _SHARE * more:
                 reason = why or ("changed" if name in self.changed else "slower, its code is the same")
                 return f"+{gain:,.0f} instructions in {name} ({reason})"

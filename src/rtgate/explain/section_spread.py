@@ -24,11 +24,11 @@ def spreads(boots: Iterable[BootSections], functions: Collection[str]) -> Mappin
     for boot in boots:
         for key, lengths in _lengths(boot.sections, functions).items():
             longest[key].append(max(lengths))
-    found: dict[str, int] = {}
+    differences: dict[str, int] = {}
     for (function, _), of_boots in longest.items():
         if len(of_boots) > 1:
-            found[function] = max(found.get(function, 0), _distance(sorted(of_boots)))
-    return found
+            differences[function] = max(differences.get(function, 0), _distance(sorted(of_boots)))
+    return differences
 
 
 def _distance(lengths: Sequence[int]) -> int:
@@ -36,10 +36,10 @@ def _distance(lengths: Sequence[int]) -> int:
 
 
 def _lengths(sections: Iterable[Section], functions: Collection[str]) -> Mapping[tuple[str, object], list[int]]:
-    found: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
-    for one in sections:
-        if one.site.begin.function in functions:
-            found[one.site.begin.function, one.site].append(one.longest)
-        for call in one.calls:
-            found[call.function, (one.site.kind, one.site.context)].append(call.instructions)
-    return found
+    lengths: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
+    for section in sections:
+        if section.site.begin.function in functions:
+            lengths[section.site.begin.function, section.site].append(section.longest)
+        for call in section.calls:
+            lengths[call.function, (section.site.kind, section.site.context)].append(call.instructions)
+    return lengths

@@ -187,13 +187,13 @@ def read(prefix: Path) -> Log:
         raise ParseError(f"the critical sections of the trace are incomplete: {error}") from error
 
 
-def parse(parts: Mapping[str, bytes], followed: str) -> Log:
+def parse(parts: Mapping[str, bytes], summary: str) -> Log:
     """Return the log in the bytes of its files, by name. Raises ParseError: they are damaged."""
     for name, kind in _FILES.items():
         if len(parts[name]) % kind.itemsize:
             raise ParseError(f"the trace's {name} are cut off: {len(parts[name])} bytes, {kind.itemsize} each")
     sites, sums, calls, interrupts, switches = (np.frombuffer(parts[name], kind) for name, kind in _FILES.items())
-    log = Log(sites, sums, calls, interrupts, switches, _unseen(followed), followed.count("\ncpu "))
+    log = Log(sites, sums, calls, interrupts, switches, _unseen(summary), summary.count("\ncpu "))
     for records in (log.sums, log.calls):
         if records.size and records["site"].max() >= log.sites.size:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
@@ -207,10 +207,10 @@ def parse(parts: Mapping[str, bytes], followed: str) -> Log:
     return log
 
 
-def _unseen(followed: str) -> int:
-    words = followed.split("\n", 1)[0].split()
+def _unseen(summary: str) -> int:
+    words = summary.split("\n", 1)[0].split()
     if len(words) != 2 or words[0] != "unseen" or not words[1].isdigit():
-        raise ParseError(f"the trace does not say whether each change was seen: {followed[:60]!r}")
+        raise ParseError(f"the trace does not say whether each change was seen: {summary[:60]!r}")
     return int(words[1])
 
 
@@ -240,10 +240,10 @@ def sections_by_site(
 
 def _by_site(records: NDArray[np.void], slices: range) -> dict[int, NDArray[np.void]]:
     """Return the records of some slices by the number of their site."""
-    chosen = records[(records["slice"] >= slices.start) & (records["slice"] < slices.stop)]
-    ordered = chosen[np.argsort(chosen["site"], kind="stable")]
-    numbers, places = np.unique(ordered["site"], return_index=True)
-    return dict(zip(numbers.tolist(), np.split(ordered, places[1:]), strict=False))
+    selection = records[(records["slice"] >= slices.start) & (records["slice"] < slices.stop)]
+    rows = selection[np.argsort(selection["site"], kind="stable")]
+    numbers, places = np.unique(rows["site"], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(rows, places[1:]), strict=False))
 
 
 def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
@@ -278,16 +278,16 @@ def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: 
 
 
 def _calls(records: NDArray[np.void], functions: Sequence[str], seed: int) -> tuple[Call, ...]:
-    return _longest_calls(Call(functions[one["function"]], int(one["longest"]), seed) for one in records)
+    return _longest_calls(Call(functions[record["function"]], int(record["longest"]), seed) for record in records)
 
 
 def _longest_calls(calls: Iterable[Call]) -> tuple[Call, ...]:
     """Return the longest call of each function, by name."""
-    found: dict[str, Call] = {}
+    longest: dict[str, Call] = {}
     for call in calls:
-        if call.function not in found or call.instructions > found[call.function].instructions:
-            found[call.function] = call
-    return tuple(found[name] for name in sorted(found))
+        if call.function not in longest or call.instructions > longest[call.function].instructions:
+            longest[call.function] = call
+    return tuple(longest[name] for name in sorted(longest))
 
 
 def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
@@ -299,31 +299,31 @@ def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
 
 def merge(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Return sections of several boots, or of several addresses with one name, as one of each site."""
-    found: dict[Site, Section] = {}
+    by_site: dict[Site, Section] = {}
     for section in sections:
-        other = found.get(section.site)
-        found[section.site] = _sum(other, section) if other else section
-    return tuple(found[site] for site in sorted(found))
+        previous = by_site.get(section.site)
+        by_site[section.site] = _sum(previous, section) if previous else section
+    return tuple(by_site[site] for site in sorted(by_site))
 
 
-def _sum(one: Section, other: Section) -> Section:
-    longer = other if other.longest > one.longest else one
-    counts = itertools.zip_longest(one.buckets, other.buckets, fillvalue=0)
+def _sum(first: Section, second: Section) -> Section:
+    longer = second if second.longest > first.longest else first
+    counts = itertools.zip_longest(first.buckets, second.buckets, fillvalue=0)
     return replace(
         longer,
-        count=one.count + other.count,
-        total=one.total + other.total,
+        count=first.count + second.count,
+        total=first.total + second.total,
         buckets=tuple(mine + theirs for mine, theirs in counts),
-        calls=_longest_calls(itertools.chain(one.calls, other.calls)),
-        boots=tuple(sorted({*one.boots, *other.boots})),
+        calls=_longest_calls(itertools.chain(first.calls, second.calls)),
+        boots=tuple(sorted({*first.boots, *second.boots})),
     )
 
 
 def merge_boots(boots: Iterable[BootSections]) -> BootSections:
     """Return several boots as one: the sections of each site, and the longest bound, before it one that is broken."""
-    seen = list(boots)
-    bounds = [one.bound for one in seen if one.bound]
+    all_boots = list(boots)
+    bounds = [boot.bound for boot in all_boots if boot.bound]
     return BootSections(
-        sections=merge(itertools.chain.from_iterable(one.sections for one in seen)),
-        bound=max(bounds, key=lambda one: (not one.holds, one.instructions), default=None),
+        sections=merge(itertools.chain.from_iterable(boot.sections for boot in all_boots)),
+        bound=max(bounds, key=lambda bound: (not bound.holds, bound.instructions), default=None),
     )

@@ -22,7 +22,7 @@ class SpotNames:
 
     @cached_property
     def _entries(self) -> dict[int, str]:
-        return {one.start: one.name for one in self.kept.entries if one.name}
+        return {entry.start: entry.name for entry in self.kept.entries if entry.name}
 
     def spot(self, address: int, caller: int) -> Spot:
         """Return the functions of an address, and of its caller's if it is in a helper (a return address, or 0)."""

@@ -106,12 +106,14 @@ class TraceRequest:
         return "\n".join(lines) + "\n"
 
 
-def _following(kept: Preemption) -> list[str]:
+def _following(layout: Preemption) -> list[str]:
     """Return the lines that have critical sections followed."""
-    lines = [f"count {kept.count}" if kept.current is None else f"percpu {kept.count:x} {kept.current:x}"]
-    lines += [f"softirq {kept.softirq} {SOFTIRQ_OFFSET:x}"] if kept.softirq is not None else []
-    lines += [f"{'interrupt' if one.interrupt else 'exception'} {one.start:x} {one.end:x}" for one in kept.entries]
-    return lines + [f"helper {start:x} {end:x}" for start, end in kept.helpers]
+    lines = [f"count {layout.count}" if layout.current is None else f"percpu {layout.count:x} {layout.current:x}"]
+    lines += [f"softirq {layout.softirq} {SOFTIRQ_OFFSET:x}"] if layout.softirq is not None else []
+    lines += [
+        f"{'interrupt' if entry.interrupt else 'exception'} {entry.start:x} {entry.end:x}" for entry in layout.entries
+    ]
+    return lines + [f"helper {start:x} {end:x}" for start, end in layout.helpers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,7 +151,7 @@ def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
     for (name, size), data in zip(sizes.items(), (events, runs, counts, blocks), strict=True):
         if len(data) % size:
             raise ParseError(f"the trace's {name} are cut off: {len(data)} bytes, {size} each")
-    known = {
+    by_number = {
         number: Block(address, instructions, last[: min(last_size, 16)], size)
         for address, number, instructions, last_size, last, size in _BLOCK.iter_unpack(blocks)
     }
@@ -157,12 +159,12 @@ def parse(events: bytes, runs: bytes, counts: bytes, blocks: bytes) -> Trace:
         events=tuple(Event(*fields) for fields in _EVENT.iter_unpack(events)),
         runs=tuple(Run(*fields) for fields in _RUN.iter_unpack(runs)),
         counts=np.frombuffer(counts, COUNT),
-        blocks=known,
+        blocks=by_number,
     )
     for name, numbers in (("events", [e.n for e in trace.events]), ("runs", [r.n for r in trace.runs])):
         if any(later < sooner for sooner, later in itertools.pairwise(numbers)):
             raise ParseError(f"the trace's {name} are not in order")
-    unknown = {run.block for run in trace.runs}.union(np.unique(trace.counts["block"]).tolist()) - known.keys()
-    if unknown:
-        raise ParseError(f"the trace has no block {min(unknown)}, which was executed")
+    strays = {run.block for run in trace.runs}.union(np.unique(trace.counts["block"]).tolist()) - by_number.keys()
+    if strays:
+        raise ParseError(f"the trace has no block {min(strays)}, which was executed")
     return trace

@@ -70,7 +70,7 @@ class WakeUps:
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
         """Return the wake-ups of each CPU. Raises ParseError as `find`, and if the record is not cyclictest's."""
         assert isinstance(tool, Cyclictest)
-        return [find(events, reported, tool.interval_us * 1000, instruction_ns) for reported in reports(record)]
+        return [find(events, report, tool.interval_us * 1000, instruction_ns) for report in reports(record)]
 
 
 def reports(record: Record) -> tuple[CpuReport, ...]:
@@ -103,13 +103,13 @@ def _number(tool: str, values: Mapping[str, Histogram | Quantity | None], name: 
     return round(quantity.to(unit).value)
 
 
-def find(events: Sequence[Event], reported: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
     """Return cyclictest's wake-ups on one CPU. Raises ParseError as `ending_at`, and if there are too few."""
-    return ending_at(_reads(events, reported), events, reported, interval_ns, instruction_ns)
+    return ending_at(_reads(events, report), events, report, interval_ns, instruction_ns)
 
 
 def ending_at(
-    reads: Sequence[Event], events: Sequence[Event], reported: CpuReport, interval_ns: int, instruction_ns: int
+    reads: Sequence[Event], events: Sequence[Event], report: CpuReport, interval_ns: int, instruction_ns: int
 ) -> CpuIntervals:
     """Return the wake-ups that ended with these readings of the clock, one for each.
 
@@ -119,53 +119,51 @@ def ending_at(
     axis = Axis(events, instruction_ns)
     ends = [axis.at(event) + instruction_ns for event in reads]
     wakes = _interrupts(events, reads, axis)
-    best = _best_latencies(ends, wakes, float(interval_ns), reported)
+    best = _best_latencies(ends, wakes, float(interval_ns), report)
     wakeups = tuple(axis.before(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))
-    differing = _missing(best, reported)
-    if differing > _DIFFERING * len(wakeups):
+    mismatches = _missing(best, report)
+    if mismatches > _DIFFERING * len(wakeups):
         raise ParseError(
-            f"CPU {reported.cpu}: {differing} of {len(wakeups)} wake-ups in the trace have no sample in the histogram"
+            f"CPU {report.cpu}: {mismatches} of {len(wakeups)} wake-ups in the trace have no sample in the histogram"
         )
-    return CpuIntervals(cpu=reported.cpu, intervals=wakeups, differing=differing)
+    return CpuIntervals(cpu=report.cpu, intervals=wakeups, differing=mismatches)
 
 
-def _best_latencies(ends: Sequence[int], wakes: Sequence[int], interval: float, reported: CpuReport) -> list[int]:
+def _best_latencies(ends: Sequence[int], wakes: Sequence[int], interval: float, report: CpuReport) -> list[int]:
     """Return the latencies with the interval, in ns, with which they agree best with what was reported."""
-    latencies = partial(_latencies, ends, wakes, reported=reported)
-    missing = partial(_missing, reported=reported)
+    latencies = partial(_latencies, ends, wakes, reported=report)
+    misses = partial(_missing, reported=report)
     best = latencies(interval)
-    if not missing(best):
+    if not misses(best):
         return best
     steps = list(_steps(wakes, _numbers(ends, wakes[0], interval)))
-    best = min((best, *map(latencies, steps)), key=missing)
-    if missing(best) <= _DIFFERING * len(ends):
+    best = min((best, *map(latencies, steps)), key=misses)
+    if misses(best) <= _DIFFERING * len(ends):
         return best
     # An estimate that is wrong by 0.03 ns is wrong by 150 ns after 5000 intervals.
-    return min((best, *(_refine(step, latencies, reported) for step in steps)), key=missing)
+    return min((best, *(_refine(step, latencies, report) for step in steps)), key=misses)
 
 
-def _reads(events: Sequence[Event], reported: CpuReport) -> list[Event]:
+def _reads(events: Sequence[Event], report: CpuReport) -> list[Event]:
     """Return the events at which the measuring thread read the clock after waking up.
 
     Every program has the code that reads the clock at another address, and no other reads it as often.
     """
-    mine = [event for event in events if event.kind == Kind.USER_CLOCK and event.cpu == reported.cpu]
+    mine = [event for event in events if event.kind == Kind.USER_CLOCK and event.cpu == report.cpu]
     counts = Counter(event.address for event in mine)
-    enough = [address for address, count in counts.items() if count >= reported.cycles]
+    enough = [address for address, count in counts.items() if count >= report.cycles]
     if not enough:
         most = max(counts.values(), default=0)
-        raise ParseError(
-            f"CPU {reported.cpu} read the clock {most} times in the trace, it woke up {reported.cycles} times"
-        )
-    chosen = min(enough, key=lambda address: counts[address])
-    reads = _last_tries(events, reported.cpu, chosen, {reported.cpu})
-    if len(reads) < reported.cycles:
+        raise ParseError(f"CPU {report.cpu} read the clock {most} times in the trace, it woke up {report.cycles} times")
+    clock_address = min(enough, key=lambda address: counts[address])
+    reads = _last_tries(events, report.cpu, clock_address, {report.cpu})
+    if len(reads) < report.cycles:
         # With nohz_full another CPU takes the timers of this one.
-        reads = _last_tries(events, reported.cpu, chosen, {event.cpu for event in events})
-    if len(reads) < reported.cycles:
-        raise ParseError(f"CPU {reported.cpu} read the clock after {len(reads)} wake-ups, of {reported.cycles}")
+        reads = _last_tries(events, report.cpu, clock_address, {event.cpu for event in events})
+    if len(reads) < report.cycles:
+        raise ParseError(f"CPU {report.cpu} read the clock after {len(reads)} wake-ups, of {report.cycles}")
     # The first reads are those of a thread that gets ready.
-    return reads[-reported.cycles :]
+    return reads[-report.cycles :]
 
 
 def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int]) -> list[Event]:
@@ -192,8 +190,8 @@ def _interrupts(events: Sequence[Event], reads: Sequence[Event], axis: Axis) -> 
     times: list[int] = []
     latest = 0
     place = 0
-    for read in reads:
-        while place < len(events) and events[place].n <= read.n:
+    for clock_read in reads:
+        while place < len(events) and events[place].n <= clock_read.n:
             event = events[place]
             if event.kind == Kind.TIMER_INTERRUPT:
                 before = events[place - 1] if place else event
@@ -240,25 +238,25 @@ def _steps(wakes: Sequence[int], numbers: Sequence[int]) -> Iterator[float]:
         yield statistics.median(map(_slope, points, points[middle:]))
 
 
-def _refine(step: float, latencies: Callable[[float], list[int]], reported: CpuReport) -> list[int]:
+def _refine(step: float, latencies: Callable[[float], list[int]], report: CpuReport) -> list[int]:
     """Return the latencies with the interval near an estimate with which they differ least from what was reported."""
     low, high = step - _NEAR_NS, step + _NEAR_NS
     for _ in range(_ROUNDS):
         third = (high - low) / 3
-        if _distance(latencies(low + third), reported) < _distance(latencies(high - third), reported):
+        if _distance(latencies(low + third), report) < _distance(latencies(high - third), report):
             high -= third
         else:
             low += third
     return latencies((low + high) / 2)
 
 
-def _distance(latencies: Sequence[int], reported: CpuReport) -> int:
+def _distance(latencies: Sequence[int], report: CpuReport) -> int:
     """Return how far the reported samples are from as many latencies, in order, in all."""
-    return sum(abs(own - value) for value, own in zip(_samples(reported), sorted(latencies), strict=False))
+    return sum(abs(own - value) for value, own in zip(_samples(report), sorted(latencies), strict=False))
 
 
-def _samples(reported: CpuReport) -> list[int]:
-    return [value for value, count in sorted(reported.counts.items()) for _ in range(count)]
+def _samples(report: CpuReport) -> list[int]:
+    return [value for value, count in sorted(report.counts.items()) for _ in range(count)]
 
 
 def _slope(first: tuple[int, int], second: tuple[int, int]) -> float:
@@ -272,10 +270,12 @@ def _below(first: tuple[int, int], second: tuple[int, int], third: tuple[int, in
 
 def _missing(latencies: Sequence[int], reported: CpuReport) -> int:
     """Return how many reported samples have no wake-up of nearly that latency, each wake-up serving for one."""
-    left = sorted(latencies)
+    sorted_latencies = sorted(latencies)
     above = reported.cell_ns - 1 + TOLERANCE_NS
     top = max(reported.counts, default=0)
     samples = _samples(reported)
-    beyond = sum(value > top + above for value in left)
-    wrong = sum(not -TOLERANCE_NS <= own - value <= above for value, own in zip(samples, left, strict=False))
-    return wrong + abs(len(left) - beyond - len(samples)) + abs(beyond - reported.overflow)
+    beyond = sum(value > top + above for value in sorted_latencies)
+    wrong = sum(
+        not -TOLERANCE_NS <= own - value <= above for value, own in zip(samples, sorted_latencies, strict=False)
+    )
+    return wrong + abs(len(sorted_latencies) - beyond - len(samples)) + abs(beyond - reported.overflow)

@@ -59,17 +59,17 @@ class Gerrit:
         Raises:
             ConfigError: it names no patch set, or no account.
         """
-        found = os.environ if variables is None else variables
-        page = found.get("GERRIT_CHANGE_URL", "")
-        account = access(found)
+        environment = os.environ if variables is None else variables
+        page = environment.get("GERRIT_CHANGE_URL", "")
+        account = access(environment)
         for name in (PASSWORD, PASSWORD_FILE) if variables is None else ():
             os.environ.pop(name, None)
-        tip = patch_set(found)
+        tip = patch_set(environment)
         return cls(
             server=GerritServer(account, notify=say),
             patch_set=tip,
-            chain=chain_of(found, tip),
-            label=found.get(LABEL) or DEFAULT_LABEL,
+            chain=chain_of(environment, tip),
+            label=environment.get(LABEL) or DEFAULT_LABEL,
             url=page if re.fullmatch(r"https?://[\x21-\x7e]+", page) else "",
         )
 
@@ -100,23 +100,23 @@ class Gerrit:
             InfrastructureError: git could not fetch, or the commits are not there any more.
         """
         require_clone(tree)
-        missing = problem = ""
+        commits = problem = ""
         for _ in range(_FETCHES):
             # Waits for a server that is away, and says who must act when it refuses us.
             self.server.branch(self.patch_set.project, self.patch_set.branch)
             problem = self._fetch(tree)
-            missing = ", ".join(commit for commit in (request.base, request.head) if not _has(tree, commit))
-            if not missing:
+            commits = ", ".join(commit for commit in (request.base, request.head) if not _has(tree, commit))
+            if not commits:
                 return
-        raise InfrastructureError(f"{self.patch_set.name}: git fetched no {missing}: {problem or 'it is not there'}")
+        raise InfrastructureError(f"{self.patch_set.name}: git fetched no {commits}: {problem or 'it is not there'}")
 
     def _fetch(self, tree: Path) -> str:
         """Fetch branch and patch set; return what went wrong."""
         argv = [*git_of_user(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
         argv += ["--no-auto-maintenance", "--no-recurse-submodules", self.server.repository(self.patch_set.project)]
         argv += [self.patch_set.branch_ref, self.patch_set.ref]
-        done = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())
-        return "" if done.returncode == 0 else " ".join(done.stderr.split())[-300:]
+        attempt = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())
+        return "" if attempt.returncode == 0 else " ".join(attempt.stderr.split())[-300:]
 
     def check_access(self) -> None:
         """Do nothing: `merge_request` has asked with our password."""
@@ -145,13 +145,13 @@ class Gerrit:
     def _siblings(self, server: GerritServer) -> str:
         """Return what is to be said of changes in other repositories with the same topic; empty for none."""
         try:
-            topic, found = server.topic(self.patch_set)
+            topic, siblings = server.topic(self.patch_set)
         except ConfigError:
             return ""  # the answer itself will say it
-        if not found:
+        if not siblings:
             return ""
-        names = ", ".join(f"change {one.change} ({one.project})" for one in found[:_SIBLINGS])
-        more = f" and {len(found) - _SIBLINGS} more" if len(found) > _SIBLINGS else ""
+        names = ", ".join(f"change {sibling.change} ({sibling.project})" for sibling in siblings[:_SIBLINGS])
+        more = f" and {len(siblings) - _SIBLINGS} more" if len(siblings) > _SIBLINGS else ""
         return (
             f"The topic {topic!r} has changes in other repositories, which were not built or measured: {names}{more}."
         )

@@ -52,25 +52,25 @@ def _link(entry: Mapping[str, Any]) -> Link:
     )
 
 
-def chain(found: Iterable[Link], one: PatchSet, waiting: Mapping[int, PatchSet]) -> tuple[PatchSet, ...]:
-    """Return the patch sets that are measured together with `one`, the first one first.
+def chain(chain_links: Iterable[Link], patch_set: PatchSet, queue: Mapping[int, PatchSet]) -> tuple[PatchSet, ...]:
+    """Return the patch sets that are measured together with `patch_set`, the first one first.
 
     It is followed up to the last change, and down to where the target branch begins, as far as those wait, too, for
     the same branch. Of several changes on top of one the first one counts.
     """
-    present = {**waiting, one.change: one}
+    present = {**queue, patch_set.change: patch_set}
     by_commit = {
         link.commit: (link, mine)
-        for link in found
+        for link in chain_links
         if link.newest
         and (mine := present.get(link.change))
         and mine.revision == link.commit
-        and mine.branch == one.branch
+        and mine.branch == patch_set.branch
     }
-    tip = one.revision
+    tip = patch_set.revision
     for _ in by_commit:  # not for ever, whatever an answer says
         tip = next((commit for commit, (link, _) in by_commit.items() if tip in link.parents), tip)
-    return _down(by_commit, tip) or (one,)
+    return _down(by_commit, tip) or (patch_set,)
 
 
 def _down(by_commit: Mapping[str, tuple[Link, PatchSet]], tip: str) -> tuple[PatchSet, ...]:
@@ -102,7 +102,7 @@ def ballots(members: Sequence[PatchSet], answer: Answer, page: str) -> tuple[Bal
         page: URL of the last one's page.
     """
     *below, tip = members
-    marks = [_mark(one, members, answer) for one in members]
+    marks = [_mark(member, members, answer) for member in members]
     if answer.exit_code == 1 and not any(vote < 0 for vote, _ in marks):
         marks[-1] = (-1, "")
     last = Ballot(
@@ -110,36 +110,38 @@ def ballots(members: Sequence[PatchSet], answer: Answer, page: str) -> tuple[Bal
     )
     headline = answer.text.partition("\n")[0]
     where = f"Measured with change {tip.change}, the last of its relation chain, which has the whole answer: {page}"
-    others = (
-        Ballot(patch_set=one, vote=vote, text=f"{headline}\n\n{sentence}\n\n{where}")
-        for one, (vote, sentence) in zip(below, marks, strict=False)
+    rest = (
+        Ballot(patch_set=member, vote=vote, text=f"{headline}\n\n{sentence}\n\n{where}")
+        for member, (vote, sentence) in zip(below, marks, strict=False)
     )
-    return (*others, last)
+    return (*rest, last)
 
 
-def _mark(one: PatchSet, members: Sequence[PatchSet], answer: Answer) -> tuple[int, str]:
+def _mark(member: PatchSet, members: Sequence[PatchSet], answer: Answer) -> tuple[int, str]:
     """Return the vote on a member, and why."""
     alone = len(members) == 1
     if answer.exit_code != 1:
         sentence = (
             "The relation chain passes as a whole." if answer.exit_code == 0 else "There is no verdict on the chain."
         )
-        return VOTES.get(answer.exit_code, 0), "" if one == members[-1] else sentence
+        return VOTES.get(answer.exit_code, 0), "" if member == members[-1] else sentence
     if alone:
         return -1, ""
     if answer.blame is None:
         return 0, "The relation chain fails as a whole. Which change does it was not found out."
-    return _blame_vote(one, members, answer.blame)
+    return _blame_vote(member, members, answer.blame)
 
 
-def _blame_vote(one: PatchSet, members: Sequence[PatchSet], blame: Blame) -> tuple[int, str]:
-    if one.revision in blame.suspects:
+def _blame_vote(member: PatchSet, members: Sequence[PatchSet], blame: Blame) -> tuple[int, str]:
+    if member.revision in blame.suspects:
         if len(blame.suspects) == 1:
             return -1, f"This is the first change of the relation chain that fails: {blame.sentence}"
         return 0, f"This change, or another one beside it, is the first that fails: {blame.sentence}"
-    if one.revision in blame.innocents:
+    if member.revision in blame.innocents:
         return 1, f"What fails further up in the relation chain passes here: {blame.sentence}"
-    guilty = next((other for other in members[: members.index(one)] if other.revision in blame.suspects), None)
+    guilty = next(
+        (patch_set for patch_set in members[: members.index(member)] if patch_set.revision in blame.suspects), None
+    )
     if guilty:
         return 0, f"The relation chain fails at {guilty.name}, below this change: push it again when that is put right."
     return 0, f"The relation chain fails elsewhere: {blame.sentence}"

@@ -62,7 +62,7 @@ class PatchSet:
 
 def chain_variable(members: Sequence[PatchSet]) -> str:
     """Return a relation chain as `chain_of` reads it: `CHANGE/PATCH SET/COMMIT` of each, the first one first."""
-    return " ".join(f"{one.change}/{one.number}/{one.revision}" for one in members)
+    return " ".join(f"{member.change}/{member.number}/{member.revision}" for member in members)
 
 
 def chain_of(variables: Mapping[str, str], tip: PatchSet) -> tuple[PatchSet, ...]:

@@ -63,8 +63,8 @@ def event(line: bytes) -> Event | None:
         number = int(change.get("number", 0))  # a text in old releases
     except (TypeError, ValueError, OverflowError):
         return None
-    found = Event(kind=data["type"], project=change["project"], change=number, run_for=_run_for(data))
-    return found if number > 0 else None
+    change_event = Event(kind=data["type"], project=change["project"], change=number, run_for=_run_for(data))
+    return change_event if number > 0 else None
 
 
 def _run_for(data: Mapping[str, Any]) -> str:

@@ -54,13 +54,13 @@ def access(variables: Mapping[str, str], url: str = "") -> Access:
         ConfigError: no server is named, or no user or password; or the password's file can be read by others.
     """
     host = variables.get("GERRIT_HOST", "")
-    named = url or variables.get(URL) or variables.get("GERRIT_URL") or (f"https://{host}" if host else "")
-    if not named:
+    address = url or variables.get(URL) or variables.get("GERRIT_URL") or (f"https://{host}" if host else "")
+    if not address:
         raise ConfigError(f"which Gerrit? Set {URL}, for example to https://review.example.org")
     user = variables.get(USER, "").strip()
     if not user or ":" in user:
         raise ConfigError(f"{USER} must name rtgate's account in Gerrit")
-    return Access(base(named), user, _password(variables))
+    return Access(base(address), user, _password(variables))
 
 
 def base(url: str) -> str:
@@ -171,14 +171,14 @@ class GerritServer:
         Vouched for are commits of the target branch, and the newest patch sets of open changes that the query finds.
         A label that Gerrit copied to a rebase says nothing about the new parent.
         """
-        related = {link.commit: link for link in self.related_changes(patch_set)}
-        left, known = self._parents(patch_set), {patch_set.revision}
-        while left:
-            commit = left.pop()
-            if commit in known:
+        by_commit = {link.commit: link for link in self.related_changes(patch_set)}
+        commits, known_commits = self._parents(patch_set), {patch_set.revision}
+        while commits:
+            commit = commits.pop()
+            if commit in known_commits:
                 continue
-            known.add(commit)
-            link = related.get(commit)
+            known_commits.add(commit)
+            link = by_commit.get(commit)
             if link is None:
                 if not self._has_commit(patch_set, commit):
                     return f"commit {commit[:12]} below it is neither of an open change nor in {patch_set.branch}"
@@ -187,7 +187,7 @@ class GerritServer:
                 return f"it is on patch set {link.number} of change {link.change}, which has a newer one"
             if not any(self.patch_sets(f"status:open change:{link.change} ({query})")):
                 return f"change {link.change} below it does not match --query"
-            left += link.parents
+            commits += link.parents
         return ""
 
     def _parents(self, patch_set: PatchSet) -> list[str]:
@@ -210,8 +210,8 @@ class GerritServer:
         name = str(self._dictionary(reply, "the change").get("topic", "")) if reply.status == 200 else ""
         if not name or any(letter in name for letter in '"\\{}'):
             return "", ()
-        found = self.patch_sets(f'status:open topic:"{name}"')
-        return name, tuple(one for one in found if one.project != patch_set.project)
+        changes = self.patch_sets(f'status:open topic:"{name}"')
+        return name, tuple(change for change in changes if change.project != patch_set.project)
 
     def review(self, patch_set: PatchSet, message: str, votes: Mapping[str, int]) -> frozenset[str]:
         """Write a message to a patch set once, whatever happens to the answer; return the labels that took their votes.
@@ -284,10 +284,14 @@ class GerritServer:
             **_SLOW,
         }
         count = int(variables.get("GIT_CONFIG_COUNT") or 0)
-        found = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_CONFIG_COUNT": str(count + len(settings))}
+        environment = {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "true",
+            "GIT_CONFIG_COUNT": str(count + len(settings)),
+        }
         for number, (key, value) in enumerate(settings.items(), count):
-            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return found
+            environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return environment
 
     def _http(self) -> Http:
         return Http(self.access.password, user=self.access.user, patience=self.patience, notify=self.notify)

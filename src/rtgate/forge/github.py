@@ -85,11 +85,11 @@ class GitHub:
         """
         present = os.environ if variables is None else dict(variables)
         token = take_token(present, TOKEN, TOKEN_FILE)
-        kept, patience = dict(present), patience or Patience()
-        event = _event(kept)
+        environment, patience = dict(present), patience or Patience()
+        event = _event(environment)
         if isinstance(event, DispatchRequest):
-            event = _requested_pull_request(event, _api(kept, token, patience), patience, say)
-        return cls(event=event, variables=kept, tree=tree, token=token, say=say, patience=patience)
+            event = _requested_pull_request(event, _api(environment, token, patience), patience, say)
+        return cls(event=event, variables=environment, tree=tree, token=token, say=say, patience=patience)
 
     def merge_request(self) -> MergeRequest:
         """Return what is to be reviewed.
@@ -226,23 +226,23 @@ def _event(variables: Mapping[str, str]) -> PullRequest | DispatchRequest:
 
 
 def _requested_pull_request(
-    asked: DispatchRequest, api: GitHubApi, patience: Patience, say: Callable[[str], None]
+    request: DispatchRequest, api: GitHubApi, patience: Patience, say: Callable[[str], None]
 ) -> PullRequest:
     """Return the pull request that a job is asked about. Raises ConfigError: it ends at another commit by now."""
-    said = patience.repeat(lambda: api.get(f"pulls/{asked.number}"), api.url, say)
+    answer = patience.repeat(lambda: api.get(f"pulls/{request.number}"), api.url, say)
     try:
-        found = pull_request(said)
+        pull = pull_request(answer)
     except (KeyError, TypeError, ValueError):
         raise InfrastructureError(f"{api.url} did not answer with a pull request: a proxy's page?") from None
-    if said.get("state") != "open":
-        raise ConfigError(f"#{asked.number} is not open: there is nothing to review")
-    if found.head != asked.commit:
+    if answer.get("state") != "open":
+        raise ConfigError(f"#{request.number} is not open: there is nothing to review")
+    if pull.head != request.commit:
         raise ConfigError(
-            f"#{asked.number} ends at {found.head[:12]}, and {asked.commit[:12]} was to run: look at what was pushed, "
-            "and say `/rtgate run` again"
+            f"#{request.number} ends at {pull.head[:12]}, and {request.commit[:12]} was to run: look at what was "
+            "pushed, and say `/rtgate run` again"
         )
     # `base` is what the branch had when the pull request was opened, and the token is of a job of the default branch.
-    return replace(found, base="", fork=False)
+    return replace(pull, base="", fork=False)
 
 
 def _api(variables: Mapping[str, str], token: Token | None, patience: Patience) -> GitHubApi:

@@ -68,8 +68,8 @@ class Conversation:
             ConfigError: GitHub refuses the token or the check run.
             NotNow: GitHub does not answer, or asks to come later.
         """
-        made = created_object(self.api.send("POST", "check-runs", check.as_json()))
-        slug = (made.get("app") or {}).get("slug")
+        check_run = created_object(self.api.send("POST", "check-runs", check.as_json()))
+        slug = (check_run.get("app") or {}).get("slug")
         return f"{slug}[bot]" if slug else ACTIONS
 
     def comment(self, body: str, run: int | None, author: str) -> int | None:
@@ -83,15 +83,15 @@ class Conversation:
             ConfigError: GitHub refuses the token or the comment.
             NotNow: GitHub does not answer, or asks to come later.
         """
-        ours = [one for one in self.api.pages(self._path()) if _is_ours(one, author)]
-        latest = max((pipeline_of(one["body"]) or 0 for one in ours), default=0)
+        ours = [comment for comment in self.api.pages(self._path()) if _is_ours(comment, author)]
+        latest = max((pipeline_of(comment["body"]) or 0 for comment in ours), default=0)
         if run is not None and latest > run:
             return latest
         if not (ours and self._update(ours[0]["id"], body)):
             self.add(body)
         # Of two jobs at once each may have made one.
-        for one in ours[1:]:
-            self.api.send("DELETE", f"issues/comments/{one['id']}", missing=True)
+        for comment in ours[1:]:
+            self.api.send("DELETE", f"issues/comments/{comment['id']}", missing=True)
         return None
 
     def add(self, body: str) -> None:

@@ -52,10 +52,10 @@ class GitHubApi:
         page = 1
         while True:
             reply = self.send("GET", f"{path}{'&' if '?' in path else '?'}per_page={_PAGE}&page={page}")
-            listed = _json(reply)
-            if not isinstance(listed, list):
+            entries = _json(reply)
+            if not isinstance(entries, list):
                 raise NotNow(_NO_JSON)
-            yield from listed
+            yield from entries
             if 'rel="next"' not in reply.headers.get("link", ""):
                 return
             page += 1
@@ -98,18 +98,18 @@ class GitHubApi:
 
 def mapping(reply: Reply) -> Mapping[str, Any]:
     """Return the object of an answer. Raises NotNow: it is none, as from a proxy that shows a page of its own."""
-    said = _json(reply)
-    if not isinstance(said, dict):
+    answer = _json(reply)
+    if not isinstance(answer, dict):
         raise NotNow(_NO_JSON)
-    return said
+    return answer
 
 
 def created_object(reply: Reply) -> Mapping[str, Any]:
     """Return the object that an answer says was made. Raises NotNow: it is none."""
-    said = mapping(reply)
-    if "id" not in said:
+    answer = mapping(reply)
+    if "id" not in answer:
         raise NotNow(_NO_JSON)
-    return said
+    return answer
 
 
 def _limit(reply: Reply) -> float | None:
@@ -129,12 +129,12 @@ def _limit(reply: Reply) -> float | None:
 def _error_reason(reply: Reply) -> str:
     """Return the reason that an answer gives."""
     try:
-        said = _json(reply)
+        answer = _json(reply)
     except NotNow:
         return one_line(reply.text)
-    if not isinstance(said, dict):
-        return one_line(said)
-    return one_line(" ".join(str(said[key]) for key in ("message", "errors") if said.get(key)))
+    if not isinstance(answer, dict):
+        return one_line(answer)
+    return one_line(" ".join(str(answer[key]) for key in ("message", "errors") if answer.get(key)))
 
 
 def _json(reply: Reply) -> Any:

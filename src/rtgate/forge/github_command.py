@@ -48,10 +48,10 @@ class GitHubCommands:
         reply = self._ask(lambda: self.api.send("GET", path, missing=True))
         if reply.status == 404:
             return None
-        said = mapping(reply)
-        if not str(said.get("issue_url")).endswith(f"/issues/{command.merge_request}"):
+        answer = mapping(reply)
+        if not str(answer.get("issue_url")).endswith(f"/issues/{command.merge_request}"):
             return None
-        return _read(said, _comment)
+        return _read(answer, _comment)
 
     def may_run(self, author: str) -> bool:
         """Return whether somebody may write to the repository."""
@@ -63,10 +63,10 @@ class GitHubCommands:
 
     def proposal(self, command: Command) -> Proposal:
         """Return the pull request; what happened to its branch last tells when its last commit was pushed."""
-        said = self._ask(lambda: self.api.get(f"pulls/{command.merge_request}"))
-        is_open, head, repository, branch = _read(said, _branch)
-        pushed = self._push_time(repository, branch, head) if repository else None
-        return Proposal(is_open=is_open, head=head, push_time=pushed)
+        answer = self._ask(lambda: self.api.get(f"pulls/{command.merge_request}"))
+        is_open, head, repository, branch = _read(answer, _branch)
+        push_time = self._push_time(repository, branch, head) if repository else None
+        return Proposal(is_open=is_open, head=head, push_time=push_time)
 
     def start(self, command: Command, commit: str) -> None:
         """Start the workflow."""
@@ -87,7 +87,7 @@ class GitHubCommands:
             reply = self._ask(lambda: elsewhere.send("GET", path, missing=True))
         except Forbidden:
             return None
-        return None if reply.status == 404 else _read(reply.json("GitHub"), lambda said: _since(said, head))
+        return None if reply.status == 404 else _read(reply.json("GitHub"), lambda answer: _since(answer, head))
 
     def _ask(self, attempt: Callable[[], Result]) -> Result:
         return self.patience.repeat(attempt, self.api.url, self.say)
@@ -107,23 +107,23 @@ def _since(activities: Any, head: str) -> datetime | None:
     return datetime.fromisoformat(activities[0]["timestamp"])
 
 
-def _comment(said: Any) -> Comment:
-    user = said["user"] or {}  # null for somebody who is gone
+def _comment(answer: Any) -> Comment:
+    user = answer["user"] or {}  # null for somebody who is gone
     return Comment(
         author=str(user.get("login", "")),
-        text=str(said["body"]),
-        at=datetime.fromisoformat(said["created_at"]),
+        text=str(answer["body"]),
+        at=datetime.fromisoformat(answer["created_at"]),
     )
 
 
-def _branch(said: Any) -> tuple[bool, str, str, str]:
-    head = said["head"]
+def _branch(answer: Any) -> tuple[bool, str, str, str]:
+    head = answer["head"]
     repository = (head["repo"] or {}).get("full_name", "")  # null for a fork that was deleted
-    return said["state"] == "open", str(head["sha"]), str(repository), str(head["ref"])
+    return answer["state"] == "open", str(head["sha"]), str(repository), str(head["ref"])
 
 
-def _read(said: Any, reader: Callable[[Any], Result]) -> Result:
+def _read(answer: Any, reader: Callable[[Any], Result]) -> Result:
     try:
-        return reader(said)
+        return reader(answer)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InfrastructureError("GitHub's answer lacks something: a proxy's page?") from None

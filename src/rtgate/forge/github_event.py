@@ -60,8 +60,8 @@ def read_event(path: Path, name: str) -> PullRequest | DispatchRequest:
     Raises:
         ConfigError: it is another event, or the file cannot be read, or lacks something.
     """
-    read = _READERS.get(name)
-    if read is None:
+    reader = _READERS.get(name)
+    if reader is None:
         raise ConfigError(
             f"GITHUB_EVENT_NAME is {name!r}: `--forge github` needs the event pull_request, merge_group or "
             "workflow_dispatch"
@@ -73,20 +73,20 @@ def read_event(path: Path, name: str) -> PullRequest | DispatchRequest:
     except (ValueError, RecursionError):
         raise ConfigError(f"GITHUB_EVENT_PATH: {path} is not JSON") from None
     try:
-        return read(event)
+        return reader(event)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ConfigError(f"GITHUB_EVENT_PATH: {path} has no {name.replace('_', ' ')}, or not all of it") from None
 
 
-def pull_request(said: Mapping[str, Any]) -> PullRequest:
+def pull_request(fields: Mapping[str, Any]) -> PullRequest:
     """Return a pull request as GitHub describes it. Raises KeyError, TypeError, ValueError: something is missing."""
-    base, head = said["base"], said["head"]
-    if not isinstance(said["number"], int):
+    base, head = fields["base"], fields["head"]
+    if not isinstance(fields["number"], int):
         raise TypeError
     return PullRequest(
-        number=said["number"],
-        title=str(said["title"]),
-        url=str(said["html_url"]),
+        number=fields["number"],
+        title=str(fields["title"]),
+        url=str(fields["html_url"]),
         target=str(base["ref"]),
         base=_commit(base["sha"]),
         head=_commit(head["sha"]),
@@ -96,26 +96,26 @@ def pull_request(said: Mapping[str, Any]) -> PullRequest:
 
 
 def _merge_group(event: Mapping[str, Any]) -> PullRequest:
-    said = event["merge_group"]
-    if event["action"] != "checks_requested" or not said["base_ref"].startswith(_BRANCH):
+    group = event["merge_group"]
+    if event["action"] != "checks_requested" or not group["base_ref"].startswith(_BRANCH):
         raise ValueError
-    number = _GROUP.fullmatch(said["head_ref"])
+    number = _GROUP.fullmatch(group["head_ref"])
     return PullRequest(
         number=int(number[1]) if number else 0,
-        title=said["head_commit"]["message"].partition("\n")[0],
-        url=f"{event['repository']['html_url']}/queue/{said['base_ref'].removeprefix(_BRANCH)}",
-        target=said["base_ref"].removeprefix(_BRANCH),
-        base=_commit(said["base_sha"]),
-        head=_commit(said["head_sha"]),
+        title=group["head_commit"]["message"].partition("\n")[0],
+        url=f"{event['repository']['html_url']}/queue/{group['base_ref'].removeprefix(_BRANCH)}",
+        target=group["base_ref"].removeprefix(_BRANCH),
+        base=_commit(group["base_sha"]),
+        head=_commit(group["head_sha"]),
         group=True,
     )
 
 
 def _dispatch_request(event: Mapping[str, Any]) -> DispatchRequest:
-    said = event["inputs"]
-    if not _NUMBER.fullmatch(said["pull-request"]):
+    inputs = event["inputs"]
+    if not _NUMBER.fullmatch(inputs["pull-request"]):
         raise ValueError
-    return DispatchRequest(number=int(said["pull-request"]), commit=_commit(said["commit"]))
+    return DispatchRequest(number=int(inputs["pull-request"]), commit=_commit(inputs["commit"]))
 
 
 def _commit(text: str) -> str:

@@ -186,8 +186,8 @@ class GitLab:
         try:
             return Pipeline(text)
         except ValueError:
-            allowed = ", ".join(kind.value for kind in Pipeline if kind is not Pipeline.ASKED)
-            raise ConfigError(f"CI_MERGE_REQUEST_EVENT_TYPE is {text!r} (allowed: {allowed})") from None
+            kinds = ", ".join(kind.value for kind in Pipeline if kind is not Pipeline.ASKED)
+            raise ConfigError(f"CI_MERGE_REQUEST_EVENT_TYPE is {text!r} (allowed: {kinds})") from None
 
     def _merged_into(self, head: str) -> str:
         target = self.variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "")

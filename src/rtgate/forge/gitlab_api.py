@@ -106,8 +106,8 @@ class Session:
 
     def pages(self, path: str, **query: str) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of a list."""
-        asked: dict[str, Any] = {"per_page": _PAGE, **query}
-        yield from self._client.http_list(self._full_path(path), asked, iterator=True, obey_rate_limit=False)
+        parameters: dict[str, Any] = {"per_page": _PAGE, **query}
+        yield from self._client.http_list(self._full_path(path), parameters, iterator=True, obey_rate_limit=False)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what was created."""
@@ -163,10 +163,10 @@ class Session:
 def _reason(error: gitlab.GitlabError) -> str:
     """Return GitLab's reason, with its sentence (`Token is expired. ...`) where it has a word and a sentence."""
     try:
-        said = json.loads(error.response_body or b"")["error_description"]
+        sentence = json.loads(error.response_body or b"")["error_description"]
     except (ValueError, KeyError, TypeError):
         return failures.one_line(error.error_message)
-    return failures.one_line(f"{error.error_message}: {said}")
+    return failures.one_line(f"{error.error_message}: {sentence}")
 
 
 def _object(answer: object) -> Mapping[str, Any]:

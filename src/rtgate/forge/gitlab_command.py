@@ -57,9 +57,9 @@ class GitLabCommands:
         """Return the merge request; its newest version tells when the last commit was pushed."""
 
         def ask(session: Session) -> Proposal:
-            found = session.get(_path(command))
+            merge_request = session.get(_path(command))
             versions = list(session.pages(f"{_path(command)}/versions"))
-            return _read((found, versions), lambda both: _proposal(*both))
+            return _read((merge_request, versions), lambda both: _proposal(*both))
 
         return self._ask(ask)
 
@@ -99,16 +99,16 @@ def _is_developer(member: Any) -> bool:
     return int(member["access_level"]) >= _DEVELOPER and member["state"] == "active"
 
 
-def _proposal(found: Any, versions: list[Any]) -> Proposal:
+def _proposal(merge_request: Any, versions: list[Any]) -> Proposal:
     newest = max(versions, key=lambda version: int(version["id"]), default=None)
     # A moment after a push the merge request has the commit, and its version is still to be made.
-    known = newest is not None and newest["head_commit_sha"] == found["sha"]
-    pushed = datetime.fromisoformat(newest["created_at"]) if known and newest else None
-    return Proposal(is_open=found["state"] == "opened", head=str(found["sha"]), push_time=pushed)
+    is_known = newest is not None and newest["head_commit_sha"] == merge_request["sha"]
+    push_time = datetime.fromisoformat(newest["created_at"]) if is_known and newest else None
+    return Proposal(is_open=merge_request["state"] == "opened", head=str(merge_request["sha"]), push_time=push_time)
 
 
-def _read(said: Any, reader: Callable[[Any], Result]) -> Result:
+def _read(answer: Any, reader: Callable[[Any], Result]) -> Result:
     try:
-        return reader(said)
+        return reader(answer)
     except (KeyError, TypeError, ValueError):
         raise InfrastructureError("GitLab's answer lacks something: is it older than 18.1?") from None

@@ -47,10 +47,10 @@ def title_and_target(api: GitLabApi, number: int, commit: str) -> tuple[str, str
     """
     path = f"merge_requests/{number}"
     with api.session() as session:
-        found = session.get(path)
+        merge_request = session.get(path)
         heads = {version["head_commit_sha"] for version in session.pages(f"{path}/versions")}
-    if found["state"] != "opened":
-        raise ConfigError(f"!{number} is {found['state']}: there is nothing to review")
+    if merge_request["state"] != "opened":
+        raise ConfigError(f"!{number} is {merge_request['state']}: there is nothing to review")
     if commit not in heads:
         raise ConfigError(f"!{number} never ended at {commit}: name a commit that was pushed to it as the last one")
-    return str(found["title"]), str(found["target_branch"])
+    return str(merge_request["title"]), str(merge_request["target_branch"])

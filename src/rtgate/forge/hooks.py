@@ -53,9 +53,9 @@ def github_hook(headers: Mapping[str, str], body: bytes, secret: Token) -> Comma
     return _read(_github_command, body)
 
 
-def _secrets_equal(one: str, other: str) -> bool:
+def _secrets_equal(header: str, secret: str) -> bool:
     """Compare in a time that says nothing about what is equal."""
-    return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
+    return hmac.compare_digest(header.encode("utf-8", "surrogateescape"), secret.encode())
 
 
 def _read(command: Callable[[Any], Command | None], body: bytes) -> Command | None:
@@ -67,28 +67,32 @@ def _read(command: Callable[[Any], Command | None], body: bytes) -> Command | No
         raise BadDelivery(400, "the body is not that of such an event") from None
 
 
-def _gitlab_command(said: Any) -> Command | None:
-    note = said["object_attributes"]
+def _gitlab_command(payload: Any) -> Command | None:
+    note = payload["object_attributes"]
     if note["noteable_type"] != "MergeRequest" or note.get("system") or note.get("action", "create") != "create":
         return None
     if not is_for_us(note["note"]):
         return None
-    last = said["merge_request"].get("last_commit") or {}
+    last = payload["merge_request"].get("last_commit") or {}
     return Command(
-        project=_text(said["project"]["path_with_namespace"]),
-        merge_request=_number(said["merge_request"]["iid"]),
+        project=_text(payload["project"]["path_with_namespace"]),
+        merge_request=_number(payload["merge_request"]["iid"]),
         comment=_number(note["id"]),
         head=_head(last.get("id")),
     )
 
 
-def _github_command(said: Any) -> Command | None:
-    if said["action"] != "created" or not said["issue"].get("pull_request") or not is_for_us(said["comment"]["body"]):
+def _github_command(payload: Any) -> Command | None:
+    if (
+        payload["action"] != "created"
+        or not payload["issue"].get("pull_request")
+        or not is_for_us(payload["comment"]["body"])
+    ):
         return None
     return Command(
-        project=_text(said["repository"]["full_name"]),
-        merge_request=_number(said["issue"]["number"]),
-        comment=_number(said["comment"]["id"]),
+        project=_text(payload["repository"]["full_name"]),
+        merge_request=_number(payload["issue"]["number"]),
+        comment=_number(payload["comment"]["id"]),
     )
 
 

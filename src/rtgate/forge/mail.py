@@ -67,9 +67,9 @@ class Mail:
         base = self.base or self._named_base()
         with tempfile.TemporaryDirectory(prefix="rtgate-mails-") as name:
             mails = []
-            for one in self._patches:
-                mails.append(Path(name) / f"{one.number:04}")
-                mails[-1].write_bytes(one.raw)
+            for mail in self._patches:
+                mails.append(Path(name) / f"{mail.number:04}")
+                mails[-1].write_bytes(mail.raw)
             head = apply_patches(self.tree, base, mails)
         return MergeRequest(base=base, head=head, title=_subject(self._first))
 
@@ -82,32 +82,32 @@ class Mail:
     def publish(self, answer: Answer) -> None:
         """Write the reply: to the author, with everybody who had the series, below its first mail."""
         first = self._first
-        made = EmailMessage(policy=email.policy.default.clone(max_line_length=998))
-        made["Subject"] = f"Re: {_subject(first)}"
-        made["To"] = _addresses(first, "From")
-        others = ", ".join(filter(None, (_addresses(first, "To"), _addresses(first, "Cc"))))
-        if others:
-            made["Cc"] = others
+        message = EmailMessage(policy=email.policy.default.clone(max_line_length=998))
+        message["Subject"] = f"Re: {_subject(first)}"
+        message["To"] = _addresses(first, "From")
+        recipients = ", ".join(filter(None, (_addresses(first, "To"), _addresses(first, "Cc"))))
+        if recipients:
+            message["Cc"] = recipients
         identity = _header(first, "Message-ID")
         if identity:
-            made["In-Reply-To"] = identity
-            made["References"] = " ".join(filter(None, (_header(first, "References"), identity)))
-        made.set_content(answer.text, cte="8bit")
+            message["In-Reply-To"] = identity
+            message["References"] = " ".join(filter(None, (_header(first, "References"), identity)))
+        message.set_content(answer.text, cte="8bit")
         self.reply.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(self.reply, made.as_string())
+        files.write_text(self.reply, message.as_string())
 
     @cached_property
     def _series(self) -> tuple[_Mail, ...]:
         """The mails of the newest version, in order."""
-        found = [one for raw in _mails(self.path) if (one := _mail(raw))]
-        if not found:
+        mails = [mail for raw in _mails(self.path) if (mail := _mail(raw))]
+        if not mails:
             raise ConfigError(f"{self.path} has no patches: expected mails with a subject like [PATCH v2 1/3]")
-        newest = max(one.version for one in found)
-        by_number = {one.number: one for one in found if one.version == newest}
-        count = max(one.count for one in by_number.values())
-        missing = [str(number) for number in range(1, count + 1) if number not in by_number]
-        if missing:
-            raise ConfigError(f"{self.path} lacks {', '.join(missing)} of the {count} patches of version {newest}")
+        newest = max(mail.version for mail in mails)
+        by_number = {mail.number: mail for mail in mails if mail.version == newest}
+        count = max(mail.count for mail in by_number.values())
+        gaps = [str(number) for number in range(1, count + 1) if number not in by_number]
+        if gaps:
+            raise ConfigError(f"{self.path} lacks {', '.join(gaps)} of the {count} patches of version {newest}")
         return tuple(by_number[number] for number in sorted(by_number))
 
     @property
@@ -117,11 +117,11 @@ class Mail:
 
     @property
     def _patches(self) -> tuple[_Mail, ...]:
-        return tuple(one for one in self._series if one.number)
+        return tuple(mail for mail in self._series if mail.number)
 
     def _named_base(self) -> str:
-        for one in self._series:
-            match = _BASE.search(_text(one.message))
+        for mail in self._series:
+            match = _BASE.search(_text(mail.message))
             if match:
                 return match["commit"]
         raise ConfigError(f"{self.path} does not say what it applies to (base-commit:): name it with --base")
@@ -165,10 +165,12 @@ def _header(message: EmailMessage, name: str) -> str:
 
 def _addresses(message: EmailMessage, name: str) -> str:
     """Return the addresses of a header; what has no address in it is left out, as it may be anything."""
-    found = (
-        one for one in getattr(_parse_header(message, name), "addresses", ()) if one.addr_spec and "@" in one.addr_spec
+    addresses = (
+        address
+        for address in getattr(_parse_header(message, name), "addresses", ())
+        if address.addr_spec and "@" in address.addr_spec
     )
-    return ", ".join(" ".join(str(one).split()) for one in found)  # an encoded name may have ends of lines
+    return ", ".join(" ".join(str(address).split()) for address in addresses)  # an encoded name may have ends of lines
 
 
 def _parse_header(message: EmailMessage, name: str) -> object:

@@ -124,9 +124,9 @@ def _newness(command: Command, comment: Comment, proposal: Proposal) -> str:
     """Return why the last proposed commit may not be the one that the author of a comment has seen."""
     if command.head and command.head != proposal.head:
         return f"it ends at {proposal.head} by now, which was pushed after the comment: look at that"
-    named = f"if you have looked at it, say `/rtgate run {proposal.head}`"
+    advice = f"if you have looked at it, say `/rtgate run {proposal.head}`"
     if proposal.push_time is None:
-        return f"nothing says when {proposal.head} was pushed: {named}"
+        return f"nothing says when {proposal.head} was pushed: {advice}"
     if proposal.push_time >= comment.at:
-        return f"{proposal.head} was not pushed before the comment was written: {named}"
+        return f"{proposal.head} was not pushed before the comment was written: {advice}"
     return ""

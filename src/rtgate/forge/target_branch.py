@@ -72,14 +72,14 @@ def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
     options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
     arguments = [*git_of_user(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{place}"]
-    limited = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
-    done = process.attempt(limited, environment={"GIT_TERMINAL_PROMPT": "0"})
-    if done.returncode == 0:
+    command = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
+    attempt = process.attempt(command, environment={"GIT_TERMINAL_PROMPT": "0"})
+    if attempt.returncode == 0:
         return
-    lines = [line.strip() for line in done.stderr.split("\n") if line.strip()]
-    reason = _clean(lines[0])[:300] if lines else f"git ended with status {done.returncode}"
+    lines = [line.strip() for line in attempt.stderr.split("\n") if line.strip()]
+    reason = _clean(lines[0])[:300] if lines else f"git ended with status {attempt.returncode}"
     message = f"{reference} cannot be fetched from {_clean(remote)}: {reason}"
-    if any(text in done.stderr for text in _REFUSED):
+    if any(text in attempt.stderr for text in _REFUSED):
         raise ConfigError(message)
     raise NotNow(message)
 

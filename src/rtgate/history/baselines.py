@@ -119,7 +119,7 @@ def is_good() -> ColumnElement[bool]:
     return and_(is_promoted(), ~is_revoked())
 
 
-def promote(history: History, wanted: Iterable[Promotion]) -> tuple[Promotion, ...]:
+def promote(history: History, new_promotions: Iterable[Promotion]) -> tuple[Promotion, ...]:
     """Make kernels good, all of them or none; return those that were not good before.
 
     A kernel that was promoted stays as it was, but a good verdict takes the place of an unjudged promotion.
@@ -130,19 +130,19 @@ def promote(history: History, wanted: Iterable[Promotion]) -> tuple[Promotion, .
     """
     new = []
     with history.writing() as connection:
-        for one in sorted(wanted, key=lambda one: (one.kernel, one.board)):
-            found = _revocations(connection, {one.kernel})
-            if found:
-                raise TargetError(f"not promoted: {found[0].sentence}")
-            if one.unjudged == "":
-                connection.execute(promotions.delete().where(_same_kernel(one), promotions.c.unjudged != ""))
-            if _insert(connection, promotions, asdict(one)):
-                new.append(one)
+        for promotion in sorted(new_promotions, key=lambda promotion: (promotion.kernel, promotion.board)):
+            objections = _revocations(connection, {promotion.kernel})
+            if objections:
+                raise TargetError(f"not promoted: {objections[0].sentence}")
+            if promotion.unjudged == "":
+                connection.execute(promotions.delete().where(_same_kernel(promotion), promotions.c.unjudged != ""))
+            if _insert(connection, promotions, asdict(promotion)):
+                new.append(promotion)
     return tuple(new)
 
 
-def _same_kernel(one: Promotion) -> ColumnElement[bool]:
-    return and_(promotions.c.kernel == one.kernel, promotions.c.board == one.board)
+def _same_kernel(promotion: Promotion) -> ColumnElement[bool]:
+    return and_(promotions.c.kernel == promotion.kernel, promotions.c.board == promotion.board)
 
 
 def _insert(connection: Connection, table: Table, row: dict[str, str]) -> bool:
@@ -196,8 +196,8 @@ def _names(name: str, digest: str) -> bool:
 def _uses(connection: Connection, kernels: Collection[str]) -> Iterable[str]:
     """Yield what rests on boots of kernels."""
     of = promotions.c
-    compared = select(boots.c.run).where(boots.c.kernel.in_(kernels), boots.c.arm == ArmName.BASELINE)
-    query = select(promotions).where(of.run.in_(compared), of.kernel.not_in(kernels), of.unjudged == "")
+    runs = select(boots.c.run).where(boots.c.kernel.in_(kernels), boots.c.arm == ArmName.BASELINE)
+    query = select(promotions).where(of.run.in_(runs), of.kernel.not_in(kernels), of.unjudged == "")
     for row in connection.execute(query.order_by(of.promoted_at)):
         if not _revocations(connection, {row.kernel}):
             yield f"{short(row.kernel)} on {row.board} was promoted by a comparison with it (run {row.run}): look at it"
@@ -253,8 +253,10 @@ def kernels_on_boards(history: History, board: str | None = None) -> tuple[Kerne
     )
     with history.reading() as connection:
         rows = connection.execute(query).all()
-        promoted = {(one["board"], one["kernel"]): one for one in connection.execute(select(promotions)).mappings()}
-        revoked = {one["kernel"]: one for one in connection.execute(select(revocations)).mappings()}
+        promotion_rows = {
+            (row["board"], row["kernel"]): row for row in connection.execute(select(promotions)).mappings()
+        }
+        revocation_rows = {row["kernel"]: row for row in connection.execute(select(revocations)).mappings()}
     groups: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
         groups.setdefault((row.board, row.kernel), []).append(row)
@@ -269,8 +271,8 @@ def kernels_on_boards(history: History, board: str | None = None) -> tuple[Kerne
             cases=tuple(sorted({row.case_name for row in group})),
             boots=sum(row.boots for row in group),
             valid=sum(row.good for row in group),
-            promotion=Promotion(**promoted[place]) if place in promoted else None,
-            revocation=Revocation(**revoked[place[1]]) if place[1] in revoked else None,
+            promotion=Promotion(**promotion_rows[place]) if place in promotion_rows else None,
+            revocation=Revocation(**revocation_rows[place[1]]) if place[1] in revocation_rows else None,
         )
         for place, group in groups.items()
     )

@@ -46,11 +46,11 @@ class History:
             ConfigError: the URL is wrong, a driver is missing, or what is there is no history, or a newer one.
             InfrastructureError: the database cannot be reached or written.
         """
-        parsed = _parse_url(url)
-        name = parsed.render_as_string(hide_password=True)
-        if parsed.get_backend_name() == "sqlite":
-            _check_file(parsed, name, create=create)
-        history = cls(_engine(parsed), name)
+        address = _parse_url(url)
+        name = address.render_as_string(hide_password=True)
+        if address.get_backend_name() == "sqlite":
+            _check_file(address, name, create=create)
+        history = cls(_engine(address), name)
         try:
             history._migrate()
         except BaseException:
@@ -119,9 +119,9 @@ class History:
 
     def _check_ours(self, connection: Connection) -> None:
         """Refuse a file that belongs to another program. A PostgreSQL database may be shared."""
-        others = inspect(connection).get_table_names() if self.dialect == "sqlite" else []
-        if others:
-            raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(others[:5])})")
+        tables = inspect(connection).get_table_names() if self.dialect == "sqlite" else []
+        if tables:
+            raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(tables[:5])})")
 
 
 def _parse_url(url: str) -> URL:
@@ -130,14 +130,14 @@ def _parse_url(url: str) -> URL:
             f"{url!r} is not the URL of a history: for a file write sqlite:///{url} (allowed: {EXAMPLES})"
         )
     try:
-        parsed = make_url(url)
+        address = make_url(url)
     except (ArgumentError, ValueError) as error:
         raise ConfigError(f"this is not the URL of a history: {error} (allowed: {EXAMPLES})") from error
-    if parsed.drivername in {"postgresql", "postgres"}:
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
-        raise ConfigError(f"a history cannot be kept in {parsed.drivername!r} (allowed: {EXAMPLES})")
-    return parsed
+    if address.drivername in {"postgresql", "postgres"}:
+        address = address.set(drivername="postgresql+psycopg")
+    if address.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
+        raise ConfigError(f"a history cannot be kept in {address.drivername!r} (allowed: {EXAMPLES})")
+    return address
 
 
 def _check_file(url: URL, name: str, *, create: bool) -> None:

@@ -35,12 +35,12 @@ def key(record: Record) -> str:
 
 def kernel(record: Record) -> str:
     """Return what tells kernels apart: the image; of one that nobody knows the build id, or release and version."""
-    environment, named = record.environment, record.kernel
+    environment, identity = record.environment, record.kernel
     return (
-        named.image_sha256
+        identity.image_sha256
         or environment.build_id
-        or named.build_id
-        or f"{environment.kernel_release or named.release} {environment.kernel_version or named.version}".strip()
+        or identity.build_id
+        or f"{environment.kernel_release or identity.release} {environment.kernel_version or identity.version}".strip()
     )
 
 
@@ -93,12 +93,12 @@ def pack(record: Record) -> tuple[bytes, bytes, str]:
     rest = records_file.as_json(record)
     del rest["measurements"], rest["environment"]
     environment = json.dumps(_without_empty(record.environment.as_mapping()), sort_keys=True)
-    return _compress([_flat(one) for one in record.measurements]), _compress(rest), environment
+    return _compress([_flat(measurement) for measurement in record.measurements]), _compress(rest), environment
 
 
 def unpack(measurements: bytes, rest: bytes, environment: str, origin: str) -> Record:
     """Return the record of `pack`. Raises ConfigError, naming `origin`: what is stored is damaged."""
-    found = unpacked_measurements(measurements, origin)
+    restored_measurements = unpacked_measurements(measurements, origin)
     try:
         data = {
             **json.loads(zlib.decompress(rest)),
@@ -107,7 +107,7 @@ def unpack(measurements: bytes, rest: bytes, environment: str, origin: str) -> R
         }
     except (zlib.error, ValueError, TypeError) as error:
         raise ConfigError(f"{origin}: damaged: {error}") from error
-    return replace(records_file.from_json(data, origin), measurements=found)
+    return replace(records_file.from_json(data, origin), measurements=restored_measurements)
 
 
 def unpacked_measurements(measurements: bytes, origin: str) -> tuple[Measurement, ...]:
@@ -127,8 +127,8 @@ def _unpack_measurements(
     measurements: bytes, origin: str, full: Callable[[Any], Measurement | None]
 ) -> tuple[Measurement, ...]:
     try:
-        found = [full(entry) for entry in json.loads(zlib.decompress(measurements))]
-        return tuple(one for one in found if one is not None)
+        entries = [full(entry) for entry in json.loads(zlib.decompress(measurements))]
+        return tuple(entry for entry in entries if entry is not None)
     except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{origin}: damaged measurements: {error}") from error
 
@@ -143,8 +143,8 @@ def _flat(measurement: Measurement) -> dict[str, Any]:
 
 
 def _measurement_for_summary(data: dict[str, Any]) -> Measurement | None:
-    seen = "histogram" in data or summary_direction(data["name"], _way(data["better"]), _unit(data["unit"]))
-    return _full(data) if seen else None
+    is_summarised = "histogram" in data or summary_direction(data["name"], _way(data["better"]), _unit(data["unit"]))
+    return _full(data) if is_summarised else None
 
 
 def _full(data: dict[str, Any]) -> Measurement:
@@ -152,8 +152,8 @@ def _full(data: dict[str, Any]) -> Measurement:
     histogram = None
     if "histogram" in data:
         values, counts, overflow, limit = data["histogram"]
-        counted = dict(zip(values, counts, strict=True))
-        histogram = Histogram(unit=unit, counts=counted, overflow=overflow, limit=limit)
+        bins = dict(zip(values, counts, strict=True))
+        histogram = Histogram(unit=unit, counts=bins, overflow=overflow, limit=limit)
     quantity = Quantity(data["value"], unit) if "value" in data else None
     return Measurement(
         name=data["name"],

@@ -30,39 +30,39 @@ def pairs(boots: Iterable[Boot]) -> tuple[Pair, ...]:
     groups: dict[tuple[str, ...], list[Boot]] = defaultdict(list)
     for boot in boots:
         # Two kernels whose images nobody knew may differ, so only boots of one arm are of one kernel.
-        known = (boot.image,) if boot.image else (boot.kernel_release, boot.arm)
-        groups[(boot.run, boot.comparable, *known)].append(boot)
+        identity = (boot.image,) if boot.image else (boot.kernel_release, boot.arm)
+        groups[(boot.run, boot.comparable, *identity)].append(boot)
     return tuple(pair for group in groups.values() for pair in _group(group))
 
 
 def _group(boots: Sequence[Boot]) -> list[Pair]:
     by_arm: dict[str, dict[int, Boot]] = defaultdict(dict)
-    for boot in sorted(boots, key=lambda one: (one.number, one.id)):
+    for boot in sorted(boots, key=lambda boot: (boot.number, boot.id)):
         by_arm[boot.arm].setdefault(boot.number, boot)
     arms = [by_arm[arm] for arm in sorted(by_arm)]  # the baseline first
     both = sorted(set(arms[0]) & set(arms[1])) if len(arms) == 2 else []
-    found = [(arms[0][number], arms[1][number]) for number in both]
+    aa_pairs = [(arms[0][number], arms[1][number]) for number in both]
     for arm in arms:
-        left = [boot for number, boot in sorted(arm.items()) if number not in both]
-        found += list(zip(left[::2], left[1::2], strict=False))
-    return found
+        rest = [boot for number, boot in sorted(arm.items()) if number not in both]
+        aa_pairs += list(zip(rest[::2], rest[1::2], strict=False))
+    return aa_pairs
 
 
-def newest(found: Sequence[Pair], most: int = MOST_PAIRS) -> tuple[Pair, ...]:
+def newest(aa_pairs: Sequence[Pair], most: int = MOST_PAIRS) -> tuple[Pair, ...]:
     """Return the pairs that were stored last."""
-    return tuple(sorted(found, key=lambda pair: max(boot.id for boot in pair))[-most:])
+    return tuple(sorted(aa_pairs, key=lambda pair: max(boot.id for boot in pair))[-most:])
 
 
-def variances(summed: Iterable[tuple[Mapping[str, float], Mapping[str, float]]]) -> Mapping[str, Prior]:
+def variances(summary_pairs: Iterable[tuple[Mapping[str, float], Mapping[str, float]]]) -> Mapping[str, Prior]:
     """Return the mean square of the differences in pairs, by summary; a pair of which one boot lacks it is left out."""
     squares: dict[str, list[float]] = defaultdict(list)
-    for first, second in summed:
+    for first, second in summary_pairs:
         for name in first.keys() & second.keys():
             squares[name].append((second[name] - first[name]) ** 2)
-    return {name: Prior(math.fsum(found) / len(found), len(found)) for name, found in sorted(squares.items())}
+    return {name: Prior(math.fsum(terms) / len(terms), len(terms)) for name, terms in sorted(squares.items())}
 
 
-def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> CaseHistory:
+def borrow(history: History, like: Record, own_records: Sequence[Record] = ()) -> CaseHistory:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
     There two boots of one kernel and seed are equal, and a variance of nothing would make every difference significant.
@@ -72,52 +72,56 @@ def borrow(history: History, like: Record, judged: Sequence[Record] = ()) -> Cas
     Args:
         history: where to look.
         like: a record of the comparison, of either arm.
-        judged: the records of the comparison.
+        own_records: the records of the comparison.
 
     Raises:
         ConfigError, InfrastructureError: as `queries.records`.
     """
     if like.virtual_time:
         return CaseHistory()
-    chosen = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, judged))))
-    records = queries.measured_like(history, [boot for pair in chosen for boot in pair], like)
-    fixed = levels(records)
-    if fixed is None:
+    aa_pairs = newest(pairs(queries.comparable_boots(history, like, without=queries.runs_of(history, own_records))))
+    records = queries.measured_like(history, [boot for pair in aa_pairs for boot in pair], like)
+    case_levels = levels(records)
+    if case_levels is None:
         return CaseHistory()
-    each = [summaries(record, fixed) for record in records]
-    summed = list(zip(each[::2], each[1::2], strict=True))
+    summary_maps = [summaries(record, case_levels) for record in records]
+    summary_pairs = list(zip(summary_maps[::2], summary_maps[1::2], strict=True))
     return CaseHistory(
-        levels=fixed,
-        priors=variances(summed),
-        spikes=tuple(one for one in (spikes(record, fixed) for record in records) if one is not None),
-        sessions=_sessions(chosen, summed),
+        levels=case_levels,
+        priors=variances(summary_pairs),
+        spikes=tuple(spike for spike in (spikes(record, case_levels) for record in records) if spike is not None),
+        sessions=_sessions(aa_pairs, summary_pairs),
     )
 
 
-def nights(found: Sequence[Pair], records: Sequence[Record]) -> tuple[SessionPair, ...]:
+def nights(aa_pairs: Sequence[Pair], records: Sequence[Record]) -> tuple[SessionPair, ...]:
     """Return the newest pair of each run, summarised at the levels that all of them fix.
 
     Args:
-        found: A/A pairs of one case.
+        aa_pairs: A/A pairs of one case.
         records: of their boots, in turns.
     """
-    last = {first.run: number for number, (first, _) in enumerate(found)}
-    chosen = {run: (records[2 * number], records[2 * number + 1]) for run, number in last.items()}
-    fixed = levels([record for pair in chosen.values() for record in pair])
+    last = {first.run: number for number, (first, _) in enumerate(aa_pairs)}
+    by_run = {run: (records[2 * number], records[2 * number + 1]) for run, number in last.items()}
+    case_levels = levels([record for pair in by_run.values() for record in pair])
     return tuple(
-        SessionPair(run, (summaries(one, fixed), summaries(other, fixed)), (spikes(one, fixed), spikes(other, fixed)))
-        for run, (one, other) in chosen.items()
+        SessionPair(
+            run,
+            (summaries(first, case_levels), summaries(second, case_levels)),
+            (spikes(first, case_levels), spikes(second, case_levels)),
+        )
+        for run, (first, second) in by_run.items()
     )
 
 
 def _sessions(
-    chosen: Sequence[Pair], summed: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]
+    aa_pairs: Sequence[Pair], summary_pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]
 ) -> dict[str, list[tuple[float, float]]]:
     """Return by metric one pair of each run: pairs of one run share its drift."""
-    last = {first.run: number for number, (first, _) in enumerate(chosen)}
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    last = {first.run: number for number, (first, _) in enumerate(aa_pairs)}
+    sessions: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for number in sorted(last.values()):
-        before, after = summed[number]
+        before, after = summary_pairs[number]
         for name in sorted(before.keys() & after.keys()):
-            found[name].append((before[name], after[name]))
-    return dict(found)
+            sessions[name].append((before[name], after[name]))
+    return dict(sessions)

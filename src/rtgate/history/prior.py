@@ -27,10 +27,10 @@ class HistoryPrior:
         """Sentences about revoked kernels whose boots `case_history` did not lend."""
         return tuple(self._left_out)
 
-    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
+    def case_history(self, like: Record, records: Sequence[Record]) -> CaseHistory:
         """Return levels, variances, spikes and sessions of comparable boots, of other runs than those judged."""
         self._left_out |= dict.fromkeys(revoked_warnings(self._history, like))
-        return replace(borrow(self._history, like, judged), screen=level(self._history, like))
+        return replace(borrow(self._history, like, records), screen=level(self._history, like))
 
     def disqualification(self, like: Record) -> str:
         """Return why the record's board may not judge; empty if it may."""

@@ -53,14 +53,14 @@ def standing_of(history: History, like: Record) -> Standing:
         return Standing(
             qualified=False, reason=f"{device} was qualified on {row.stored_at} in another environment: rtgate qualify"
         )
-    revoked = revocations_of(history, json.loads(row.kernels))
-    if revoked:
-        reason = f"{device} was qualified on {row.stored_at} with a kernel that is not good: {revoked[0].sentence}"
+    objections = revocations_of(history, json.loads(row.kernels))
+    if objections:
+        reason = f"{device} was qualified on {row.stored_at} with a kernel that is not good: {objections[0].sentence}"
         return Standing(qualified=False, reason=f"{reason}: rtgate qualify")
     return Standing(qualified=row.qualified, reason=f"{row.stored_at}: {row.why or 'qualified'}")
 
 
-def keep(history: History, boots: Sequence[Boot], like: Record, found: CaseStanding, now: datetime) -> None:
+def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: CaseStanding, now: datetime) -> None:
     """Store what boots said of a case on the device of one of their records. Raises InfrastructureError."""
     row = {
         "board": like.board,
@@ -69,9 +69,9 @@ def keep(history: History, boots: Sequence[Boot], like: Record, found: CaseStand
         "case_name": like.case,
         "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
-        "qualified": found.qualified,
-        "why": "; ".join(found.problems),
-        "figures": json.dumps([asdict(one) for one in found.noise]),
+        "qualified": case_standing.qualified,
+        "why": "; ".join(case_standing.problems),
+        "figures": json.dumps([asdict(noise) for noise in case_standing.noise]),
         "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.good})),
     }
     with history.writing() as connection:
@@ -88,10 +88,13 @@ def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStandi
     if not good:
         return None
     (like,) = records(history, good[-1:])
-    found = measured_like(history, good, like)
-    fixed = levels(found)
-    summed = {boot.id: summaries(record, fixed) for boot, record in zip(good, found, strict=True)}
-    metrics = {metric for one in summed.values() for metric in one}
-    series = {metric: [one[metric] for one in summed.values() if metric in one] for metric in sorted(metrics)}
-    known = variances([(summed[first.id], summed[second.id]) for first, second in pairs(good)])
-    return like, standing(like.case, len(boots), series, known)
+    boot_records = measured_like(history, good, like)
+    case_levels = levels(boot_records)
+    boot_summaries = {boot.id: summaries(record, case_levels) for boot, record in zip(good, boot_records, strict=True)}
+    metrics = {metric for summary in boot_summaries.values() for metric in summary}
+    series = {
+        metric: [summary[metric] for summary in boot_summaries.values() if metric in summary]
+        for metric in sorted(metrics)
+    }
+    priors = variances([(boot_summaries[first.id], boot_summaries[second.id]) for first, second in pairs(good)])
+    return like, standing(like.case, len(boots), series, priors)

@@ -117,71 +117,71 @@ def _column(name: str) -> ColumnElement[Any]:
 _COLUMNS: Final = [is_good().label(name) if name == "trusted" else _column(name).label(name) for name in Boot.__slots__]
 
 
-def find(history: History, wanted: BootFilter) -> tuple[Boot, ...]:
+def find(history: History, boot_filter: BootFilter) -> tuple[Boot, ...]:
     """Return the boots that are wanted, in the order in which they were stored. Raises InfrastructureError."""
-    query: Select[Any] = select(*_COLUMNS).where(*_conditions(wanted)).order_by(boots.c.id.desc())
-    if wanted.newest is not None:
-        query = query.limit(wanted.newest)
+    query: Select[Any] = select(*_COLUMNS).where(*_conditions(boot_filter)).order_by(boots.c.id.desc())
+    if boot_filter.newest is not None:
+        query = query.limit(boot_filter.newest)
     with history.reading() as connection:
-        found = [Boot(**row) for row in connection.execute(query).mappings()]
-    return tuple(reversed(found))
+        newest_first = [Boot(**row) for row in connection.execute(query).mappings()]
+    return tuple(reversed(newest_first))
 
 
-def _conditions(wanted: BootFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
+def _conditions(boot_filter: BootFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
     for name in ("board", "device", "flavour", "case", "profile", "arm", "image", "comparable"):
-        value = getattr(wanted, name)
+        value = getattr(boot_filter, name)
         if value is not None:
-            found.append(_column(name) == value)
-    if wanted.keys is not None:
-        found.append(boots.c.key.in_(wanted.keys))
-    if wanted.runs is not None:
-        found.append(boots.c.run.in_(wanted.runs))
-    if wanted.without:
-        found.append(boots.c.run.not_in(wanted.without))
-    if wanted.good:
-        found += [boots.c.valid.is_(True), boots.c.faults == 0]
-    if wanted.trusted:
-        found.append(is_good())
-    if wanted.revoked is not None:
-        found.append(is_revoked() if wanted.revoked else ~is_revoked())
-    return found
+            conditions.append(_column(name) == value)
+    if boot_filter.keys is not None:
+        conditions.append(boots.c.key.in_(boot_filter.keys))
+    if boot_filter.runs is not None:
+        conditions.append(boots.c.run.in_(boot_filter.runs))
+    if boot_filter.without:
+        conditions.append(boots.c.run.not_in(boot_filter.without))
+    if boot_filter.good:
+        conditions += [boots.c.valid.is_(True), boots.c.faults == 0]
+    if boot_filter.trusted:
+        conditions.append(is_good())
+    if boot_filter.revoked is not None:
+        conditions.append(is_revoked() if boot_filter.revoked else ~is_revoked())
+    return conditions
 
 
-def records(history: History, found: Iterable[Boot]) -> tuple[Record, ...]:
+def records(history: History, selection: Iterable[Boot]) -> tuple[Record, ...]:
     """Return the records of boots, in their order.
 
     Raises:
         ConfigError: what is stored is damaged.
         InfrastructureError: the database does not answer.
     """
-    wanted = [boot.id for boot in found]
+    ids = [boot.id for boot in selection]
     query = select(boots.c.id, boots.c.measurements, boots.c.rest, environments.c.fields).join(environments)
-    rows = _rows(history, query, wanted)
-    made = []
-    for number in wanted:
+    rows = _rows(history, query, ids)
+    all_records = []
+    for number in ids:
         measurements, rest, fields = rows[number]
-        made.append(encoding.unpack(measurements, rest, fields, _origin(history, number)))
-    return tuple(made)
+        all_records.append(encoding.unpack(measurements, rest, fields, _origin(history, number)))
+    return tuple(all_records)
 
 
-def measured_like(history: History, found: Iterable[Boot], like: Record) -> tuple[Record, ...]:
+def measured_like(history: History, selection: Iterable[Boot], like: Record) -> tuple[Record, ...]:
     """Return `like` with what summaries look at of each of the boots, which must be comparable with it.
 
     It is several times faster than `records`, which it raises as.
     """
-    wanted = [boot.id for boot in found]
-    rows = _rows(history, select(boots.c.id, boots.c.measurements), wanted)
-    made = (encoding.summarised_measurements(rows[number][0], _origin(history, number)) for number in wanted)
-    return tuple(replace(like, state=State.MEASURED, measurements=measurements) for measurements in made)
+    ids = [boot.id for boot in selection]
+    rows = _rows(history, select(boots.c.id, boots.c.measurements), ids)
+    measurement_sets = (encoding.summarised_measurements(rows[number][0], _origin(history, number)) for number in ids)
+    return tuple(replace(like, state=State.MEASURED, measurements=measurements) for measurements in measurement_sets)
 
 
-def _rows(history: History, query: Select[Any], wanted: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+def _rows(history: History, query: Select[Any], ids: Sequence[int]) -> dict[int, tuple[Any, ...]]:
     """Return what a query says of each boot, by its id."""
     rows: dict[int, tuple[Any, ...]] = {}
     with history.reading() as connection:
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(ids), _AT_ONCE):
+            part = ids[start : start + _AT_ONCE]
             rows |= {row[0]: tuple(row[1:]) for row in connection.execute(query.where(boots.c.id.in_(part)))}
     return rows
 
@@ -190,16 +190,16 @@ def _origin(history: History, number: int) -> str:
     return f"boot {number} of the history {history.name}"
 
 
-def of_records(history: History, found: Iterable[Record]) -> tuple[Boot, ...]:
+def of_records(history: History, originals: Iterable[Record]) -> tuple[Boot, ...]:
     """Return the boots that these records are stored as, in the order in which they were. Raises as `find`."""
-    keys = [encoding.key(record) for record in found]
+    keys = [encoding.key(record) for record in originals]
     parts = [find(history, BootFilter(keys=keys[start : start + _AT_ONCE])) for start in range(0, len(keys), _AT_ONCE)]
     return tuple(sorted(chain(*parts), key=lambda boot: boot.id))
 
 
-def runs_of(history: History, found: Iterable[Record]) -> frozenset[str]:
+def runs_of(history: History, originals: Iterable[Record]) -> frozenset[str]:
     """Return the runs that any of these records was stored with. Raises as `find`."""
-    return frozenset(boot.run for boot in of_records(history, found))
+    return frozenset(boot.run for boot in of_records(history, originals))
 
 
 def comparable_boots(
@@ -228,12 +228,15 @@ def revoked_warnings(history: History, like: Record) -> tuple[str, ...]:
     return left_out(history, _comparable(like))
 
 
-def left_out(history: History, wanted: BootFilter) -> tuple[str, ...]:
+def left_out(history: History, boot_filter: BootFilter) -> tuple[str, ...]:
     """Return a sentence for each revoked kernel that has boots like those that are wanted. Raises as `find`."""
     query = (
         select(*revocations.c, func.count().label("boots"))
         .select_from(boots.join(revocations, revocations.c.kernel == boots.c.kernel))
-        .where(*_conditions(replace(wanted, trusted=False, revoked=None)), *([is_promoted()] if wanted.trusted else []))
+        .where(
+            *_conditions(replace(boot_filter, trusted=False, revoked=None)),
+            *([is_promoted()] if boot_filter.trusted else []),
+        )
         .group_by(*revocations.c)
         .order_by(revocations.c.revoked_at, revocations.c.kernel)
     )
@@ -260,7 +263,7 @@ class Line:
     stored_at: str
 
 
-def contents(history: History, wanted: BootFilter) -> tuple[Line, ...]:
+def contents(history: History, boot_filter: BootFilter) -> tuple[Line, ...]:
     """Return what is there, by run, oldest first. Raises InfrastructureError."""
     keys = [boots.c[name] for name in ("run", "board", "device", "flavour", "case_name", "arm")]
     query = (
@@ -273,7 +276,7 @@ def contents(history: History, wanted: BootFilter) -> tuple[Line, ...]:
             func.count().filter(is_good()).label("trusted"),
             func.min(boots.c.stored_at).label("stored_at"),
         )
-        .where(*_conditions(wanted))
+        .where(*_conditions(boot_filter))
         .group_by(*keys)
         .order_by(func.min(boots.c.id))
     )

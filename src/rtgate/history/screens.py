@@ -39,18 +39,18 @@ class ScreenBoots:
     sessions: int = 0
 
 
-def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
+def boots_to_screen(history: History, screenable: Screenable) -> ScreenBoots:
     """Return what a screen would find: boots of good kernels, in the environment of the newest one.
 
     They are those that `pairing.borrow` takes. Whether the environment is still that one shows only when a boot was
     measured; a screen that finds no sessions then finds everything suspicious. Raises InfrastructureError.
     """
     like = BootFilter(
-        board=wanted.board,
-        device=wanted.device,
-        flavour=wanted.flavour,
-        case=wanted.case,
-        profile=wanted.profile,
+        board=screenable.board,
+        device=screenable.device,
+        flavour=screenable.flavour,
+        case=screenable.case,
+        profile=screenable.profile,
         good=True,
         trusted=True,
         newest=1,
@@ -58,17 +58,17 @@ def boots_to_screen(history: History, wanted: Screenable) -> ScreenBoots:
     last = find(history, like)
     if not last:
         return ScreenBoots()
-    same = BootFilter(comparable=last[0].comparable, flavour=wanted.flavour, good=True, trusted=True, newest=NEWEST)
-    found = newest(pairs(find(history, same)))
-    return ScreenBoots(boots=2 * len(found), sessions=len({first.run for first, _ in found}))
+    same = BootFilter(comparable=last[0].comparable, flavour=screenable.flavour, good=True, trusted=True, newest=NEWEST)
+    aa_pairs = newest(pairs(find(history, same)))
+    return ScreenBoots(boots=2 * len(aa_pairs), sessions=len({first.run for first, _ in aa_pairs}))
 
 
-def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenProposal, now: datetime) -> bool:
+def keep(history: History, boots: Sequence[Boot], like: Record, proposal: ScreenProposal, now: datetime) -> bool:
     """Store the level that boots proposed for the device, case and environment of one of their records.
 
     Return whether it was stored: a level that the past does not show is none. Raises InfrastructureError.
     """
-    if found.level is None or found.problem:
+    if proposal.level is None or proposal.problem:
         return False
     row = {
         "board": like.board,
@@ -77,9 +77,9 @@ def keep(history: History, boots: Sequence[Boot], like: Record, found: ScreenPro
         "case_name": like.case,
         "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
-        "level": found.level,
-        "flagged": found.flagged,
-        "sessions": found.sessions,
+        "level": proposal.level,
+        "flagged": proposal.flagged,
+        "sessions": proposal.sessions,
         "kernels": json.dumps(sorted({boot.kernel for boot in boots})),
     }
     with history.writing() as connection:

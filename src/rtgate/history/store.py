@@ -64,7 +64,7 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> StoreRes
         raise ConfigError(
             f"{origin.run!r} is not a name for a run (allowed: letters, digits, . : + / @ _ -, at most 120)"
         )
-    found = StoreResult()
+    total = StoreResult()
     for batch in _batches(records):
         rows = {row["key"]: row for row in (_row(record, origin) for record in batch)}
         environments = {row["environment"]: row.pop("environment_row") for row in rows.values()}
@@ -72,13 +72,13 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> StoreRes
             # In one order for all writers, so that no two wait for each other.
             _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
             new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
-        found = StoreResult(found.new + new, found.existing + len(batch) - new)
-    return found
+        total = StoreResult(total.new + new, total.existing + len(batch) - new)
+    return total
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    waiting = iter(records)
-    while batch := list(islice(waiting, _BATCH)):
+    rest = iter(records)
+    while batch := list(islice(rest, _BATCH)):
         yield batch
 
 
@@ -131,19 +131,19 @@ def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
     """Return why a record's figures are not to be learnt from; empty when they are."""
     if not record.has_results:
         return f"{record.state}: {record.message}" if record.message else record.state
-    failed = [check for check in checks(record, not_applicable) if check.result is CheckResult.FAILED]
-    return "; ".join(f"{check.name}: {check.sentence}" for check in failed)
+    failed_checks = [check for check in checks(record, not_applicable) if check.result is CheckResult.FAILED]
+    return "; ".join(f"{check.name}: {check.sentence}" for check in failed_checks)
 
 
 def _number(record: Record) -> int:
     """Return which boot of its run it was: its pair, or that of the job, the soak, the seeds, or the directory."""
     if record.pair is not None:
         return record.pair
-    named = record.machine.get("boot", "")
+    boot = record.machine.get("boot", "")
     if record.chunk is not None:
         return record.chunk.number
-    if named.isdecimal():
-        return int(named)
+    if boot.isdecimal():
+        return int(boot)
     if record.seed is not None:
         return record.seed
     directory = record.directory.name if record.directory is not None else ""

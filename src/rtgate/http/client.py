@@ -134,8 +134,12 @@ class Http:
         more["headers"] = {"User-Agent": f"rtgate {__version__}", **more.get("headers", {})}
         try:
             with requests.Session() as session:
-                got = session.request(method, url, timeout=timeout, auth=auth, allow_redirects=follow, **more)
-                reply = Reply(got.status_code, got.text, {name.lower(): value for name, value in got.headers.items()})
+                response = session.request(method, url, timeout=timeout, auth=auth, allow_redirects=follow, **more)
+                reply = Reply(
+                    response.status_code,
+                    response.text,
+                    {name.lower(): value for name, value in response.headers.items()},
+                )
         except requests.exceptions.SSLError as error:
             raise ConfigError(f"{_host(url)}: its certificate is not accepted: {innermost(error)}") from None
         except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:

@@ -81,15 +81,17 @@ def seconds(text: str) -> float:
 
 def one_line(text: object) -> str:
     """Return what a server said, which may be bytes, a mapping or a page."""
-    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return " ".join(said.split())[:_LONGEST_REASON] or "no reason given"
+    message = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return " ".join(message.split())[:_LONGEST_REASON] or "no reason given"
 
 
 def innermost(error: Exception) -> str:
     """Return the innermost reason: requests wraps layers of libraries in each other."""
     inner: Any = error
     for _ in range(6):
-        deeper = getattr(inner, "reason", None) or next((one for one in inner.args if isinstance(one, Exception)), None)
+        deeper = getattr(inner, "reason", None) or next(
+            (cause for cause in inner.args if isinstance(cause, Exception)), None
+        )
         if not isinstance(deeper, Exception):
             break
         inner = deeper

@@ -31,13 +31,13 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     other kernels where the measurement has one for these.
     """
     same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, records)]
-    fitting = tuple(limit for limit in same if _has_kernel(limit, records))
-    others = [limit for limit in limits if limit not in same]
+    matches = tuple(limit for limit in same if _has_kernel(limit, records))
+    other_limits = [limit for limit in limits if limit not in same]
     if any(limit.kind is not LimitKind.FAULT for limit in same):
-        others = []
-    limited = {_subject(limit) for limit in fitting}
-    old = [limit for limit in same if limit not in fitting and _subject(limit) not in limited]
-    return Applicable(fitting, (*_of_other_options(others, records), *_of_other_kernels(old, records)))
+        other_limits = []
+    subjects = {_subject(limit) for limit in matches}
+    old = [limit for limit in same if limit not in matches and _subject(limit) not in subjects]
+    return Applicable(matches, (*_of_other_options(other_limits, records), *_of_other_kernels(old, records)))
 
 
 def _subject(limit: Threshold) -> tuple[str, LimitKind, str, str]:
@@ -71,10 +71,10 @@ _SUITES = "the suites' own options"
 def _of_other_options(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
     if not limits:
         return
-    wanted = dict.fromkeys(f"those of the profile {one.profile}" if one.profile else _SUITES for one in limits)
-    had = dict.fromkeys(_format_options(record.evidence.expectation.options) for record in records)
+    profiles = dict.fromkeys(f"those of the profile {limit.profile}" if limit.profile else _SUITES for limit in limits)
+    options = dict.fromkeys(_format_options(record.evidence.expectation.options) for record in records)
     number = "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
-    yield f"{number} for {', and for '.join(wanted)} ({limits[0].origin}); measured with {'; '.join(had)}"
+    yield f"{number} for {', and for '.join(profiles)} ({limits[0].origin}); measured with {'; '.join(options)}"
 
 
 def _format_options(options: Mapping[str, bool | int | str]) -> str:
@@ -85,5 +85,5 @@ def _format_options(options: Mapping[str, bool | int | str]) -> str:
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
     kernels = ", ".join(dict.fromkeys(text for record in records if (text := release(record)))) or "unknown"
     for limit in limits:
-        wanted = f"the limit of {limit.name} is for kernels {limit.kernels}"
-        yield f"{wanted}, not {kernels} ({limit.origin})"
+        scope = f"the limit of {limit.name} is for kernels {limit.kernels}"
+        yield f"{scope}, not {kernels} ({limit.origin})"

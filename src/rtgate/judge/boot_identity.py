@@ -16,27 +16,35 @@ def identity_conflicts(baseline: Sequence[Record], candidate: Sequence[Record]) 
 
     A boot that rtgate made itself must say which image and which QEMU it was; a board says what it can.
     """
-    qemus = {digest[:12] for one in (*baseline, *candidate) if (digest := one.machine.get("qemu_sha256"))}
+    qemus = {digest[:12] for record in (*baseline, *candidate) if (digest := record.machine.get("qemu_sha256"))}
     several = [f"QEMU was replaced meanwhile (SHA-256 {', '.join(sorted(qemus))})"] if len(qemus) > 1 else []
     return (*_of_one_arm(baseline), *_of_one_arm(candidate), *several)
 
 
 def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
-    for one in records:
-        lacking = [name for name in _DIGESTS if not one.machine.get(name)] if _is_ours(one) else []
-        if lacking:
-            yield f"{one.arm}, {one.boot}: record.json does not say what booted (`machine` has no {', '.join(lacking)})"
+    for record in records:
+        missing_names = [name for name in _DIGESTS if not record.machine.get(name)] if _is_ours(record) else []
+        if missing_names:
+            yield (
+                f"{record.arm}, {record.boot}: record.json does not say what booted "
+                f"(`machine` has no {', '.join(missing_names)})"
+            )
             return
-        booted, named = one.machine.get("image_sha256", ""), one.kernel.image_sha256
-        if booted and booted != named:
-            yield f"{one.arm}, {one.boot}: the kernel that booted ({booted[:12]}) is not the record's ({named[:12]})"
+        boot_digest, record_digest = record.machine.get("image_sha256", ""), record.kernel.image_sha256
+        if boot_digest and boot_digest != record_digest:
+            yield (
+                f"{record.arm}, {record.boot}: the kernel that booted ({boot_digest[:12]}) "
+                f"is not the record's ({record_digest[:12]})"
+            )
             return
-    images = {one.kernel.image_sha256[:12] for one in records if one.has_results and one.kernel.image_sha256}
+    images = {
+        record.kernel.image_sha256[:12] for record in records if record.has_results and record.kernel.image_sha256
+    }
     if len(images) > 1:
         yield f"{records[0].arm}: its boots are of {len(images)} kernels (SHA-256 {', '.join(sorted(images))})"
 
 
-def _is_ours(one: Record) -> bool:
+def _is_ours(record: Record) -> bool:
     """Return whether rtgate started a QEMU for the boot. What was skipped may have been so before anything booted."""
-    started = one.virtual_time or bool(one.environment.emulator)
-    return started and one.state != State.SKIPPED
+    started = record.virtual_time or bool(record.environment.emulator)
+    return started and record.state != State.SKIPPED

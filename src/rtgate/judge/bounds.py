@@ -25,66 +25,72 @@ class _WorstValue:
 
 def apply(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each bound that the records carry (`tools.Bound`), over all boots."""
-    told: list[Mapping[str, str]] = []
+    failed_labels: list[Mapping[str, str]] = []
     for bound in _bounds(records):
-        held = [_worst_value(bound, record) for record in records if bound in record.evidence.expectation.bounds]
-        finding = _finding(bound, held)
-        missing = finding.kind is Kind.MISSING
+        worst_values = [
+            _worst_value(bound, record) for record in records if bound in record.evidence.expectation.bounds
+        ]
+        finding = _finding(bound, worst_values)
+        is_missing = finding.kind is Kind.MISSING
         # Of a function that is not there nothing else can be measured; it has been told.
-        if missing and any(labels.items() <= bound.labels.items() for labels in told):
+        if is_missing and any(labels.items() <= bound.labels.items() for labels in failed_labels):
             continue
         if finding.status is Status.FAIL:
-            told.append(bound.labels)
+            failed_labels.append(bound.labels)
         yield finding
 
 
 def _bounds(records: Sequence[Record]) -> list[Bound]:
-    found: list[Bound] = []
+    bounds: list[Bound] = []
     for record in records:
-        found += [bound for bound in record.evidence.expectation.bounds if bound not in found]
-    return found
+        bounds += [bound for bound in record.evidence.expectation.bounds if bound not in bounds]
+    return bounds
 
 
 def _worst_value(bound: Bound, record: Record) -> _WorstValue:
     """Return what is worst of the measurements that have a bound's labels, whatever else they have."""
-    fitting = [
-        one
-        for one in record.measurements
-        if one.name == bound.measurement and one.quantity is not None and bound.labels.items() <= one.labels.items()
+    measurements = [
+        measurement
+        for measurement in record.measurements
+        if measurement.name == bound.measurement
+        and measurement.quantity is not None
+        and bound.labels.items() <= measurement.labels.items()
     ]
-    if not fitting:
+    if not measurements:
         return _WorstValue(record, None, "")
-    worst = max(fitting, key=lambda one: _distance(bound, one))
+    worst = max(measurements, key=lambda measurement: _distance(bound, measurement))
     assert worst.quantity is not None
     return _WorstValue(record, worst.quantity, worst.label)
 
 
-def _distance(bound: Bound, one: Measurement) -> float:
+def _distance(bound: Bound, measurement: Measurement) -> float:
     """Return how far a measurement is on the wrong side of its bound; negative on the right one."""
-    assert one.quantity is not None
-    difference = bound.value - one.quantity.value
+    assert measurement.quantity is not None
+    difference = bound.value - measurement.quantity.value
     return abs(difference) if bound.exact else difference
 
 
-def _finding(bound: Bound, held: Sequence[_WorstValue]) -> Finding:
-    name, wanted, source = bound.measurement, bound.value, bound.source
-    silent = [one.record.boot for one in held if one.value is None]
-    seen = [(one, one.value) for one in held if one.value is not None]
+def _finding(bound: Bound, worst_values: Sequence[_WorstValue]) -> Finding:
+    name, limit, source = bound.measurement, bound.value, bound.source
+    silent = [worst.record.boot for worst in worst_values if worst.value is None]
+    entries = [(worst, worst.value) for worst in worst_values if worst.value is not None]
     word = "not" if bound.exact else "less than"
-    for one, value in seen:
-        if value.value < wanted or (bound.exact and value.value != wanted):
-            sentence = f"{name} was {value.value:g} on {one.where} in {one.record.boot}, {word} {wanted:g} ({source})"
-            return _make_finding(bound, Status.FAIL, Kind.LIMIT, sentence, value, one.record.boot)
+    for worst, value in entries:
+        if value.value < limit or (bound.exact and value.value != limit):
+            sentence = (
+                f"{name} was {value.value:g} on {worst.where} in {worst.record.boot}, {word} {limit:g} ({source})"
+            )
+            return _make_finding(bound, Status.FAIL, Kind.LIMIT, sentence, value, worst.record.boot)
     if silent:
-        sentence = f"{name} should be {wanted:g} ({source}) and was not measured in {', '.join(silent)}"
+        sentence = f"{name} should be {limit:g} ({source}) and was not measured in {', '.join(silent)}"
         return _make_finding(bound, Status.MISS, Kind.MISSING, sentence)
-    one, value = max(seen, key=lambda entry: entry[1].value)
-    if value.value > wanted:
+    worst, value = max(entries, key=lambda entry: entry[1].value)
+    if value.value > limit:
         sentence = (
-            f"{name} was {value.value:g} on {one.where}, more than {wanted:g} ({source}): is the file out of date?"
+            f"{name} was {value.value:g} on {worst.where}, more than {limit:g} ({source}): is the file out of date?"
         )
         return _make_finding(bound, Status.DONE, Kind.UNJUDGED, sentence, value)
-    sentence = f"{name} was {value.value:g} in {plural(len(seen), 'boot')}, as it should ({source})"
+    sentence = f"{name} was {value.value:g} in {plural(len(entries), 'boot')}, as it should ({source})"
     return _make_finding(bound, Status.PASS, Kind.LIMIT, sentence, value)
 
 

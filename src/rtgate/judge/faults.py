@@ -50,17 +50,17 @@ def findings(
         beside: records of other cases that are judged with this one, perhaps of the same boots.
         policy: whether a kind of fault fails, where thresholds.yaml says so.
     """
-    told: set[Signature] = set()
+    signatures: set[Signature] = set()
     here, there = _Arm.of(records), _Arm.of(baseline)
     for record in records:
         if record.state in _DIED:
             continue
         for fault in record.faults:
             signature = Signature.of(fault)
-            if signature in told or _seen_before(fault, record, beside):
+            if signature in signatures or _seen_before(fault, record, beside):
                 continue
-            told.add(signature)
-            why = _excuse(fault, record, policy, known=_is_preexisting(signature, here, there))
+            signatures.add(signature)
+            why = _excuse(fault, record, policy, preexisting=_is_preexisting(signature, here, there))
             remarks = [*_moment(fault, record), *([why] if why else _unlike(signature, here, there))]
             sentence = f"{record.boot}: {fault.kind}: {fault.line}" + (f" ({'; '.join(remarks)})" if remarks else "")
             yield Finding(
@@ -72,8 +72,8 @@ def died_before(record: Record, records: Sequence[Record], baseline: Sequence[Re
     """Return whether the baseline dies like this boot, and no less often. A death without a place is like no other."""
     if not any(Signature.of(fault).place for fault in record.faults):
         return False
-    mine = sum(_death(one) == _death(record) for one in records)
-    theirs = sum(_death(one) == _death(record) for one in baseline)
+    mine = sum(_death(boot) == _death(record) for boot in records)
+    theirs = sum(_death(boot) == _death(record) for boot in baseline)
     return theirs * len(records) >= mine * len(baseline) > 0
 
 
@@ -92,15 +92,15 @@ class _Arm:
     @classmethod
     def of(cls, records: Sequence[Record]) -> _Arm:
         boots: set[object] = set()
-        seen: dict[Signature, set[object]] = {}
+        boots_by_signature: dict[Signature, set[object]] = {}
         for number, record in enumerate(records):
             # A boot that nobody can name is one of its own.
             boot = (record.seed, record.boot_id or number)
             if record.evidence.log or record.faults:
                 boots.add(boot)
             for fault in record.faults:
-                seen.setdefault(Signature.of(fault), set()).add(boot)
-        return cls(seen, len(boots))
+                boots_by_signature.setdefault(Signature.of(fault), set()).add(boot)
+        return cls(boots_by_signature, len(boots))
 
     def count(self, signature: Signature) -> int:
         return len(self.seen.get(signature, ()))
@@ -128,34 +128,34 @@ def _seen_before(fault: Fault, record: Record, beside: Sequence[Record]) -> bool
     The same words at the same time of one boot are the same fault. Without a time, or without knowing which measurement
     was earlier, each record keeps its fault: one that is told twice is better than one that nobody tells.
     """
-    at, began = traces.said_at(fault), readings.began_s(record.evidence.readings)
-    if at is None or began is None or not record.boot_id:
+    at, start = traces.said_at(fault), readings.began_s(record.evidence.readings)
+    if at is None or start is None or not record.boot_id:
         return False
     return any(
-        traces.said_at(one) == at and one.line == fault.line
-        for other in beside
-        if _earlier(other, record, began)
-        for one in other.faults
+        traces.said_at(earlier_fault) == at and earlier_fault.line == fault.line
+        for neighbour in beside
+        if _earlier(neighbour, record, start)
+        for earlier_fault in neighbour.faults
     )
 
 
-def _earlier(other: Record, record: Record, began: float) -> bool:
+def _earlier(neighbour: Record, record: Record, start: float) -> bool:
     """Return whether another record is of a measurement that began earlier in the same boot, and tells its faults."""
-    theirs = readings.began_s(other.evidence.readings)
-    same = (other.board, other.arm, other.boot_id) == (record.board, record.arm, record.boot_id)
-    return same and other.state not in _DIED and theirs is not None and theirs < began
+    theirs = readings.began_s(neighbour.evidence.readings)
+    same = (neighbour.board, neighbour.arm, neighbour.boot_id) == (record.board, record.arm, record.boot_id)
+    return same and neighbour.state not in _DIED and theirs is not None and theirs < start
 
 
 def _moment(fault: Fault, record: Record) -> list[str]:
     """Return that a fault was said before the measurement began, if it was."""
-    at, began = traces.said_at(fault), readings.began_s(record.evidence.readings)
-    if at is None or began is None or at >= began:
+    at, start = traces.said_at(fault), readings.began_s(record.evidence.readings)
+    if at is None or start is None or at >= start:
         return []
-    return [f"said {began - at:.1f} s before the measurement began"]
+    return [f"said {start - at:.1f} s before the measurement began"]
 
 
-def _excuse(fault: Fault, record: Record, policy: Mapping[str, bool], *, known: bool) -> str:
-    if known:
+def _excuse(fault: Fault, record: Record, policy: Mapping[str, bool], *, preexisting: bool) -> str:
+    if preexisting:
         return "pre-existing: the baseline shows it too"
     if not policy.get(fault.kind, True):
         return "reported only, by thresholds.yaml"

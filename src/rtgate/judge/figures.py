@@ -23,21 +23,23 @@ def figure_status(
     A figure is judged only where its case is: `verdicts` are those of the record. Of a measurement with a figure for
     each CPU one may break the limit, and the others keep it.
     """
-    judged = {one.status for one in verdicts if one.measurement == figure.name and one.status in _DECIDED}
-    if not judged:
+    decisions = {
+        verdict.status for verdict in verdicts if verdict.measurement == figure.name and verdict.status in _DECIDED
+    }
+    if not decisions:
         return Status.DONE
-    named = [limit for limit in (*limits, *guarantees(record.case, limits)) if limit.measurement == figure.name]
-    if not named:  # what the board's file demands
-        return Status.FAIL if Status.FAIL in judged else Status.DONE
+    figure_limits = [limit for limit in (*limits, *guarantees(record.case, limits)) if limit.measurement == figure.name]
+    if not figure_limits:  # what the board's file demands
+        return Status.FAIL if Status.FAIL in decisions else Status.DONE
     alone = replace(record, measurements=(figure,))
-    own = [limit for limit in named if limit.cpu_class in {"", figure.labels.get("class")}]
-    found = {apply(limit, [alone]).status for limit in own}
-    if Status.FAIL in found:
+    own = [limit for limit in figure_limits if limit.cpu_class in {"", figure.labels.get("class")}]
+    statuses = {apply(limit, [alone]).status for limit in own}
+    if Status.FAIL in statuses:
         return Status.FAIL
-    return Status.PASS if found == {Status.PASS} and _believable(verdicts) else Status.DONE
+    return Status.PASS if statuses == {Status.PASS} and _believable(verdicts) else Status.DONE
 
 
 def _believable(verdicts: Sequence[Verdict]) -> bool:
     """Return whether nothing but a limit was broken: an invalid measurement, or a kernel fault, keeps no limit."""
-    broken = [one for one in verdicts if one.status.rank < Status.PASS.rank]
-    return all(one.status is Status.FAIL and one.measurement for one in broken)
+    failures = [verdict for verdict in verdicts if verdict.status.rank < Status.PASS.rank]
+    return all(verdict.status is Status.FAIL and verdict.measurement for verdict in failures)

@@ -16,6 +16,7 @@ from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
+from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -91,41 +92,45 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     every = thresholds.of(subject.board, subject.flavour, subject.case)
     of_sections = [limit for limit in every if limit.measurement in SECTION_MEASUREMENTS]
-    found = applicable([limit for limit in every if limit not in of_sections], subject.records)
-    limits = found.limits
+    case_limits = applicable([limit for limit in every if limit not in of_sections], subject.records)
+    limits = case_limits.limits
     findings = [*_find_mixed_kernels(subject), *_boots(subject), *_faults(subject, limits), *_incomparable(subject)]
     for record in subject.records:
         if record.state == State.SKIPPED:
             findings += _skip_findings(subject, record, [*limits, *of_sections])
     findings += _host_too_busy(subject.records)
-    checked = _check_records(subject, subject.records)
-    measured = [(one, _find_invalid(one, ran, findings)) for one, ran in checked]
-    telling = [record for record, spoiled in measured if Invalidates.EVERYTHING not in spoiled]
-    sound = [record for record, spoiled in measured if not spoiled & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
+    checks_by_boot = _check_records(subject, subject.records)
+    flaws_by_boot = [
+        (record, _find_invalid(record, record_checks, findings)) for record, record_checks in checks_by_boot
+    ]
+    witnesses = [record for record, flaws in flaws_by_boot if Invalidates.EVERYTHING not in flaws]
+    sound = [record for record, flaws in flaws_by_boot if not flaws & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
-    findings += _unseen(checked)
+    findings += _unseen(checks_by_boot)
     findings += _unseen(_check_records(subject, subject.baseline))
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    before = [one for one in subject.baseline if one.has_results]
+    before = [record for record in subject.baseline if record.has_results]
     if sound:
         findings += _limits(limits, sound, before, believable=believable)
     if sound or any(map(_should_run, subject.records)):
-        findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in found.left_out]
-    if telling:
-        broken = guarantees(subject.case, limits, {Reports.FAILURES})
-        findings += _guarantees(broken, telling, before, believable=believable)
-        late = _guarantees(guarantees(subject.case, limits, {Reports.LATENESS}), telling, before, believable=believable)
-        findings += [_excuse_lateness(one, telling) for one in late]
-        demanded = _note_baseline(list(bounds.apply(telling)), list(bounds.apply(before)))
-        findings += [one for one in demanded if believable or one.status is Status.FAIL]
+        findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
+    if witnesses:
+        failure_limits = guarantees(subject.case, limits, {Reports.FAILURES})
+        findings += _guarantees(failure_limits, witnesses, before, believable=believable)
+        late = _guarantees(
+            guarantees(subject.case, limits, {Reports.LATENESS}), witnesses, before, believable=believable
+        )
+        findings += [_excuse_lateness(finding, witnesses) for finding in late]
+        bound_findings = _note_baseline(list(bounds.apply(witnesses)), list(bounds.apply(before)))
+        findings += [finding for finding in bound_findings if believable or finding.status is Status.FAIL]
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    told = _of_sections(subject, of_sections, sound)
-    if not findings and not any(one.value for one in told):
+    section_findings = _of_sections(subject, of_sections, sound)
+    if not findings and not any(finding.value for finding in section_findings):
         findings.append(_unjudged_finding(subject, of_sections))
-    findings += [one for one in told if believable or one.status in {Status.FAIL, Status.ERROR}]
+    findings += [finding for finding in section_findings if believable or finding.status in {Status.FAIL, Status.ERROR}]
     return tuple(verdict(subject, finding) for finding in findings)
 
 
@@ -159,9 +164,9 @@ def verdict(subject: Subject, finding: Finding) -> Verdict:
 
 def _find_mixed_kernels(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the records are not of the kernels that they name."""
-    found = identity_conflicts(subject.baseline, subject.records)
-    if found:
-        sentence = f"nobody knows which kernel this is about: {'; '.join(found)}: measure again"
+    conflicts = identity_conflicts(subject.baseline, subject.records)
+    if conflicts:
+        sentence = f"nobody knows which kernel this is about: {'; '.join(conflicts)}: measure again"
         yield _finding(Status.ERROR, Kind.VALIDITY, sentence)
 
 
@@ -183,7 +188,7 @@ def _boots(subject: Subject) -> Iterator[Finding]:
 
 def _missing_device(subject: Subject, record: Record) -> Finding:
     """Return what a device means that the board should have: nobody's fault is proven unless the baseline has it."""
-    if any(other.has_results for other in subject.baseline):
+    if any(boot.has_results for boot in subject.baseline):
         sentence = f"{record.boot}: {record.message}, and the baseline has it"
         return _finding(Status.FAIL, Kind.MISSING, sentence, record.boot)
     sentence = f"{record.boot}: {record.message}: look at the disk, its link, and the kernel's configuration"
@@ -201,11 +206,11 @@ def _skip_findings(subject: Subject, record: Record, limits: Sequence[Threshold]
     A kernel without drivers of devices, on a board that has another build for them, need not be able to.
     """
     sentence = f"{record.boot}: {record.message}"
-    asked, ran = record.kernel.flavour, record.environment.flavour
-    if asked and ran and asked != ran:
-        lost = f"flavour lost: the kernel should be {asked} and is {ran}"
-        yield _finding(Status.FAIL, Kind.FLAVOUR, f"{lost}; {sentence}", record.boot)
-    elif any(other.has_results for other in subject.baseline):
+    flavour, boot_flavour = record.kernel.flavour, record.environment.flavour
+    if flavour and boot_flavour and flavour != boot_flavour:
+        loss = f"flavour lost: the kernel should be {flavour} and is {boot_flavour}"
+        yield _finding(Status.FAIL, Kind.FLAVOUR, f"{loss}; {sentence}", record.boot)
+    elif any(boot.has_results for boot in subject.baseline):
         yield _finding(Status.FAIL, Kind.MISSING, f"{sentence}, and the baseline has it", record.boot)
     elif _should_run(record) and any(limit.kind is not LimitKind.FAULT for limit in limits):
         yield _finding(Status.MISS, Kind.MISSING, f"{sentence}, and thresholds.yaml has limits for it", record.boot)
@@ -221,32 +226,32 @@ def _faults(subject: Subject, limits: Sequence[Threshold]) -> Iterator[Finding]:
 
 def _incomparable(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the baseline was measured with something else than the candidate."""
-    found = differences(subject.baseline, subject.records)
-    if found:
-        text = "; ".join(found)
+    conflicts = differences(subject.baseline, subject.records)
+    if conflicts:
+        text = "; ".join(conflicts)
         yield _finding(Status.ERROR, Kind.VALIDITY, f"baseline and candidate cannot be compared: {text}")
 
 
 def _check_records(subject: Subject, records: Sequence[Record]) -> list[_Checked]:
     """Return the records that measured, each with its checks."""
-    return [(one, checks(one, subject.not_applicable)) for one in records if one.has_results]
+    return [(record, checks(record, subject.not_applicable)) for record in records if record.has_results]
 
 
-def _find_invalid(record: Record, ran: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
+def _find_invalid(record: Record, record_checks: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
     """Add what is wrong with a measurement to the findings, and return what that spoils."""
-    bad = list(_invalid(record, ran))
+    bad = list(_invalid(record, record_checks))
     findings += [finding for _, finding in bad]
     return {check.invalidates for check, _ in bad}
 
 
-def _invalid(record: Record, ran: Sequence[Check]) -> Iterator[tuple[Check, Finding]]:
-    for check in ran:
+def _invalid(record: Record, record_checks: Sequence[Check]) -> Iterator[tuple[Check, Finding]]:
+    for check in record_checks:
         if check.result is not CheckResult.FAILED:
             continue
-        lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
+        is_flavour_lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if check.name == "cpus" and lost_cpus(record):
             yield check, _finding(Status.FAIL, Kind.BOOT, f"CPUs lost: {record.boot}: {check.sentence}", record.boot)
-        elif lost and record.kernel.flavour:
+        elif is_flavour_lost and record.kernel.flavour:
             yield (
                 check,
                 _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
@@ -258,10 +263,10 @@ def _invalid(record: Record, ran: Sequence[Check]) -> Iterator[tuple[Check, Find
             yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
 
 
-def _unseen(checked: Sequence[_Checked]) -> Iterator[Finding]:
+def _unseen(checks_by_boot: Sequence[_Checked]) -> Iterator[Finding]:
     """Yield a finding for each check that looked too late in more than half of a kernel's boots: no other answers."""
-    boots = [record for record, _ in checked]
-    late = [check for _, ran in checked for check in ran if check.unseen]
+    boots = [record for record, _ in checks_by_boot]
+    late = [check for _, record_checks in checks_by_boot for check in record_checks if check.unseen]
     for name in dict.fromkeys(check.name for check in late):
         mine = [check for check in late if check.name == name]
         if 2 * len(mine) > len(boots):
@@ -274,7 +279,7 @@ def _guarantees(
     limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
 ) -> list[Finding]:
     """Return what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
-    findings = [replace(one, kind=Kind.GUARANTEE) for one in _apply_limits(limits, records, baseline)]
+    findings = [replace(finding, kind=Kind.GUARANTEE) for finding in _apply_limits(limits, records, baseline)]
     return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
 
 
@@ -285,32 +290,19 @@ def _on_host_time(records: Sequence[Record]) -> bool:
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
     """Yield a finding for each boot on host time that lost so many wake-ups that the host was too busy for it."""
     for record in records:
-        lost, due = _lost_wakeups([record])
-        if record.has_results and record.environment.time == TimeBase.HOST and lost > _LOST * due:
+        losses, due = lost_wakeups([record])
+        if record.has_results and record.environment.time == TimeBase.HOST and losses > _LOST * due:
             sentence = (
-                f"{record.boot}: host too busy: {_lost_share(lost, due)}; measure again on a host with less to do"
+                f"{record.boot}: host too busy: {lost_share(losses, due)}; measure again on a host with less to do"
             )
             yield _finding(Status.MISS, Kind.LAB, sentence, record.boot)
-
-
-def _lost_wakeups(records: Sequence[Record]) -> tuple[int, int]:
-    """Return how many wake-ups were lost, and how many there should have been."""
-    counts = dict.fromkeys(("wakeups", "wakeups.lost"), 0)
-    for one in (one for record in records for one in record.measurements if one.name in counts and one.quantity):
-        assert one.quantity is not None
-        counts[one.name] += int(one.quantity.value)
-    return counts["wakeups.lost"], sum(counts.values())
-
-
-def _lost_share(lost: int, due: int) -> str:
-    return f"{lost / due:.0%} of the wake-ups were lost ({lost} of {due})"
 
 
 def _boots_measured(records: Sequence[Record]) -> str:
     """Return `measured in N boots`, with what they lost on host time, where that is no kernel's doing."""
     boots = f"measured in {plural(len(records), 'boot')}"
-    lost, due = _lost_wakeups(records)
-    return f"{boots} ({_lost_share(lost, due)})" if lost and _on_host_time(records) else boots
+    losses, due = lost_wakeups(records)
+    return f"{boots} ({lost_share(losses, due)})" if losses and _on_host_time(records) else boots
 
 
 def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
@@ -353,42 +345,52 @@ def _limits(
 
 
 def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
-    return [one for limit in limits for one in _note_baseline([apply(limit, records)], [apply(limit, baseline)])]
+    return [
+        finding for limit in limits for finding in _note_baseline([apply(limit, records)], [apply(limit, baseline)])
+    ]
 
 
 def _of_sections(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
     """Return what limits say of what following boots found; nothing where no boot was followed."""
-    seen = subject.sections
-    if seen is None or not sound:
+    sections = subject.sections
+    if sections is None or not sound:
         return []
-    fitting = applicable(limits, subject.records)
-    boots = FollowedBoots.of_candidate(seen, {one.seed for one in sound})
-    of_baseline = list(section_limit_findings(fitting.limits, FollowedBoots.of_baseline(seen))) if seen.compared else []
-    values = {(one.measurement, one.source): one.value for one in of_baseline}
-    found = [
-        replace(one, baseline=values.get((one.measurement, one.source)))
-        for one in _note_baseline(list(section_limit_findings(fitting.limits, boots)), of_baseline)
+    section_limits = applicable(limits, subject.records)
+    boots = FollowedBoots.of_candidate(sections, {record.seed for record in sound})
+    of_baseline = (
+        list(section_limit_findings(section_limits.limits, FollowedBoots.of_baseline(sections)))
+        if sections.compared
+        else []
+    )
+    values = {(finding.measurement, finding.source): finding.value for finding in of_baseline}
+    findings = [
+        replace(finding, baseline=values.get((finding.measurement, finding.source)))
+        for finding in _note_baseline(list(section_limit_findings(section_limits.limits, boots)), of_baseline)
     ]
-    found += [one for one in of_baseline if one.status is Status.ERROR]
-    found += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in fitting.left_out]
-    return found or ([] if subject.baseline else [shown(boots)])
+    findings += [finding for finding in of_baseline if finding.status is Status.ERROR]
+    findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in section_limits.left_out]
+    return findings or ([] if subject.baseline else [shown(boots)])
 
 
 def _note_baseline(findings: Sequence[Finding], baseline: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those that the baseline breaks too with a word of it: they fail, and no change made them."""
-    broken = {(one.measurement, one.limit, one.source): one for one in baseline if one.status is Status.FAIL}
-    told = []
-    for one in findings:
-        before = broken.get((one.measurement, one.limit, one.source))
-        if one.status is Status.FAIL and before is not None:
+    breaches = {
+        (finding.measurement, finding.limit, finding.source): finding
+        for finding in baseline
+        if finding.status is Status.FAIL
+    }
+    noted_findings = []
+    for finding in findings:
+        before = breaches.get((finding.measurement, finding.limit, finding.source))
+        if finding.status is Status.FAIL and before is not None:
             what = f" with {before.value}" if before.value else ""
-            one = replace(one, sentence=f"{one.sentence}; the baseline breaks this limit too{what}")  # noqa: PLW2901
-        told.append(one)
-    return told
+            finding = replace(finding, sentence=f"{finding.sentence}; the baseline breaks this limit too{what}")  # noqa: PLW2901
+        noted_findings.append(finding)
+    return noted_findings
 
 
 def _unjudged_finding(subject: Subject, of_sections: Sequence[Threshold]) -> Finding:
-    measured = f"{_boots_measured(subject.records)}, all valid"
+    text = f"{_boots_measured(subject.records)}, all valid"
     where = f"{subject.board}, {subject.flavour or 'unknown flavour'}, {subject.case}"
-    other = " but of what only following the boots tells (--sections)" if of_sections else ""
-    return _finding(Status.DONE, Kind.UNJUDGED, f"{measured}; thresholds.yaml has no limit for {where}{other}")
+    exception = " but of what only following the boots tells (--sections)" if of_sections else ""
+    return _finding(Status.DONE, Kind.UNJUDGED, f"{text}; thresholds.yaml has no limit for {where}{exception}")

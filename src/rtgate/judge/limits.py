@@ -58,27 +58,31 @@ def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
 
 
 def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
-    found = [
+    measurements = [
         (record, measurement)
         for record in records
         for measurement in record.measurements
         if measurement.name == threshold.measurement and threshold.cpu_class in {"", measurement.labels.get("class")}
     ]
-    silent = [record.boot for record in records if not any(record is owner for owner, _ in found)]
+    silent = [record.boot for record in records if not any(record is owner for owner, _ in measurements)]
     level = threshold.limit or threshold.over
     assert level is not None
-    fitting = [(record, one) for record, one in found if one.unit.dimension == level.unit.dimension]
-    judged = _share(threshold, fitting) if threshold.kind is LimitKind.SHARE else _number(threshold, fitting)
-    if judged is not None and judged.status is Status.FAIL:
-        return judged
-    if len(fitting) < len(found):
+    matches = [
+        (record, measurement)
+        for record, measurement in measurements
+        if measurement.unit.dimension == level.unit.dimension
+    ]
+    finding = _share(threshold, matches) if threshold.kind is LimitKind.SHARE else _number(threshold, matches)
+    if finding is not None and finding.status is Status.FAIL:
+        return finding
+    if len(matches) < len(measurements):
         return Finding(
             status=Status.DONE,
             kind=Kind.NOT_APPLIED,
             sentence=f"{threshold.measurement} was not measured in {level.unit.dimension}, "
             f"to which the limit of {level} applies: it is shown, not judged",
         )
-    if silent or judged is None:
+    if silent or finding is None:
         return Finding(
             status=Status.MISS,
             kind=Kind.MISSING,
@@ -86,7 +90,7 @@ def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
             f"and was not measured in {', '.join(silent) or 'any boot'}",
             limit=Figure(level, str(level)),
         )
-    return judged
+    return finding
 
 
 Found = list[tuple[Record, Measurement]]
@@ -95,58 +99,64 @@ Found = list[tuple[Record, Measurement]]
 _KEPT = {LimitKind.MIN: "was at least", LimitKind.EXACT: "was"}
 
 
-def _number(threshold: Threshold, found: Found) -> Finding | None:
+def _number(threshold: Threshold, measurements: Found) -> Finding | None:
     limit = threshold.limit
     assert limit is not None
-    values = [(record, one, one.quantity.to(limit.unit)) for record, one in found if one.quantity is not None]
+    values = [
+        (record, measurement, measurement.quantity.to(limit.unit))
+        for record, measurement in measurements
+        if measurement.quantity is not None
+    ]
     if not values:
         return None
     sign = -1 if threshold.kind is LimitKind.MIN else 1
     if threshold.kind is LimitKind.EXACT:
-        record, one, value = max(values, key=lambda entry: abs(entry[2].value - limit.value))
-        broken, word = value.value != limit.value, "must be"
+        record, measurement, value = max(values, key=lambda entry: abs(entry[2].value - limit.value))
+        is_broken, word = value.value != limit.value, "must be"
     else:
-        record, one, value = max(values, key=lambda entry: sign * entry[2].value)
-        broken = sign * value.value > sign * limit.value
+        record, measurement, value = max(values, key=lambda entry: sign * entry[2].value)
+        is_broken = sign * value.value > sign * limit.value
         word = "over the limit of" if sign == 1 else "under the limit of"
     text = figure(value, record.environment.instruction_ns)
-    where = f" on {one.label}" if one.label else ""
-    allowed = figure(limit, record.environment.instruction_ns)
-    if broken:
-        sentence = f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {allowed} ({threshold.origin})"
+    where = f" on {measurement.label}" if measurement.label else ""
+    limit_figure = figure(limit, record.environment.instruction_ns)
+    if is_broken:
+        sentence = (
+            f"{threshold.measurement} was {text}{where} in {record.boot}, {word} {limit_figure} ({threshold.origin})"
+        )
     else:
         number = plural(len({id(owner) for owner, _, _ in values}), "boot")
-        reached = f"{threshold.measurement} {_KEPT.get(threshold.kind, 'reached')} {text}{where} in {number}"
-        sentence = f"{reached}, within {allowed} ({threshold.origin})"
+        statement = f"{threshold.measurement} {_KEPT.get(threshold.kind, 'reached')} {text}{where} in {number}"
+        sentence = f"{statement}, within {limit_figure} ({threshold.origin})"
     return Finding(
-        status=Status.FAIL if broken else Status.PASS,
+        status=Status.FAIL if is_broken else Status.PASS,
         kind=Kind.LIMIT,
         sentence=sentence,
         value=text,
-        limit=allowed,
+        limit=limit_figure,
         boot=record.boot,
     )
 
 
-def _share(threshold: Threshold, found: Found) -> Finding | None:
+def _share(threshold: Threshold, measurements: Found) -> Finding | None:
     """Judge a share by the Clopper-Pearson interval of all boots' samples together.
 
     FAIL when even the lower bound is over the limit, PASS when even the upper bound is under it, otherwise the
     samples do not decide (Clopper and Pearson, Biometrika 26, 1934).
     """
     level = threshold.over
-    histograms = [one.histogram for _, one in found if one.histogram is not None]
-    length = sum({id(record): minutes(record) for record, _ in found}.values())
+    histograms = [measurement.histogram for _, measurement in measurements if measurement.histogram is not None]
+    length = sum({id(record): minutes(record) for record, _ in measurements}.values())
     if level is None or not any(histogram.total for histogram in histograms):
         return None
     try:
-        merged = Histogram.merge(histograms)
-        over = merged.over(level)
+        whole = Histogram.merge(histograms)
+        over = whole.over(level)
     except ValueError as error:
         return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=f"{threshold.measurement}: {error}")
-    low, high = interval(over, merged.total, threshold.confidence)
-    value = f"{over} of {merged.total} over {level}"
-    sentence = f"{threshold.measurement}: {value} ({over / merged.total:.3g}), "
+    low, high = interval(over, whole.total, threshold.confidence)
+    value = f"{over} of {whole.total} over {level}"
+    sentence = f"{threshold.measurement}: {value} ({over / whole.total:.3g}), "
     if low > threshold.share:
         status, kind = Status.FAIL, Kind.SHARE
         sentence += f"more than the limit of {threshold.share:g} of the samples, even at the lower bound {low:.3g}"
@@ -157,14 +167,14 @@ def _share(threshold: Threshold, found: Found) -> Finding | None:
         status, kind = Status.DONE, Kind.INCONCLUSIVE
         sentence += (
             f"somewhere between {low:.3g} and {high:.3g}: not enough to decide about the limit of {threshold.share:g}; "
-            + planning.lacking(planning.ShareLimit(threshold.share, threshold.confidence), merged.total, length)
+            + planning.lacking(planning.ShareLimit(threshold.share, threshold.confidence), whole.total, length)
         )
     sentence += f" at {threshold.confidence:.0%} confidence ({threshold.origin})"
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
-        value=Figure(Quantity(over / merged.total, Unit.RATIO), value),
+        value=Figure(Quantity(over / whole.total, Unit.RATIO), value),
         limit=Figure(Quantity(threshold.share, Unit.RATIO), f"share {threshold.share:g}"),
     )
 

@@ -40,26 +40,26 @@ class FollowedBoots:
     whose: str = ""
 
     @classmethod
-    def of_candidate(cls, seen: SectionComparison, seeds: Collection[int | None]) -> FollowedBoots:
+    def of_candidate(cls, sections: SectionComparison, seeds: Collection[int | None]) -> FollowedBoots:
         """Return what was found of the candidate, of which the boots of some seeds are judged."""
-        return cls(seen=seen, bound=seen.candidate_bound, longest=seen.candidate_longest, seeds=seeds)
+        return cls(seen=sections, bound=sections.candidate_bound, longest=sections.candidate_longest, seeds=seeds)
 
     @classmethod
-    def of_baseline(cls, seen: SectionComparison) -> FollowedBoots:
+    def of_baseline(cls, sections: SectionComparison) -> FollowedBoots:
         """Return what was found of the baseline."""
         return cls(
-            seen=seen,
-            bound=seen.baseline_bound,
-            longest=seen.baseline_longest,
-            seeds=seen.seeds,
+            seen=sections,
+            bound=sections.baseline_bound,
+            longest=sections.baseline_longest,
+            seeds=sections.seeds,
             whose="the baseline: ",
         )
 
     def flaw(self, seed: int) -> str:
         """Return why what was found, in the boot of a seed, says nothing of the boots that are judged."""
-        left = sorted(one for one in self.seeds if one is not None and one not in self.seen.seeds)
-        if left:
-            return f"seed {', '.join(map(str, left))} was measured and not followed"
+        missing_seeds = sorted(number for number in self.seeds if number is not None and number not in self.seen.seeds)
+        if missing_seeds:
+            return f"seed {', '.join(map(str, missing_seeds))} was measured and not followed"
         return "" if seed in self.seeds else f"the longest is of seed {seed}, which is invalid"
 
     def figure(self, instructions: int) -> Figure:
@@ -107,35 +107,35 @@ def shown(boots: FollowedBoots) -> Finding:
     if length.flaw:
         return _finding(length, Status.DONE, Kind.UNJUDGED, f"the bound of a wake-up is not known: {length.flaw}")
     value = boots.figure(length.instructions)
-    told = f"the bound of a wake-up is {value}, for which thresholds.yaml has no limit; {length.detail}"
-    return replace(_finding(length, Status.DONE, Kind.UNJUDGED, told), value=value)
+    sentence = f"the bound of a wake-up is {value}, for which thresholds.yaml has no limit; {length.detail}"
+    return replace(_finding(length, Status.DONE, Kind.UNJUDGED, sentence), value=value)
 
 
 def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     assert limit.limit is not None
     length = _bound(boots) if limit.measurement == BOUND else _longest(limit, boots)
-    allowed = figure(limit.limit, str(boots.seen.instruction_ns))
+    limit_figure = figure(limit.limit, str(boots.seen.instruction_ns))
     value = boots.figure(length.instructions)
     assert value.quantity is not None
-    broken = length.valid and value.quantity.to(limit.limit.unit).value > limit.limit.value
-    if length.flaw and not broken:
+    is_broken = length.valid and value.quantity.to(limit.limit.unit).value > limit.limit.value
+    if length.flaw and not is_broken:
         sentence = f"{length.what} has a limit of {limit.limit}, and {length.flaw}"
-        return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=allowed)
+        return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=limit_figure)
     where = length.sentence.format(value=value, boots=plural(len(boots.seen.seeds), "boot"))
-    against = f", {length.detail}: over the limit of" if broken else ", within"
-    sentence = f"{where}{against} {allowed} ({limit.origin})"
-    judged = _finding(length, Status.FAIL if broken else Status.PASS, Kind.LIMIT, sentence)
-    return replace(judged, value=value, limit=allowed)
+    against = f", {length.detail}: over the limit of" if is_broken else ", within"
+    sentence = f"{where}{against} {limit_figure} ({limit.origin})"
+    finding = _finding(length, Status.FAIL if is_broken else Status.PASS, Kind.LIMIT, sentence)
+    return replace(finding, value=value, limit=limit_figure)
 
 
 def _bound(boots: FollowedBoots) -> _Length:
     bound = boots.bound
-    found = _Length(measurement=BOUND, what="the bound of a wake-up")
+    length = _Length(measurement=BOUND, what="the bound of a wake-up")
     if bound is None:
         reason = boots.seen.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
-        return replace(found, flaw=f"no boot has one: {reason}")
+        return replace(length, flaw=f"no boot has one: {reason}")
     return replace(
-        found,
+        length,
         flaw=boots.flaw(bound.seed),
         valid=bound.seed in boots.seeds,
         instructions=bound.instructions,
@@ -148,16 +148,20 @@ def _bound(boots: FollowedBoots) -> _Length:
 def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
     state = _STATES[limit.measurement]
     by = f" by {limit.function}" if limit.function else ""
-    found = _Length(measurement=limit.name, what=f"how long {state}{by}")
+    length = _Length(measurement=limit.name, what=f"how long {state}{by}")
     if boots.seen.cpus > 1:
         turns = f"the board has {boots.seen.cpus} CPUs, whose lengths depend on the turns in which QEMU runs them"
-        return replace(found, flaw=turns)
-    own = [one for one in boots.longest if one.off == limit.measurement and limit.function in {"", one.function}]
+        return replace(length, flaw=turns)
+    own = [
+        section
+        for section in boots.longest
+        if section.off == limit.measurement and limit.function in {"", section.function}
+    ]
     if not own:
-        return replace(found, flaw=boots.seen.why_not or "no boot has such a section")
-    longest = max(own, key=lambda one: one.instructions)
+        return replace(length, flaw=boots.seen.why_not or "no boot has such a section")
+    longest = max(own, key=lambda section: section.instructions)
     return replace(
-        found,
+        length,
         flaw=boots.flaw(longest.seed),
         valid=longest.seed in boots.seeds,
         instructions=longest.instructions,

@@ -97,8 +97,8 @@ class Thresholds:
 
     def of(self, board: str, flavour: str, case: str) -> tuple[Threshold, ...]:
         """Return the limits of one case, whatever options and kernels they are for."""
-        wanted = (board, flavour, case)
-        return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == wanted)
+        key = (board, flavour, case)
+        return tuple(entry for entry in self.entries if (entry.board, entry.flavour, entry.case) == key)
 
     def for_options(
         self, board: str, flavour: str, case: str, options: Mapping[str, bool | int | str]
@@ -121,9 +121,9 @@ def guarantees(
 
     A measurement that `limits`, those of the case from the file, speak of has no other.
     """
-    spoken = {limit.measurement for limit in limits}
+    names = {limit.measurement for limit in limits}
     failures = [
-        measurement for measurement, kind in reports(case).items() if kind in kinds and measurement not in spoken
+        measurement for measurement, kind in reports(case).items() if kind in kinds and measurement not in names
     ]
     return tuple(
         Threshold(
@@ -150,12 +150,12 @@ def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles:
     Raises:
         ConfigError: a file is wrong: unknown or duplicate names, wrong units, names that no tool produces.
     """
-    found: dict[str, tuple[Threshold, ...]] = {}
+    by_board: dict[str, tuple[Threshold, ...]] = {}
     with cached_lookup():
         for path in paths:
             for board, entries in _file(path, boards, profiles).items():
-                found.setdefault(board, entries)
-    return Thresholds(tuple(entry for entries in found.values() for entry in entries))
+                by_board.setdefault(board, entries)
+    return Thresholds(tuple(entry for entries in by_board.values() for entry in entries))
 
 
 def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: str) -> str:
@@ -175,7 +175,7 @@ def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: 
     by_flavour = {} if own is None else own.entries()
     limits = {
         flavour: {
-            case: [one.plain_data(Value.text) for one in limits.value.items() if _is_for(one, profile)]
+            case: [limit.plain_data(Value.text) for limit in limits.value.items() if _is_for(limit, profile)]
             for case, limits in by_case.value.entries().items()
             if case in cases
         }
@@ -185,29 +185,29 @@ def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: 
 
 
 def _is_for(limit: Value, profile: str) -> bool:
-    named = limit.entries().get("profile")
-    return named is None or named.value.text() == profile
+    entry = limit.entries().get("profile")
+    return entry is None or entry.value.text() == profile
 
 
 def _file(path: Path, boards: Mapping[str, bool], profiles: ProfileOptions) -> dict[str, tuple[Threshold, ...]]:
-    found = {}
+    by_board = {}
     for name, entry in load(path).entries().items():
         if name not in boards:
             entry.key.fail(f"unknown board {name!r} (allowed: {', '.join(sorted(boards))})")
-        found[name] = _board(name, entry.value, virtual=boards[name], profiles=profiles)
-    return found
+        by_board[name] = _board(name, entry.value, virtual=boards[name], profiles=profiles)
+    return by_board
 
 
 def _board(board: str, value: Value, *, virtual: bool, profiles: ProfileOptions) -> tuple[Threshold, ...]:
-    found: list[Threshold] = []
+    thresholds: list[Threshold] = []
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, limits in by_case.value.entries().items():
             name = known_case(case, limits.key)
             place = _Place(board=board, virtual=virtual, flavour=flavour, name=name, profiles=profiles)
-            found.extend(_threshold(place, item) for item in limits.value.items())
-    return tuple(found)
+            thresholds.extend(_threshold(place, item) for item in limits.value.items())
+    return tuple(thresholds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,8 +255,8 @@ def _threshold(place: _Place, item: Value) -> Threshold:
     if "kind" not in entries:
         item.fail(f"missing key 'kind' (allowed values: {', '.join(kind.value for kind in LimitKind)})")
     kind = LimitKind(entries["kind"].value.text([kind.value for kind in LimitKind]))
-    required, optional = _KEYS[kind]
-    data = item.mapping(required, optional)
+    keys, optional = _KEYS[kind]
+    data = item.mapping(keys, optional)
     limit = Threshold(
         board=place.board,
         flavour=place.flavour,
@@ -277,23 +277,23 @@ def _threshold(place: _Place, item: Value) -> Threshold:
 
 def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
     """Return for which options and kernels a limit is."""
-    found: dict[str, Any] = {}
+    scope: dict[str, Any] = {}
     if "profile" in data:
-        found = {
+        scope = {
             "profile": data["profile"].text(),
             "options": place.profiles(data["profile"], place.board, place.name),
         }
     if "kernels" in data:
-        found["kernels"] = data["kernels"].parse(VersionRange.parse)
-    return found
+        scope["kernels"] = data["kernels"].parse(VersionRange.parse)
+    return scope
 
 
 def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Threshold:
-    produced = {**reports(place.case), **_of_sections(place)}
+    measurements = {**reports(place.case), **_of_sections(place)}
     name = data["measurement"].text()
-    if name not in produced:
-        data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(produced))})")
-    kind = produced[name]
+    if name not in measurements:
+        data["measurement"].fail(f"{place.name.tool} reports no {name!r} (allowed: {', '.join(sorted(measurements))})")
+    kind = measurements[name]
     if name in SECTION_MEASUREMENTS and limit.kind is not LimitKind.MAX:
         data["kind"].fail(f"{name} is a longest length: use max")
     if name in SECTION_MEASUREMENTS and "class" in data:
@@ -329,13 +329,15 @@ _CLOCKED = {"time": "us", "rate": "MB/s", "frequency": "/s"}  # which a virtual-
 
 def _quantity(place: _Place, kind: Reports, value: Value) -> Quantity:
     quantity = value.parse(Quantity.parse)
-    wanted = _DIMENSIONS.get(kind, kind.value)
-    if place.virtual and wanted in _CLOCKED:
-        wanted = f"virtual {wanted}"
-    if quantity.unit.dimension != wanted:
-        what = wanted.removeprefix("virtual ")
-        example = wanted.removesuffix(what) + _CLOCKED.get(what, what)
-        value.fail(f"{place.board} measures this as {wanted}, not as {quantity.unit.dimension}: write it in {example}")
+    dimension = _DIMENSIONS.get(kind, kind.value)
+    if place.virtual and dimension in _CLOCKED:
+        dimension = f"virtual {dimension}"
+    if quantity.unit.dimension != dimension:
+        what = dimension.removeprefix("virtual ")
+        example = dimension.removesuffix(what) + _CLOCKED.get(what, what)
+        value.fail(
+            f"{place.board} measures this as {dimension}, not as {quantity.unit.dimension}: write it in {example}"
+        )
     return quantity
 
 

@@ -74,9 +74,9 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as it stands in verdict.json. A ratio to nothing has no number there, as JSON has no infinity."""
-        known = self.quantity if self.quantity is not None and math.isfinite(self.quantity.value) else None
+        finite_quantity = self.quantity if self.quantity is not None and math.isfinite(self.quantity.value) else None
         unit = self.quantity.unit.value if self.quantity is not None else None
-        return {"number": known.value if known else None, "unit": unit, "text": self.text}
+        return {"number": finite_quantity.value if finite_quantity else None, "unit": unit, "text": self.text}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Figure:
@@ -130,7 +130,7 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
-        figures = {name: one.as_json() if (one := getattr(self, name)) else None for name in _FIGURES}
+        figures = {name: figure.as_json() if (figure := getattr(self, name)) else None for name in _FIGURES}
         return {**encode(replace(self, value=None, limit=None, baseline=None, change=None)), **figures}
 
     @classmethod
@@ -140,9 +140,9 @@ class Verdict:
         require_keys(data, cls)
         for name in _FIGURES:
             reject_unknown_fields(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
-        found = decode({**data, **dict.fromkeys(_FIGURES)}, cls)
+        verdict = decode({**data, **dict.fromkeys(_FIGURES)}, cls)
         return replace(
-            found,
+            verdict,
             value=figures["value"],
             limit=figures["limit"],
             baseline=figures["baseline"],
@@ -179,16 +179,16 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
     A guarantee that was kept does not make up for a case that nothing was judged in, nor a limit that was kept for one
     that was not applied, or for a comparison that came to nothing.
     """
-    found = list(verdicts)
-    statuses = {verdict.status for verdict in found}
+    all_verdicts = list(verdicts)
+    statuses = {verdict.status for verdict in all_verdicts}
     for status, code in ((Status.FAIL, 1), (Status.ERROR, 4), (Status.MISS, 3)):
         if status in statuses:
             return code
-    if not found:
+    if not all_verdicts:
         return 3
-    if any(is_open(verdict) and not (allow_unjudged and _is_unjudged(verdict)) for verdict in found):
+    if any(is_open(verdict) and not (allow_unjudged and _is_unjudged(verdict)) for verdict in all_verdicts):
         return 5
-    passed = {verdict.kind for verdict in found if verdict.status is Status.PASS or verdict.kind is Kind.WAIVED}
-    if (not passed or (passed == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:
+    kinds = {verdict.kind for verdict in all_verdicts if verdict.status is Status.PASS or verdict.kind is Kind.WAIVED}
+    if (not kinds or (kinds == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:
         return 5
     return 0

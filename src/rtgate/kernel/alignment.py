@@ -56,75 +56,78 @@ def changed_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str]) 
     old, new = (_by_name(kernel, names) for kernel in (baseline, candidate))
     everywhere = len(new) > _FUNCTIONS
     read_old, read_new = (READERS[kernel.arch](kernel) for kernel in (baseline, candidate))
-    found = []
+    changes = []
     for name in sorted(new):
-        changed = ChangedCode(function=name, places={}, boots=_boots(candidate, new[name]))
+        change = ChangedCode(function=name, places={}, boots=_boots(candidate, new[name]))
         if not everywhere:
             pairs = _pairs(baseline, old.get(name, []), candidate, new[name])
-            aligned = [_align(read_old(mine) if mine else None, read_new(theirs)) for mine, theirs in pairs]
-            changed = _locate(changed, [theirs for _, theirs in pairs], aligned)
-        found.append(changed)
-    return tuple(found)
+            alignments = [_align(read_old(mine) if mine else None, read_new(theirs)) for mine, theirs in pairs]
+            change = _locate(change, [theirs for _, theirs in pairs], alignments)
+        changes.append(change)
+    return tuple(changes)
 
 
 def with_lines(code: Sequence[ChangedCode], lines: Mapping[int, str]) -> tuple[ChangedCode, ...]:
     """Return the same with the line of the source beside each place of which one is known (`source_lines`)."""
     return tuple(
         replace(
-            each,
+            change,
             places={
                 address: f"{name} in {lines[address]}" if address in lines else name
-                for address, name in each.places.items()
+                for address, name in change.places.items()
             },
         )
-        for each in code
+        for change in code
     )
 
 
 def _by_name(kernel: Vmlinux, names: Collection[str]) -> dict[str, list[Symbol]]:
-    found: dict[str, list[Symbol]] = {}
+    symbols: dict[str, list[Symbol]] = {}
     for symbol in kernel.symbols:
         name = plain_name(symbol.name)
         if name in names and symbol.size and kernel.sections[symbol.section].code:
-            found.setdefault(name, []).append(symbol)
-    return found
+            symbols.setdefault(name, []).append(symbol)
+    return symbols
 
 
 def _boots(candidate: Vmlinux, symbols: Sequence[Symbol]) -> bool:
     return all(_ONCE.match(candidate.sections[symbol.section].name) for symbol in symbols)
 
 
-def _locate(changed: ChangedCode, symbols: Sequence[Symbol], aligned: Sequence[_New | None]) -> ChangedCode:
+def _locate(change: ChangedCode, symbols: Sequence[Symbol], alignments: Sequence[_New | None]) -> ChangedCode:
     """Return the change with its places; without any if one of its symbols could not be aligned."""
     places: dict[int, str] = {}
     slow: set[int] = set()
-    for symbol, new in zip(symbols, aligned, strict=True):
+    for symbol, new in zip(symbols, alignments, strict=True):
         if new is None:
-            return changed
-        places |= {one.address: f"{symbol.name}+{one.address - symbol.address:#x}" for one in new.places}
-        slow |= {one.address for one in new.slow}
-    return replace(changed, places=places, slow=frozenset(slow))
+            return change
+        places |= {
+            instruction.address: f"{symbol.name}+{instruction.address - symbol.address:#x}"
+            for instruction in new.places
+        }
+        slow |= {instruction.address for instruction in new.slow}
+    return replace(change, places=places, slow=frozenset(slow))
 
 
 def _pairs(
     baseline: Vmlinux, old: Sequence[Symbol], candidate: Vmlinux, new: Sequence[Symbol]
 ) -> list[tuple[Symbol | None, Symbol]]:
     """Return each symbol that differs with the baseline's of the same name, of the same file if there are several."""
-    left = list(old)
+    rest = list(old)
     different = []
     for symbol in new:
-        same = next((one for one in left if same_code(baseline, one, candidate, symbol)), None)
+        same = next((mine for mine in rest if same_code(baseline, mine, candidate, symbol)), None)
         if same is None:
             different.append(symbol)
         else:
-            left.remove(same)
-    found: list[tuple[Symbol | None, Symbol]] = []
+            rest.remove(same)
+    pairs: list[tuple[Symbol | None, Symbol]] = []
     for symbol in different:
-        near = min(left, key=lambda one: (one.name != symbol.name, one.file != symbol.file), default=None)
+        near = min(rest, key=lambda mine: (mine.name != symbol.name, mine.file != symbol.file), default=None)
         if near is not None:
-            left.remove(near)
-        found.append((near, symbol))
-    return found
+            rest.remove(near)
+        pairs.append((near, symbol))
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +141,27 @@ class _New:
 def _align(old: Sequence[Instruction] | None, new: Sequence[Instruction]) -> _New | None:
     """Return what is new in a function; None: too much differs."""
     if old is None:
-        return _New(list(new), [one for one in new if _is_slow(one)])
+        return _New(list(new), [instruction for instruction in new if _is_slow(instruction)])
     for meaning in (attrgetter("loose"), attrgetter("strict")):
-        mine, theirs = ([one for one in code if meaning(one) is not None] for code in (old, new))
-        before, after = ([meaning(one) for one in code] for code in (mine, theirs))
+        mine, theirs = (
+            [instruction for instruction in code if meaning(instruction) is not None] for code in (old, new)
+        )
+        before, after = ([meaning(instruction) for instruction in code] for code in (mine, theirs))
         numbers = differences(before, after)
         if numbers is None:
             return None
-        inserted, deleted, beside = numbers
-        if inserted or beside:
+        insertions, deletions, beside = numbers
+        if insertions or beside:
             # A call that the baseline makes elsewhere in the function was moved by the compiler.
-            moved = Counter(before[number] for number in deleted)
-            slow = [number for number in inserted if _is_slow(theirs[number]) and not _take(moved, after[number])]
-            return _New([theirs[number] for number in sorted({*inserted, *beside})], [theirs[n] for n in slow])
+            tokens = Counter(before[number] for number in deletions)
+            slow = [number for number in insertions if _is_slow(theirs[number]) and not _take(tokens, after[number])]
+            return _New([theirs[number] for number in sorted({*insertions, *beside})], [theirs[n] for n in slow])
     return _New([], [])
 
 
-def _take(moved: Counter[Hashable], token: Hashable) -> bool:
-    moved[token] -= 1
-    return moved[token] >= 0
+def _take(tokens: Counter[Hashable], token: Hashable) -> bool:
+    tokens[token] -= 1
+    return tokens[token] >= 0
 
 
 def differences(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[int], list[int], list[int]] | None:
@@ -172,17 +177,17 @@ def differences(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[
     a, b = old[start : len(old) - end], new[start : len(new) - end]
     if len(a) > _MOST or len(b) > _MOST:
         return None
-    inserted: list[int] = []
-    deleted: list[int] = []
+    insertions: list[int] = []
+    deletions: list[int] = []
     beside: set[int] = set()
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        inserted += range(start + k, start + m)
-        deleted += range(start + i, start + j)
+        insertions += range(start + k, start + m)
+        deletions += range(start + i, start + j)
         if k == m:
             beside |= {at for at in (start + k - 1, start + k) if 0 <= at < len(new)}
-    return inserted, deleted, sorted(beside)
+    return insertions, deletions, sorted(beside)
 
 
 def _is_slow(instruction: Instruction) -> bool:

@@ -84,10 +84,10 @@ def image_arch(image: Path) -> str | None:
 def _load_unknown(directory: Path) -> KernelBuild:
     images = [directory / name for name in _IMAGES if (directory / name).is_file()]
     if len(images) != 1:
-        found = "both" if images else "none of them"
+        contents = "both" if images else "none of them"
         names = " and ".join(f"{name} ({_arches_with(name)})" for name in _IMAGES)
-        expected = f"build.json (made by 'rtgate build'), or one of {names}"
-        raise ConfigError(f"{directory} holds no kernel build: expected {expected}, found {found}")
+        choices = f"build.json (made by 'rtgate build'), or one of {names}"
+        raise ConfigError(f"{directory} holds no kernel build: expected {choices}, found {contents}")
     image = images[0]
     arch = image_arch(image)
     if arch is None:
@@ -121,29 +121,29 @@ def _arches_with(image: str) -> str:
 def _load_own_build(directory: Path) -> KernelBuild:
     path = directory / "build.json"
     try:
-        stored: dict[str, Any] = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
-        if stored["format"] != FORMAT:
-            raise ConfigError(f"{path}: format {stored['format']} is not {FORMAT}: made by another version of rtgate")
-        files = {kind: _check_artefact(directory, entry) for kind, entry in stored["artefacts"].items()}
+        content: dict[str, Any] = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
+        if content["format"] != FORMAT:
+            raise ConfigError(f"{path}: format {content['format']} is not {FORMAT}: made by another version of rtgate")
+        files = {kind: _check_artefact(directory, entry) for kind, entry in content["artefacts"].items()}
         return KernelBuild(
             directory=directory,
             image=files["image"],
-            image_sha256=stored["artefacts"]["image"]["sha256"],
+            image_sha256=content["artefacts"]["image"]["sha256"],
             provenance="rtgate",
-            name=stored["name"],
-            arch=stored["arch"],
-            flavour=stored["flavour"],
-            release=stored["release"],
+            name=content["name"],
+            arch=content["arch"],
+            flavour=content["flavour"],
+            release=content["release"],
             config=files["config"],
             system_map=files["system_map"],
             vmlinux=files.get("vmlinux"),
             modules=files.get("modules"),
             dtbs=files.get("dtbs"),
-            source=stored["source"],
-            toolchain=stored["toolchain"],
-            warnings=tuple(stored["warnings"]),
-            patches=tuple(str(patch["file"]) for patch in stored["patches"]),
-            inputs=stored["inputs"],
+            source=content["source"],
+            toolchain=content["toolchain"],
+            warnings=tuple(content["warnings"]),
+            patches=tuple(str(patch["file"]) for patch in content["patches"]),
+            inputs=content["inputs"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: not understood ({type(error).__name__}: {error}): build it again") from error

@@ -64,13 +64,13 @@ def build_by_content(
 def _build_and_publish(work: Work, output: Path, listener: Listener) -> KernelBuild:
     tuxmake.remove_stale_files(work.job)
     with _lock_directory(output, listener):
-        existing = _existing(output, work.inputs)
-        if existing is not None:
+        old_build = _existing(output, work.inputs)
+        if old_build is not None:
             listener.notice("nothing changed: this build exists already")
-            return existing
+            return old_build
         with _lock_directory(work.job.build_directory, listener), _discard_untrusted(work):
-            made = _make(work, listener)
-            return publish.publish(work, made, output)
+            build_result = _make(work, listener)
+            return publish.publish(work, build_result, output)
 
 
 @contextmanager
@@ -112,10 +112,10 @@ def _existing(output: Path, inputs: str) -> KernelBuild | None:
     if not (output / "build.json").is_file():
         return None
     try:
-        found = artefacts.load(output)
+        kernel = artefacts.load(output)
     except ConfigError:
         return None  # damaged: built again
-    return found if found.inputs == inputs else None
+    return kernel if kernel.inputs == inputs else None
 
 
 def _make(work: Work, listener: Listener) -> publish.BuildResult:
@@ -123,20 +123,20 @@ def _make(work: Work, listener: Listener) -> publish.BuildResult:
     if work.description.cells:
         jailhouse.require(work.hypervisor, work.description.name)
     stamp = work.job.log_directory / "made.json"
-    made = publish.BuildResult.read(stamp)
-    if made is not None and made.inputs == work.inputs and publish.is_complete(work):
+    build_result = publish.BuildResult.read(stamp)
+    if build_result is not None and build_result.inputs == work.inputs and publish.is_complete(work):
         listener.notice("nothing changed: taken from the build directory")
-        return made
+        return build_result
     stamp.unlink(missing_ok=True)
-    started = time.monotonic()
+    start = time.monotonic()
     with _ended_by_itself(work, listener):
         configure_if_needed(work, listener)
         refuse_lost(work)
         steps, hits, misses = _compile(work, listener)
         refuse_lost(work)
-    made = publish.BuildResult(work.inputs, round(time.monotonic() - started, 1), steps, hits, misses)
-    made.write(stamp)
-    return made
+    build_result = publish.BuildResult(work.inputs, round(time.monotonic() - start, 1), steps, hits, misses)
+    build_result.write(stamp)
+    return build_result
 
 
 @contextmanager

@@ -32,23 +32,23 @@ def pin_kernel(directory: Path) -> KernelBuild:
         InfrastructureError: it changes while it is copied, or there is no room for the copy.
     """
     directory, store = directory.absolute(), _store()
-    found = artefacts.load(directory)
+    original = artefacts.load(directory)
     if directory.parent.parent == store:
-        return found
-    key = (directory, found.image_sha256, found.inputs or "")
-    known = _made.get(key) if found.inputs else None
-    if known is not None:
-        return known
+        return original
+    key = (directory, original.image_sha256, original.inputs or "")
+    existing_copy = _made.get(key) if original.inputs else None
+    if existing_copy is not None:
+        return existing_copy
     try:
         copy = _place(store) / directory.name
-        _copy(found, copy)
-        made = artefacts.load(copy)
+        _copy(original, copy)
+        new_copy = artefacts.load(copy)
     except (OSError, ConfigError) as error:
         raise InfrastructureError(f"{directory} cannot be copied into {store}: {error}") from error
-    if made.image_sha256 != found.image_sha256:
+    if new_copy.image_sha256 != original.image_sha256:
         raise InfrastructureError(f"{directory} changed while it was copied: wait for whoever builds there")
-    _made[key] = made
-    return made
+    _made[key] = new_copy
+    return new_copy
 
 
 def _store() -> Path:
@@ -57,8 +57,8 @@ def _store() -> Path:
 
 def _copy(build: KernelBuild, copy: Path) -> None:
     copy.mkdir()
-    named = (build.image, build.config, build.system_map, build.vmlinux, build.modules, build.dtbs)
-    for path in (build.directory / "build.json", *named):
+    paths = (build.image, build.config, build.system_map, build.vmlinux, build.modules, build.dtbs)
+    for path in (build.directory / "build.json", *paths):
         if path is not None and path.is_file():
             # Not a link: who rewrites the original in place would rewrite this.
             shutil.copyfile(path, copy / path.name)
@@ -67,11 +67,11 @@ def _copy(build: KernelBuild, copy: Path) -> None:
 
 def _place(store: Path) -> Path:
     """Return a new directory that is removed when this process ends, or by whoever comes after it was killed."""
-    held = scratch(store, "run-")
-    atexit.register(_remove, held, os.getpid())
-    return held.__enter__()
+    context = scratch(store, "run-")
+    atexit.register(_remove, context, os.getpid())
+    return context.__enter__()
 
 
-def _remove(held: AbstractContextManager[Path], owner: int) -> None:
+def _remove(context: AbstractContextManager[Path], owner: int) -> None:
     if os.getpid() == owner:  # not in a child that was forked: the copy is its parent's
-        held.__exit__(None, None, None)
+        context.__exit__(None, None, None)

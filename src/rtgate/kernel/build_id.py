@@ -53,7 +53,7 @@ def _in_elf(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             sections = (section for section in ELFFile(stream).iter_sections("SHT_NOTE"))
-            return next((found for section in sections if (found := in_notes(section.data()))), "")
+            return next((build_id for section in sections if (build_id := in_notes(section.data()))), "")
     except ELFError:
         return ""
 
@@ -61,12 +61,12 @@ def _in_elf(path: Path) -> str:
 def _in_image(data: bytes) -> str:
     """Return the only build id outside the ELF files that an image holds, as its vDSOs; empty for none or several."""
     inner = list(_elf_files(data))
-    found = {
+    build_ids = {
         data[at + len(_START) : at + len(_START) + _SHA1].hex()
         for at in _places(data, _START)
         if not any(start <= at < end for start, end in inner)
     }
-    return found.pop() if len(found) == 1 else ""
+    return build_ids.pop() if len(build_ids) == 1 else ""
 
 
 def _elf_files(data: bytes) -> Iterator[tuple[int, int]]:
@@ -79,11 +79,11 @@ def _elf_files(data: bytes) -> Iterator[tuple[int, int]]:
                 yield start, start + offset + size * number
 
 
-def _places(data: bytes, wanted: bytes) -> Iterator[int]:
-    at = data.find(wanted)
+def _places(data: bytes, pattern: bytes) -> Iterator[int]:
+    at = data.find(pattern)
     while at >= 0:
         yield at
-        at = data.find(wanted, at + 1)
+        at = data.find(pattern, at + 1)
 
 
 def _align(size: int) -> int:

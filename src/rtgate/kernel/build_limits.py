@@ -74,7 +74,7 @@ def is_full(places: Sequence[Path]) -> bool:
 def disk_usage(places: Sequence[Path]) -> int | None:
     """Return the bytes on disk below directories, None if there are too many files to count in a minute."""
     try:
-        done = subprocess.run(
+        du = subprocess.run(
             ["du", "--summarize", "--total", "--block-size=1", "--one-file-system", "--", *map(str, places)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -84,7 +84,7 @@ def disk_usage(places: Sequence[Path]) -> int | None:
         )
     except subprocess.TimeoutExpired:
         return None
-    words = done.stdout.rpartition("\ttotal")[0].split("\n")[-1]
+    words = du.stdout.rpartition("\ttotal")[0].split("\n")[-1]
     return int(words) if words.isdecimal() else None
 
 

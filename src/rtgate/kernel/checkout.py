@@ -72,9 +72,9 @@ def _empty(place: Path) -> None:
 def _refuse_build_directories(git: list[str], commit: str) -> None:
     """Refuse a commit that has something where rtgate builds: a link there would lead the build out of the tree."""
     names = process.output([*git, "ls-tree", "--name-only", "-z", "--full-tree", commit]).split("\0")
-    taken = [name for name in names if name.startswith(BUILD_DIRECTORY_PREFIX)]
-    if taken:
-        raise BuildError(f"{commit[:12]} has {taken[0]!r}, where rtgate builds: rename it")
+    clashes = [name for name in names if name.startswith(BUILD_DIRECTORY_PREFIX)]
+    if clashes:
+        raise BuildError(f"{commit[:12]} has {clashes[0]!r}, where rtgate builds: rename it")
 
 
 def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[str, str]) -> None:
@@ -88,14 +88,14 @@ def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[st
 
 def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
     version = read_version(place, f"commit {commit[:12]} of {repository}")
-    described = process.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
+    name = process.attempt([*git, "describe", "--tags", "--always", "--abbrev=12", commit]).stdout.strip()
     source = SourceIdentity(
         kind="git",
         version=str(version),
         path=str(repository),
         fingerprint=hashlib.sha256(f"{commit}\n".encode()).hexdigest(),
         commit=commit,
-        describe=described or commit[:12],
+        describe=name or commit[:12],
         subject=process.output([*git, "log", "-1", "--format=%s", commit]).strip(),
         dirty=False,
     )

@@ -159,10 +159,10 @@ def _log_kept(aside: Work, work: Work) -> Iterator[None]:
     try:
         yield
     except (BuildError, ConfigError) as error:
-        log, kept = aside.job.log_directory / CONFIG_LOG, work.job.log_directory / "check.log"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(log, kept)
-        raise type(error)(str(error).replace(str(log), str(kept))) from None
+        log, destination = aside.job.log_directory / CONFIG_LOG, work.job.log_directory / "check.log"
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(log, destination)
+        raise type(error)(str(error).replace(str(log), str(destination))) from None
 
 
 @contextmanager

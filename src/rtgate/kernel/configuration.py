@@ -66,12 +66,12 @@ class BuildDescription:
         if self.flavour == xenomai.FLAVOUR and not (xenomai.has_dovetail(tree) or xenomai.is_prepared(tree)):
             return "no Dovetail (include/linux/dovetail.h)"
         sources = tree / "arch" / ARCHES[self.arch].directory / "boot" / "dts"
-        lacking = [
+        missing_files = [
             f"{name}.dts ({where})"
             for name, where in self.device_trees.items()
             if not (sources / f"{name}.dts").is_file()
         ]
-        return f"no device tree {', '.join(lacking)}" if lacking else ""
+        return f"no device tree {', '.join(missing_files)}" if missing_files else ""
 
     def requested_options(self, version: KernelVersion) -> dict[str, Option]:
         """Return what is asked of a kernel of this version, by symbol."""
@@ -117,8 +117,8 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
 def _base(value: strict_yaml.Value) -> str:
     base = value.text()
     if base not in BASES and not _FILE_BASE.fullmatch(base):
-        allowed = f"{', '.join(BASES)}, NAME_defconfig or NAME.config of the kernel's arch/ARCH/configs"
-        value.fail(f"{base!r} is not a configuration target (allowed: {allowed})")
+        choices = f"{', '.join(BASES)}, NAME_defconfig or NAME.config of the kernel's arch/ARCH/configs"
+        value.fail(f"{base!r} is not a configuration target (allowed: {choices})")
     return base
 
 
@@ -127,8 +127,8 @@ def _fragment(value: strict_yaml.Value, directories: Sequence[Path]) -> Path:
     for directory in directories:
         if (directory / f"{name}.config").is_file():
             return directory / f"{name}.config"
-    known = sorted({path.stem for directory in directories for path in directory.glob("*.config")})
-    value.fail(f"no fragment {name!r} (allowed: {', '.join(known) or 'nothing'})")
+    names = sorted({path.stem for directory in directories for path in directory.glob("*.config")})
+    value.fail(f"no fragment {name!r} (allowed: {', '.join(names) or 'nothing'})")
 
 
 def _targets(value: strict_yaml.Value | None) -> tuple[str, ...]:
@@ -145,8 +145,8 @@ def _targets(value: strict_yaml.Value | None) -> tuple[str, ...]:
 def _optional(value: strict_yaml.Value | None, options: Sequence[Option]) -> frozenset[str]:
     if value is None:
         return frozenset()
-    asked = {f"CONFIG_{option.symbol}" for option in options}
-    return frozenset(item.text(asked).removeprefix("CONFIG_") for item in value.items())
+    symbols = {f"CONFIG_{option.symbol}" for option in options}
+    return frozenset(item.text(symbols).removeprefix("CONFIG_") for item in value.items())
 
 
 def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
@@ -160,8 +160,8 @@ def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
 
 def _module(value: strict_yaml.Value) -> Path:
     sources = site.find("target", "modules")
-    known = {path.stem: path for path in sources.glob("*.c")}
-    return known[value.text(sorted(known))]
+    modules = {path.stem: path for path in sources.glob("*.c")}
+    return modules[value.text(sorted(modules))]
 
 
 def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> dict[str, str]:
@@ -179,11 +179,11 @@ def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> di
 def _cells(value: strict_yaml.Value, top: strict_yaml.Mapping) -> dict[str, str]:
     if top["flavour"].text() != jailhouse.FLAVOUR or top["arch"].text() not in jailhouse.DEMOS:
         value.fail(f"only builds of flavour jailhouse have cells, for {', '.join(jailhouse.DEMOS)}")
-    named = value.mapping(jailhouse.CELLS)
+    names = value.mapping(jailhouse.CELLS)
     for cell in jailhouse.CELLS:
-        if not _CELL.fullmatch(named[cell].text()):
-            named[cell].fail(f"{named[cell].text()!r} is not the name of a cell (expected: NAME of a file NAME.c)")
-    return {cell: named[cell].text() for cell in jailhouse.CELLS}
+        if not _CELL.fullmatch(names[cell].text()):
+            names[cell].fail(f"{names[cell].text()!r} is not the name of a cell (expected: NAME of a file NAME.c)")
+    return {cell: names[cell].text() for cell in jailhouse.CELLS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,32 +195,32 @@ class LostOption:
     reason: str
 
     def __str__(self) -> str:
-        asked = f"CONFIG_{self.option.symbol}: asked {self.option.value}, found {self.actual}"
-        return f"{asked}: {self.reason} (asked at {self.option.location})"
+        difference = f"CONFIG_{self.option.symbol}: asked {self.option.value}, found {self.actual}"
+        return f"{difference}: {self.reason} (asked at {self.option.location})"
 
 
 class LostOptionsError(BuildError):
     """The kernel did not take options that were asked for: change the fragments, the tree, or `optional`."""
 
-    def __init__(self, lost: Sequence[LostOption], tree: Path) -> None:
-        lines = "\n".join(f"  {option}" for option in lost)
-        super().__init__(f"{tree} did not take {plural(len(lost), 'requested option')}:\n{lines}")
-        self.lost = tuple(lost)
+    def __init__(self, options: Sequence[LostOption], tree: Path) -> None:
+        lines = "\n".join(f"  {option}" for option in options)
+        super().__init__(f"{tree} did not take {plural(len(options), 'requested option')}:\n{lines}")
+        self.lost = tuple(options)
 
 
 def lost_options(
-    asked: Mapping[str, Option],
+    requested_options: Mapping[str, Option],
     optional: frozenset[str],
     config: Mapping[str, str],
     read_definitions: Callable[[], kconfig.Definitions],
 ) -> tuple[LostOption, ...]:
     """Return the options that the final configuration has not got, with reasons from the tree's Kconfig files."""
-    missing = [
+    missing_options = [
         option
-        for symbol, option in asked.items()
+        for symbol, option in requested_options.items()
         if symbol not in optional and config.get(symbol, UNSET) != option.value
     ]
-    if not missing:
+    if not missing_options:
         return ()
     definitions = read_definitions()
     return tuple(
@@ -229,7 +229,7 @@ def lost_options(
             config.get(option.symbol, UNSET),
             definitions.reason(option.symbol, option.value, config),
         )
-        for option in missing
+        for option in missing_options
     )
 
 
@@ -247,11 +247,11 @@ def read_config(path: Path) -> dict[str, str]:
 
 def parse_config(text: str) -> dict[str, str]:
     """Read the text of a `.config`; lines that are no options are comments of Kconfig's."""
-    found: dict[str, str] = {}
+    config: dict[str, str] = {}
     for line in text.split("\n"):
         if line.startswith("CONFIG_") and "=" in line:
             symbol, _, value = line.removeprefix("CONFIG_").partition("=")
-            found[symbol] = value
+            config[symbol] = value
         elif line.startswith("# CONFIG_") and line.endswith(" is not set"):
-            found[line.removeprefix("# CONFIG_").removesuffix(" is not set")] = UNSET
-    return found
+            config[line.removeprefix("# CONFIG_").removesuffix(" is not set")] = UNSET
+    return config

@@ -43,8 +43,8 @@ def _kconfig_inputs(work: Work) -> str:
     arch = tree / "arch" / work.kconfig_sources.source_arch
     for path in (*work.kconfig_sources.files(), *scripts, arch / "Makefile", *(arch / "configs").glob("*")):
         if path.is_file():
-            found = path.stat()
-            state.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+            status = path.stat()
+            state.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
     return state.hexdigest()
 
 
@@ -68,6 +68,6 @@ def lost_from(
 
 def refuse_lost(work: Work) -> None:
     """Raise LostOptionsError where the configuration lacks what was asked."""
-    lost = lost_from(work)
-    if lost:
-        raise LostOptionsError(lost, work.source.path)
+    options = lost_from(work)
+    if options:
+        raise LostOptionsError(options, work.source.path)

@@ -64,8 +64,8 @@ def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
     roots = [(place, Path(os.path.realpath(place))) for place in writable]
     for path in paths:
         own = (real / path.relative_to(place) for place, real in roots if path.is_relative_to(place))
-        expected = next(own, path)
-        if Path(os.path.realpath(path)) != expected:
+        own_path = next(own, path)
+        if Path(os.path.realpath(path)) != own_path:
             raise BuildError(f"the build made a link of {path.name}, which is a file in every kernel's build")
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
             raise BuildError(f"the build made something else of {path.name}, which is a file in every kernel's build")
@@ -73,8 +73,8 @@ def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:
     """Return what of an environment a confined command gets: no token of anybody's is in it."""
-    kept = {name: whole[name] for name in _ENVIRONMENT if name in whole}
-    return {**kept, "HOME": "/nowhere", "CCACHE_READONLY": "1", "CCACHE_TEMPDIR": whole["TMPDIR"]}
+    variables = {name: whole[name] for name in _ENVIRONMENT if name in whole}
+    return {**variables, "HOME": "/nowhere", "CCACHE_READONLY": "1", "CCACHE_TEMPDIR": whole["TMPDIR"]}
 
 
 def _python() -> Iterator[Path]:

@@ -68,26 +68,26 @@ def unpacked_source(notice: Callable[[str], None]) -> UnpackedSource:
     store = site.cache().absolute() / "sources"
     store.mkdir(parents=True, exist_ok=True)
     with waiting_lock(store / "lock", "fetches kernel sources", notice):
-        cached = _find_cached(store, pin)
-        return cached or _fetch(store, pin, notice)
+        source = _find_cached(store, pin)
+        return source or _fetch(store, pin, notice)
 
 
 def _find_cached(store: Path, pin: Pin) -> UnpackedSource | None:
     if (store / pin.version).is_dir():
         return UnpackedSource(store / pin.version, pin.package, pin.version, None)
     series = pin.version.split(".")[:2]
-    others = (path for path in store.iterdir() if path.is_dir() and path.name.split(".")[:2] == series)
-    newest = max(others, key=lambda path: path.stat().st_mtime, default=None)
+    trees = (path for path in store.iterdir() if path.is_dir() and path.name.split(".")[:2] == series)
+    newest = max(trees, key=lambda path: path.stat().st_mtime, default=None)
     if newest is None or _INSTALLED.joinpath(pin.tarball).exists():
         return None
     return UnpackedSource(newest, pin.package, newest.name, pin.version)
 
 
 def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
-    installed = _INSTALLED / pin.tarball
+    local_tarball = _INSTALLED / pin.tarball
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=store) as scratch:
-        if installed.is_file() and sha256(installed) == pin.sha256:
-            tarball, version = installed, pin.version
+        if local_tarball.is_file() and sha256(local_tarball) == pin.sha256:
+            tarball, version = local_tarball, pin.version
         else:
             notice(f"downloading {pin.package} {pin.version}")
             tarball, version = _download(Path(scratch), pin)
@@ -107,14 +107,14 @@ def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
     process.require("apt-get", "dpkg-deb")
     # As root apt would switch to a user who may not write into the cache.
     command = ["apt-get", "-o", f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}", "download"]
-    finished = process.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
-    if finished.returncode != 0:
-        finished = process.attempt([*command, pin.package], directory=scratch)
+    attempt = process.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
+    if attempt.returncode != 0:
+        attempt = process.attempt([*command, pin.package], directory=scratch)
     package = next(scratch.glob("*.deb"), None)
-    if finished.returncode != 0 or package is None:
-        said = " / ".join(line for line in finished.stderr.split("\n") if line.startswith("E:"))
+    if attempt.returncode != 0 or package is None:
+        message = " / ".join(line for line in attempt.stderr.split("\n") if line.startswith("E:"))
         raise InfrastructureError(
-            f"cannot download {pin.package}: {said or 'apt-get said nothing'} "
+            f"cannot download {pin.package}: {message or 'apt-get said nothing'} "
             "(try 'apt-get update' as root, add Debian 12's security suite, or give a tree with --tree)"
         )
     version = process.output(["dpkg-deb", "--field", str(package), "Version"]).strip()
@@ -122,8 +122,8 @@ def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
     tarball = scratch / "package" / _INSTALLED.relative_to("/") / pin.tarball
     if not tarball.is_file():
         raise InfrastructureError(f"{package.name} has no {_INSTALLED / pin.tarball}")
-    if version == pin.version and (found := sha256(tarball)) != pin.sha256:
+    if version == pin.version and (digest := sha256(tarball)) != pin.sha256:
         raise InfrastructureError(
-            f"{pin.tarball} of {pin.package} {version} has SHA-256 {found}, pinned is {pin.sha256}"
+            f"{pin.tarball} of {pin.package} {version} has SHA-256 {digest}, pinned is {pin.sha256}"
         )
     return tarball, version

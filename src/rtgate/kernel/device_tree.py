@@ -21,14 +21,14 @@ def overlaid(tree: Path, overlays: Sequence[Path], into: Path) -> Path:
         InfrastructureError: the program fdtoverlay is not installed.
     """
     process.require("fdtoverlay")
-    path, named = into / tree.name, " ".join(str(overlay) for overlay in overlays)
+    path, names = into / tree.name, " ".join(str(overlay) for overlay in overlays)
     words = ["fdtoverlay", "-i", str(tree.absolute()), "-o", str(path.absolute())]
-    done = process.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
-    said = " ".join((done.stderr or done.stdout).split())
-    if done.returncode or not path.is_file():
+    attempt = process.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
+    message = " ".join((attempt.stderr or attempt.stdout).split())
+    if attempt.returncode or not path.is_file():
         # The usual reason; libfdt's own word for it is FDT_ERR_NOTFOUND.
-        hint = "; has the device tree no symbols? Build it with dtc -@ (DTC_FLAGS=-@)" if "NOTFOUND" in said else ""
-        raise ConfigError(f"{named} cannot be applied to {tree}: {said or 'fdtoverlay says nothing'}{hint}")
+        hint = "; has the device tree no symbols? Build it with dtc -@ (DTC_FLAGS=-@)" if "NOTFOUND" in message else ""
+        raise ConfigError(f"{names} cannot be applied to {tree}: {message or 'fdtoverlay says nothing'}{hint}")
     if path.read_bytes() == tree.read_bytes():
-        raise ConfigError(f"{named} changes nothing in {tree}: is it an overlay (dtc -@ from a file with /plugin/)?")
+        raise ConfigError(f"{names} changes nothing in {tree}: is it an overlay (dtc -@ from a file with /plugin/)?")
     return path

@@ -61,11 +61,11 @@ def differing(
     # A piece of a function (`f.cold`, `f.part.0`) that is new is a change of that function, not a new function.
     there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
     here = {plain_name(symbol.name) for symbol in candidate.symbols if symbol.function}
-    added, removed = code.added - there, code.removed - here
+    additions, removals = code.added - there, code.removed - here
     return Differences(
-        changed=tuple(sorted((code.changed | code.added | code.removed) - added - removed)),
-        added=tuple(sorted(added)),
-        removed=tuple(sorted(removed)),
+        changed=tuple(sorted((code.changed | code.added | code.removed) - additions - removals)),
+        added=tuple(sorted(additions)),
+        removed=tuple(sorted(removals)),
         data=tuple(sorted(data.changed | data.added | data.removed)),
         options=_options(*configs),
     )
@@ -98,10 +98,10 @@ def _variables(kernel: Vmlinux) -> _Table:
 
 
 def _table(symbols: object) -> _Table:
-    found: _Table = defaultdict(list)
+    table: _Table = defaultdict(list)
     for symbol in symbols:  # type: ignore[attr-defined]
-        found[plain_name(symbol.name), symbol.file].append(symbol)
-    return found
+        table[plain_name(symbol.name), symbol.file].append(symbol)
+    return table
 
 
 def _compare(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) -> _Names:
@@ -126,12 +126,12 @@ def _compare(old: _Table, new: _Table, same: Callable[[Symbol, Symbol], bool]) -
 
 def _is_permutation(mine: Sequence[Symbol], theirs: Sequence[Symbol], same: Callable[[Symbol, Symbol], bool]) -> bool:
     """Return whether each of several symbols of one name has its equal, in whatever order they were linked."""
-    left = list(theirs)
+    rest = list(theirs)
     for symbol in mine:
-        match = next((other for other in left if same(symbol, other)), None)
+        match = next((candidate for candidate in rest if same(symbol, candidate)), None)
         if match is None:
             return False
-        left.remove(match)
+        rest.remove(match)
     return True
 
 
@@ -152,5 +152,5 @@ def options(config: Path) -> dict[str, str]:
         lines = config.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{config}: cannot be read: {error}") from error
-    found = (_OPTION.match(line) for line in lines)
-    return {match[1]: match[2] for match in found if match and match[2] is not None}
+    matches = (_OPTION.match(line) for line in lines)
+    return {match[1]: match[2] for match in matches if match and match[2] is not None}

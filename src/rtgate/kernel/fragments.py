@@ -66,12 +66,12 @@ def parse_fragment(text: str, path: Path) -> tuple[Option, ...]:
     """Read the text of a fragment; `path` is for messages. Raises ConfigError as `load_fragment`."""
     options: dict[tuple[str, VersionRange], Option] = {}
     always = VersionRange()
-    versions, opened = always, Location(path, 1, 1)
+    versions, start = always, Location(path, 1, 1)
     for number, line in enumerate(text.split("\n"), start=1):
         place = Location(path, number, 1)
         directive = _directive(line, place, inside=versions != always)
         if directive is not None:
-            versions, opened = directive, place
+            versions, start = directive, place
             continue
         option = _option(line, versions, place)
         if option is None:
@@ -80,7 +80,7 @@ def parse_fragment(text: str, path: Path) -> tuple[Option, ...]:
         if first is not option:
             raise ConfigError(f"CONFIG_{option.symbol} stands twice (first at line {first.location.line})", place)
     if versions != always:
-        raise ConfigError("'#: kernel' without '#: end'", opened)
+        raise ConfigError("'#: kernel' without '#: end'", start)
     return tuple(options.values())
 
 
@@ -103,18 +103,16 @@ def _directive(line: str, place: Location, *, inside: bool) -> VersionRange | No
 
 
 def _option(line: str, versions: VersionRange, place: Location) -> Option | None:
-    stripped = line.rstrip()
-    if match := _SET.fullmatch(stripped):
+    text = line.rstrip()
+    if match := _SET.fullmatch(text):
         return Option(match["symbol"], match["value"], versions, place)
-    if match := _UNSET.fullmatch(stripped):
+    if match := _UNSET.fullmatch(text):
         return Option(match["symbol"], UNSET, versions, place)
     # A comment that nearly is an option would be lost in silence.
-    nearly = re.match(r"#\s*(CONFIG_\w+\s*=|CONFIG_\w+\s+is\b|kernel\s*[<>=])", stripped)
-    if stripped and (nearly or not stripped.startswith("#")):
+    nearly = re.match(r"#\s*(CONFIG_\w+\s*=|CONFIG_\w+\s+is\b|kernel\s*[<>=])", text)
+    if text and (nearly or not text.startswith("#")):
         column = len(line) - len(line.lstrip()) + 1
-        raise ConfigError(
-            f"not understood: {stripped.strip()!r} ({_ALLOWED})", Location(place.path, place.line, column)
-        )
+        raise ConfigError(f"not understood: {text.strip()!r} ({_ALLOWED})", Location(place.path, place.line, column))
     return None
 
 

@@ -47,10 +47,10 @@ class KernelChange:
     def description(self, build: BuildDescription) -> BuildDescription:
         """Return the build with the change's options. Raises ConfigError: the fragment is wrong."""
         extra = load_fragment(self.fragment) if self.fragment else ()
-        replaced = {option.symbol for option in extra}
-        kept = tuple(option for option in build.options if option.symbol not in replaced)
+        symbols = {option.symbol for option in extra}
+        options = tuple(option for option in build.options if option.symbol not in symbols)
         plain = any((option.symbol, option.value) == ("PREEMPT_RT", UNSET) for option in extra)
-        return dataclasses.replace(build, options=(*kept, *extra), flavour="generic" if plain else build.flavour)
+        return dataclasses.replace(build, options=(*options, *extra), flavour="generic" if plain else build.flavour)
 
 
 _WORDS = {

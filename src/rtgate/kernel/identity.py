@@ -60,11 +60,11 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         InfrastructureError: git is missing or fails.
     """
     commit = _git(tree, "rev-parse", "HEAD").strip()
-    described = process.attempt([*git_of_user(tree), "describe", "--tags", "--always", "--abbrev=12"])
+    attempt = process.attempt([*git_of_user(tree), "describe", "--tags", "--always", "--abbrev=12"])
     changes = _git(tree, "diff", "HEAD", "--binary", "--no-ext-diff")
-    untracked = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
+    untracked_files = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
     state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
-    for name in untracked:
+    for name in untracked_files:
         state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
     return SourceIdentity(
         kind="git",
@@ -72,9 +72,9 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         path=str(tree),
         fingerprint=state.hexdigest(),
         commit=commit,
-        describe=described.stdout.strip() or commit[:12],
+        describe=attempt.stdout.strip() or commit[:12],
         subject=_git(tree, "log", "-1", "--format=%s", commit).strip(),
-        dirty=bool(changes or untracked),
+        dirty=bool(changes or untracked_files),
     )
 
 
@@ -84,8 +84,8 @@ def _git(tree: Path, *arguments: str) -> str:
 
 def git_files(tree: Path) -> tuple[str, ...]:
     """Return the files of a git working tree as they are now: tracked ones and new ones, not the ignored."""
-    listed = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    return tuple(sorted({name for name in listed if name and os.path.lexists(tree / name)}))
+    names = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return tuple(sorted({name for name in names if name and os.path.lexists(tree / name)}))
 
 
 def of_directory(tree: Path, version: str) -> SourceIdentity:
@@ -110,13 +110,13 @@ def _states(directory: str, prefix: str) -> Iterator[str]:
                 if name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
                     yield from _states(entry.path, f"{name}/")
             else:
-                found = entry.stat(follow_symlinks=False)
-                yield f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n"
+                status = entry.stat(follow_symlinks=False)
+                yield f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
 
 
 def _file_state(path: Path, name: str) -> str:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return f"{name}\0gone\n"
-    return f"{name}\0{found.st_size}\0{found.st_mtime_ns}\n"
+    return f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"

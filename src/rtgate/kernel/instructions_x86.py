@@ -52,9 +52,9 @@ def reader(kernel: Vmlinux) -> Reader:
     disassembler.skipdata = True  # what it does not know is a byte of data each
 
     def read(symbol: Symbol) -> list[Instruction]:
-        decoded = list(disassembler.disasm(kernel.bytes_at(symbol.address, symbol.size), symbol.address))
-        function = _Function(kernel, symbol, decoded, labels)
-        return [function.instruction(one) for one in decoded]
+        insns = list(disassembler.disasm(kernel.bytes_at(symbol.address, symbol.size), symbol.address))
+        function = _Function(kernel, symbol, insns, labels)
+        return [function.instruction(insn) for insn in insns]
 
     return read
 
@@ -73,69 +73,71 @@ def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Token]]:
 class _Function:
     """One function while its instructions are made ready."""
 
-    def __init__(self, kernel: Vmlinux, symbol: Symbol, decoded: Sequence[CsInsn], labels: Mapping[int, Token]) -> None:
+    def __init__(self, kernel: Vmlinux, symbol: Symbol, insns: Sequence[CsInsn], labels: Mapping[int, Token]) -> None:
         self._kernel = kernel
         self._symbol = symbol
         self._labels = labels
         self._stack = {X86_REG_RSP}
-        if any(_sets_frame(one) for one in islice(decoded, _PROLOGUE)):
+        if any(_sets_frame(insn) for insn in islice(insns, _PROLOGUE)):
             self._stack.add(X86_REG_RBP)
 
-    def instruction(self, one: CsInsn) -> Instruction:
+    def instruction(self, insn: CsInsn) -> Instruction:
         """Return an instruction, ready to be compared."""
-        label = self._labels.get(one.address)
+        label = self._labels.get(insn.address)
         if label is not None:
-            return _instruction(one, ("jump label", label))
-        if not one.id:
-            return _instruction(one, ("data", bytes(one.bytes)))
-        if one.id == X86_INS_NOP or bytes(one.bytes) == b"\x66\x90":
+            return _instruction(insn, ("jump label", label))
+        if not insn.id:
+            return _instruction(insn, ("data", bytes(insn.bytes)))
+        if insn.id == X86_INS_NOP or bytes(insn.bytes) == b"\x66\x90":
             # A single byte is written by hand, or room for alternatives; longer ones align loops.
-            return Instruction(address=one.address, strict=("nop", one.size), loose=("nop",) if one.size == 1 else None)
-        direct = one.operands[0].imm if one.operands and one.operands[0].type == X86_OP_IMM else None
-        if direct is not None and (one.group(CS_GRP_CALL) or one.group(CS_GRP_JUMP)):
-            return self._direct(one, direct % _WORD)
+            return Instruction(
+                address=insn.address, strict=("nop", insn.size), loose=("nop",) if insn.size == 1 else None
+            )
+        direct = insn.operands[0].imm if insn.operands and insn.operands[0].type == X86_OP_IMM else None
+        if direct is not None and (insn.group(CS_GRP_CALL) or insn.group(CS_GRP_JUMP)):
+            return self._direct(insn, direct % _WORD)
         return Instruction(
-            address=one.address,
-            strict=(one.mnemonic, *(self._operand(one, operand, loose=False) for operand in one.operands)),
-            loose=(one.mnemonic, *(self._operand(one, operand, loose=True) for operand in one.operands)),
-            call="" if one.group(CS_GRP_CALL) else None,
+            address=insn.address,
+            strict=(insn.mnemonic, *(self._operand(insn, operand, loose=False) for operand in insn.operands)),
+            loose=(insn.mnemonic, *(self._operand(insn, operand, loose=True) for operand in insn.operands)),
+            call="" if insn.group(CS_GRP_CALL) else None,
         )
 
-    def _direct(self, one: CsInsn, there: int) -> Instruction:
+    def _direct(self, insn: CsInsn, there: int) -> Instruction:
         """Return a call or a jump to a known address."""
-        calls = one.group(CS_GRP_CALL)
-        meant = target(self._kernel, there)
-        name = str(meant[0]) if isinstance(meant, tuple) else ""
+        calls = insn.group(CS_GRP_CALL)
+        destination = target(self._kernel, there)
+        name = str(destination[0]) if isinstance(destination, tuple) else ""
         if name == _RETURN:
-            return _instruction(one, ("ret",))
+            return _instruction(insn, ("ret",))
         if not calls and name == plain_name(self._symbol.name):
             # Also into a piece of it that stands elsewhere (`f.cold`).
-            back = self._symbol.address <= there < one.address
-            return Instruction(address=one.address, strict=(one.mnemonic,), loose=(one.mnemonic,), jumps_back=back)
+            back = self._symbol.address <= there < insn.address
+            return Instruction(address=insn.address, strict=(insn.mnemonic,), loose=(insn.mnemonic,), jumps_back=back)
         if name.startswith(_THUNK):
-            loose: Hashable = (one.mnemonic, _THUNK)
+            loose: Hashable = (insn.mnemonic, _THUNK)
             return Instruction(
-                address=one.address, strict=(one.mnemonic, name), loose=loose, call="" if calls else None
+                address=insn.address, strict=(insn.mnemonic, name), loose=loose, call="" if calls else None
             )
-        token = (one.mnemonic, meant)
-        return Instruction(address=one.address, strict=token, loose=token, call=name if calls else None)
+        token = (insn.mnemonic, destination)
+        return Instruction(address=insn.address, strict=token, loose=token, call=name if calls else None)
 
-    def _operand(self, one: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
+    def _operand(self, insn: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
         if operand.type == X86_OP_REG:
-            name = one.reg_name(operand.reg)
+            name = insn.reg_name(operand.reg)
             return ("register", operand.size) if loose and not _SPECIAL.fullmatch(name) else name
         if operand.type == X86_OP_MEM:
-            return self._memory(one, operand, loose=loose)
-        if loose and one.id in {X86_INS_ADD, X86_INS_SUB, X86_INS_AND} and one.operands[0].reg == X86_REG_RSP:
+            return self._memory(insn, operand, loose=loose)
+        if loose and insn.id in {X86_INS_ADD, X86_INS_SUB, X86_INS_AND} and insn.operands[0].reg == X86_REG_RSP:
             return "frame"
         return self._symbol_of(operand.imm) or operand.imm
 
-    def _memory(self, one: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
+    def _memory(self, insn: CsInsn, operand: X86Op, *, loose: bool) -> Hashable:
         at = operand.mem
-        names = tuple(one.reg_name(number) for number in (at.segment, at.base, at.index) if number != X86_REG_INVALID)
+        names = tuple(insn.reg_name(number) for number in (at.segment, at.base, at.index) if number != X86_REG_INVALID)
         there: Hashable
         if at.base == X86_REG_RIP:
-            there = target(self._kernel, one.address + one.size + at.disp)
+            there = target(self._kernel, insn.address + insn.size + at.disp)
         elif at.segment == X86_REG_GS and at.base == X86_REG_INVALID:
             there = target(self._kernel, at.disp)
         elif loose and at.base in self._stack:
@@ -155,9 +157,9 @@ class _Function:
         return target(self._kernel, address)
 
 
-def _instruction(one: CsInsn, token: Hashable) -> Instruction:
-    return Instruction(address=one.address, strict=token, loose=token)
+def _instruction(insn: CsInsn, token: Hashable) -> Instruction:
+    return Instruction(address=insn.address, strict=token, loose=token)
 
 
-def _sets_frame(one: CsInsn) -> bool:
-    return bool(one.id == X86_INS_MOV and [each.reg for each in one.operands] == [X86_REG_RBP, X86_REG_RSP])
+def _sets_frame(insn: CsInsn) -> bool:
+    return bool(insn.id == X86_INS_MOV and [operand.reg for operand in insn.operands] == [X86_REG_RBP, X86_REG_RSP])

@@ -71,33 +71,33 @@ def named_tree(cells: Mapping[str, str], arch: str) -> Hypervisor | None:
         ConfigError: what it names is something else, or nobody has a cell of this name.
         InfrastructureError: git fails on it, or a file cannot be read.
     """
-    named = os.environ.get(VARIABLE)
-    if not named:
+    directory = os.environ.get(VARIABLE)
+    if not directory:
         return None
-    path = Path(os.path.expanduser(named)).resolve()  # noqa: PTH111 - leaves a user whom nobody knows as it is
+    path = Path(os.path.expanduser(directory)).resolve()  # noqa: PTH111 - leaves a user whom nobody knows as it is
     for name in ("hypervisor", "driver/main.c", _CELL_CONFIG, "VERSION", f"configs/{arch}"):
         if not (path / name).exists():
             raise ConfigError(f"{path} is not the source of Jailhouse for {arch}: it has no {name} ({VARIABLE})")
     try:
         version = (path / "VERSION").read_bytes().decode("ascii", "replace").strip()
-        added = _added(path, cells, arch)
+        additions = _added(path, cells, arch)
     except OSError as error:
         raise InfrastructureError(f"Jailhouse in {path} cannot be read: {error}") from error
     source = identity.of_tree(path, version)
-    digests = [f"{name} {hashlib.sha256(content).hexdigest()}" for name, content in added.items()]
-    return Hypervisor(path=path, identity=source, added=added, fingerprint=" ".join((source.fingerprint, *digests)))
+    digests = [f"{name} {hashlib.sha256(content).hexdigest()}" for name, content in additions.items()]
+    return Hypervisor(path=path, identity=source, added=additions, fingerprint=" ".join((source.fingerprint, *digests)))
 
 
 def _added(path: Path, cells: Mapping[str, str], arch: str) -> dict[str, bytes]:
     configs = f"configs/{arch}"
     head = b"#define MEMGUARD\n" if b"memguard" in (path / _CELL_CONFIG).read_bytes() else b""
-    added = {
+    additions = {
         _cell(cell, arch): head + _configuration(name, path / configs).read_bytes() for cell, name in cells.items()
     }
-    added[_START] = site.find("target/jailhouse", "start").read_bytes()
+    additions[_START] = site.find("target/jailhouse", "start").read_bytes()
     if (path / _OPTIONS).is_file():
-        added[_OPTIONS] = (path / _OPTIONS).read_bytes()
-    return added
+        additions[_OPTIONS] = (path / _OPTIONS).read_bytes()
+    return additions
 
 
 def _cell(cell: str, arch: str) -> str:
@@ -109,8 +109,8 @@ def _configuration(name: str, configs: Path) -> Path:
     for path in (*own, configs / f"{name}.c"):
         if path.is_file():
             return path
-    known = sorted({*site.names("target/jailhouse", ".c"), *(path.stem for path in configs.glob("*.c"))})
-    raise ConfigError(f"no cell {name!r} in target/jailhouse or in {configs} (there are: {', '.join(known)})")
+    names = sorted({*site.names("target/jailhouse", ".c"), *(path.stem for path in configs.glob("*.c"))})
+    raise ConfigError(f"no cell {name!r} in target/jailhouse or in {configs} (there are: {', '.join(names)})")
 
 
 def require(hypervisor: Hypervisor | None, build: str) -> None:

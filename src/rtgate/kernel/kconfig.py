@@ -32,14 +32,14 @@ class Sources:
 
     def files(self) -> Iterator[Path]:
         """Return the Kconfig files that this architecture can see."""
-        skipped = {"Documentation", "tools", "samples"}
+        exclusions = {"Documentation", "tools", "samples"}
         for top in sorted(self.tree.iterdir()):
             if top.name.startswith("Kconfig"):
                 yield top
             elif top.is_dir() and top.name == "arch":
                 yield from (path for path in top.glob("Kconfig*"))
                 yield from (top / self.source_arch).rglob("Kconfig*")
-            elif top.is_dir() and top.name not in skipped and not top.name.startswith("rtgate-build-"):
+            elif top.is_dir() and top.name not in exclusions and not top.name.startswith("rtgate-build-"):
                 yield from top.rglob("Kconfig*")
 
 
@@ -60,18 +60,18 @@ class Definitions:
     by_symbol: dict[str, list[Definition]] = field(default_factory=dict)
     selectors: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
-    def reason(self, symbol: str, asked: str, config: Mapping[str, str]) -> str:
+    def reason(self, symbol: str, value: str, config: Mapping[str, str]) -> str:
         """Return why `symbol` has not got the value asked for."""
         definitions = self.by_symbol.get(symbol)
         if not definitions:
             near = difflib.get_close_matches(symbol, self.by_symbol, n=2, cutoff=0.85)
             hint = f" (near: {', '.join(f'CONFIG_{name}' for name in near)})" if near else ""
             return f"this tree has no such symbol{hint}"
-        if asked == "n":
+        if value == "n":
             return self._why_set(symbol, definitions, config)
-        unmet = [self._unmet(definition, config) for definition in definitions]
-        if all(unmet):
-            return "; ".join(filter(None, unmet))
+        reasons = [self._unmet(definition, config) for definition in definitions]
+        if all(reasons):
+            return "; ".join(filter(None, reasons))
         if rival := self._rival(symbol, definitions, config):
             return f"in the same choice CONFIG_{rival} was taken"
         if not any(definition.prompt for definition in definitions):
@@ -79,13 +79,13 @@ class Definitions:
         return f"{definitions[0].place}: Kconfig does not tell"
 
     def _why_set(self, symbol: str, definitions: list[Definition], config: Mapping[str, str]) -> str:
-        selecting = [
+        selectors = [
             f"CONFIG_{name}"
             for name, condition in self.selectors.get(symbol, [])
             if config.get(name, "n") != "n" and kconfig_expression.value(condition, config) in {"y", "m", None}
         ]
-        if selecting:
-            return f"selected by {', '.join(sorted(set(selecting)))}"
+        if selectors:
+            return f"selected by {', '.join(sorted(set(selectors)))}"
         if not any(definition.prompt for definition in definitions):
             return f"{definitions[0].place}: it has no prompt: its default decides"
         return f"{definitions[0].place}: Kconfig does not tell"
@@ -101,10 +101,10 @@ class Definitions:
 
     def _rival(self, symbol: str, definitions: list[Definition], config: Mapping[str, str]) -> str | None:
         places = {(_file(item.place), item.choice) for item in definitions if item.choice is not None}
-        for other, others in self.by_symbol.items():
-            for item in others:
-                if other != symbol and (_file(item.place), item.choice) in places and config.get(other) == "y":
-                    return other
+        for rival, entries in self.by_symbol.items():
+            for item in entries:
+                if rival != symbol and (_file(item.place), item.choice) in places and config.get(rival) == "y":
+                    return rival
         return None
 
 
@@ -114,20 +114,20 @@ def _file(place: str) -> str:
 
 def scan(sources: Sources) -> Definitions:
     """Read all Kconfig files of a tree for one architecture: about a second for Linux."""
-    found = Definitions()
+    definitions = Definitions()
     for path in sources.files():
         if path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
-            _Reader(str(path.relative_to(sources.tree)), found).read(text)
-    return found
+            _Reader(str(path.relative_to(sources.tree)), definitions).read(text)
+    return definitions
 
 
 class _Reader:
     """Reads one Kconfig file."""
 
-    def __init__(self, name: str, found: Definitions) -> None:
+    def __init__(self, name: str, definitions: Definitions) -> None:
         self._name = name
-        self._found = found
+        self._found = definitions
         self._blocks: list[tuple[str, list[str]]] = []  # kind, dependencies that it puts on what is inside
         self._choices = 0
         self._symbol = ""
@@ -182,17 +182,17 @@ class _Reader:
         if match := _TYPE.match(words):
             entry.prompt = entry.prompt or bool(match["prompt"])
         elif match := _SELECT.match(words):
-            selecting = (self._symbol, match["condition"] or "y")
-            self._found.selectors.setdefault(match[1], []).append(selecting)
+            selector = (self._symbol, match["condition"] or "y")
+            self._found.selectors.setdefault(match[1], []).append(selector)
 
 
 def _join_lines(text: str) -> Iterator[tuple[int, str]]:
     """Return the lines with their numbers, those that end in a backslash joined with the next."""
-    pending, start = "", 0
+    prefix, start = "", 0
     for number, line in enumerate(text.split("\n"), start=1):
         start = start or number
         if line.endswith("\\"):
-            pending += line[:-1] + " "
+            prefix += line[:-1] + " "
             continue
-        yield start, pending + line
-        pending, start = "", 0
+        yield start, prefix + line
+        prefix, start = "", 0

@@ -27,10 +27,10 @@ def value(expression: str, config: Mapping[str, str]) -> str | None:
     """Return `y`, `m` or `n`; None when it cannot be told (macros)."""
     try:
         tokens = _tokens(expression)
-        found = _either(tokens, config)
+        state = _either(tokens, config)
     except (_UnknownError, IndexError):
         return None
-    return found if not tokens and found in _RANK else None
+    return state if not tokens and state in _RANK else None
 
 
 def _tokens(expression: str) -> list[str]:
@@ -46,29 +46,29 @@ def _tokens(expression: str) -> list[str]:
 
 
 def _either(tokens: list[str], config: Mapping[str, str]) -> str:
-    found = _both(tokens, config)
+    state = _both(tokens, config)
     while tokens and tokens[0] == "||":
         tokens.pop(0)
-        found = max(found, _both(tokens, config), key=_rank)
-    return found
+        state = max(state, _both(tokens, config), key=_rank)
+    return state
 
 
 def _both(tokens: list[str], config: Mapping[str, str]) -> str:
-    found = _compare(tokens, config)
+    state = _compare(tokens, config)
     while tokens and tokens[0] == "&&":
         tokens.pop(0)
-        found = min(found, _compare(tokens, config), key=_rank)
-    return found
+        state = min(state, _compare(tokens, config), key=_rank)
+    return state
 
 
 def _compare(tokens: list[str], config: Mapping[str, str]) -> str:
-    found = _single(tokens, config)
+    term = _single(tokens, config)
     if tokens and tokens[0] in {"=", "!="}:
         equal = tokens.pop(0) == "="
-        return "y" if (found == _single(tokens, config)) is equal else "n"
+        return "y" if (term == _single(tokens, config)) is equal else "n"
     if tokens and tokens[0] in {"<", ">", "<=", ">="}:
         raise _UnknownError
-    return found
+    return term
 
 
 def _single(tokens: list[str], config: Mapping[str, str]) -> str:
@@ -76,10 +76,10 @@ def _single(tokens: list[str], config: Mapping[str, str]) -> str:
     if word == "!":
         return _negate(_single(tokens, config))
     if word == "(":
-        found = _either(tokens, config)
+        state = _either(tokens, config)
         if tokens.pop(0) != ")":
             raise _UnknownError
-        return found
+        return state
     if word[0] in "\"'":
         return word[1:-1]
     if word in _RANK:
@@ -87,11 +87,11 @@ def _single(tokens: list[str], config: Mapping[str, str]) -> str:
     return config.get(word, "n").strip('"')
 
 
-def _negate(found: str) -> str:
-    return {"y": "n", "m": "m", "n": "y"}.get(found, "n")
+def _negate(state: str) -> str:
+    return {"y": "n", "m": "m", "n": "y"}.get(state, "n")
 
 
-def _rank(found: str) -> int:
-    if found not in _RANK:
+def _rank(state: str) -> int:
+    if state not in _RANK:
         raise _UnknownError
-    return _RANK[found]
+    return _RANK[state]

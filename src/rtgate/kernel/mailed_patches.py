@@ -51,13 +51,13 @@ def _apply(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, 
     argv = ["sh", "-c", 'exec "$@" < "$0"', str(mail), *git(tree), "mailinfo", "--encoding=UTF-8"]
     about = _fields(process.output([*argv, str(message), str(patch)]))
     subject = about.get("Subject", "")
-    done = process.attempt([*git(tree), "apply", "--cached", "--whitespace=nowarn", str(patch)], environment=index)
-    if "No valid patches" in done.stderr:
+    attempt = process.attempt([*git(tree), "apply", "--cached", "--whitespace=nowarn", str(patch)], environment=index)
+    if "No valid patches" in attempt.stderr:
         raise ConfigError(f"the mail {subject!r} has no patch")
-    if done.returncode:
+    if attempt.returncode:
         text = patch.read_text(encoding="utf-8", errors="replace")
-        raise ConflictError(f"{subject!r}, does not apply to {parent[:12]}: {_reason(done.stderr, text)}")
-    made = process.output([*git(tree), "write-tree"], environment=index).strip()
+        raise ConflictError(f"{subject!r}, does not apply to {parent[:12]}: {_reason(attempt.stderr, text)}")
+    snapshot = process.output([*git(tree), "write-tree"], environment=index).strip()
     author = {
         "GIT_AUTHOR_NAME": about.get("Author", ""),
         "GIT_AUTHOR_EMAIL": about.get("Email", ""),
@@ -66,19 +66,21 @@ def _apply(tree: Path, parent: str, mail: Path, work: Path, index: Mapping[str, 
     }
     body = message.read_text(encoding="utf-8", errors="replace").strip()
     (work / "commit").write_text("\n\n".join(filter(None, (subject, body))) + "\n", encoding="utf-8")
-    argv = [*git(tree), "commit-tree", made, "-p", parent, "-F", str(work / "commit")]
-    done = process.attempt(argv, environment={**COMMITTER, **author})
-    if done.returncode:
-        raise ConfigError(f"the mail {subject!r} makes no commit, see its From and Date: {done.stderr.strip()[:200]}")
-    return done.stdout.strip()
+    argv = [*git(tree), "commit-tree", snapshot, "-p", parent, "-F", str(work / "commit")]
+    attempt = process.attempt(argv, environment={**COMMITTER, **author})
+    if attempt.returncode:
+        raise ConfigError(
+            f"the mail {subject!r} makes no commit, see its From and Date: {attempt.stderr.strip()[:200]}"
+        )
+    return attempt.stdout.strip()
 
 
-def _reason(said: str, patch: str) -> str:
+def _reason(message: str, patch: str) -> str:
     """Return why `git apply` refuses a patch: file and hunk, or its own first words."""
-    failed = _FAILED.search(said)
-    if failed is None:
-        return " / ".join(said.strip().removeprefix("error: ").splitlines()[:3])
-    name, line = failed["file"], failed["line"]
+    match = _FAILED.search(message)
+    if match is None:
+        return " / ".join(message.strip().removeprefix("error: ").splitlines()[:3])
+    name, line = match["file"], match["line"]
     _, _, below = patch.partition(f"\n+++ b/{name}\n")
     starts = _HUNK.findall(below.partition("\ndiff --git ")[0])
     which = f"hunk {starts.index(line) + 1}" if line in starts else "the hunk"

@@ -23,10 +23,10 @@ def make(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str],
         BuildError: make fails; says where, as the log tells.
         InfrastructureError: the disk is full.
     """
-    made = tuxmake.run(work.job, targets, log, watch)
+    success = tuxmake.run(work.job, targets, log, watch)
     if not work.job.trusted:
         publish.require_own_files(work)
-    if not made:
+    if not success:
         raise _failure(work, log)
 
 

@@ -56,10 +56,10 @@ def commit_of(tree: Path, reference: str, deepen: str = "") -> str:
     Raises:
         ConfigError: it is not there.
     """
-    found = process.attempt(
+    attempt = process.attempt(
         [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}"]
     )
-    if found.returncode != 0:
+    if attempt.returncode != 0:
         require_clone(tree)
         deepen = deepen or f"run 'git -C {tree} fetch --unshallow'"
         advice = (
@@ -68,7 +68,7 @@ def commit_of(tree: Path, reference: str, deepen: str = "") -> str:
             else f"check the spelling, or fetch its branch: git -C {tree} fetch origin BRANCH"
         )
         raise ConfigError(f"{tree} has no commit {reference!r}; {advice}")
-    return found.stdout.strip()
+    return attempt.stdout.strip()
 
 
 def prepare_merge(tree: Path, base: str, head: str) -> Commits:
@@ -90,19 +90,19 @@ def prepare_merge(tree: Path, base: str, head: str) -> Commits:
     _require_history(tree, base, head)
     # In the repository itself: in a work tree git takes the attributes of what is checked out there.
     inside = Path(process.output([*git(tree), "rev-parse", "--absolute-git-dir"]).removesuffix("\n"))
-    done = process.attempt(
+    merge = process.attempt(
         [*git(inside), "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head]
     )
-    if done.returncode == 1:
-        files = sorted(set(done.stdout.split("\0")[1:]) - {""})
-        shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
-        raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {shown}: rebase it")
-    if done.returncode:
-        raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {done.stderr.strip()[:300]}")
+    if merge.returncode == 1:
+        files = sorted(set(merge.stdout.split("\0")[1:]) - {""})
+        names = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+        raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {names}: rebase it")
+    if merge.returncode:
+        raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {merge.stderr.strip()[:300]}")
     arguments = [
         *git(tree),
         "commit-tree",
-        done.stdout.rstrip("\0\n"),
+        merge.stdout.rstrip("\0\n"),
         "-p",
         base,
         "-p",
@@ -158,8 +158,8 @@ def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
     itself = process.output([*git(tree), "ls-tree", "-z", "--full-tree", commit, "--", directory])
     if itself and itself.split()[1] != "tree":
         raise ConfigError(f"{commit[:12]}:{directory} is not a directory (a link, a submodule?): put one there")
-    listed = process.output([*git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
-    for entry in filter(None, listed.split("\0")):
+    listing = process.output([*git(tree), "ls-tree", "-r", "-z", "--full-tree", commit, "--", f"{directory}/"])
+    for entry in filter(None, listing.split("\0")):
         about, _, name = entry.partition("\t")
         mode, kind, blob = about.split()
         if kind != "blob" or mode == "120000":
@@ -168,7 +168,7 @@ def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
         path.chmod(0o755 if mode == "100755" else 0o644)
-    return bool(listed)
+    return bool(listing)
 
 
 def tracked_file(tree: Path, place: Path) -> str:
@@ -223,5 +223,5 @@ def _is_shallow(tree: Path) -> bool:
     return process.output([*git(tree), "rev-parse", "--is-shallow-repository"]).strip() == "true"
 
 
-def _is_ancestor(tree: Path, one: str, other: str) -> bool:
-    return process.attempt([*git(tree), "merge-base", "--is-ancestor", one, other]).returncode == 0
+def _is_ancestor(tree: Path, ancestor: str, descendant: str) -> bool:
+    return process.attempt([*git(tree), "merge-base", "--is-ancestor", ancestor, descendant]).returncode == 0

@@ -84,19 +84,19 @@ def _build(work: Work, sources: Path, output: Path) -> tuple[Module, ...]:
     place = work.job.build_directory.with_name(f"{work.job.build_directory.name}.modules")
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    copied = [path for path in sorted(sources.iterdir()) if path.is_file() and path.suffix in _SUFFIXES]
-    for path in copied:
+    source_files = [path for path in sorted(sources.iterdir()) if path.is_file() and path.suffix in _SUFFIXES]
+    for path in source_files:
         shutil.copyfile(path, place / path.name)
     log = work.job.log_directory / "modules.log"
     if not tuxmake.make_external(work.job, place, log):
         raise build_log.failure(log, place)
-    built = sorted(place.glob("*.ko"))
-    if not built:
+    modules = sorted(place.glob("*.ko"))
+    if not modules:
         raise BuildError(f"{sources / 'Kbuild'} made no module", log)
     release = (work.job.build_directory / "include/config/kernel.release").read_text(encoding="utf-8").strip()
-    for path in built:
+    for path in modules:
         _check_kernel(path, release)
-    return _publish(work, {path.name: artefacts.sha256(path) for path in copied}, built, output)
+    return _publish(work, {path.name: artefacts.sha256(path) for path in source_files}, modules, output)
 
 
 def _check_kernel(path: Path, release: str) -> None:
@@ -114,15 +114,15 @@ def information(path: Path) -> dict[str, str]:
         entries = _section(path.read_bytes(), b".modinfo").split(b"\0")
     except (struct.error, IndexError, OverflowError, ValueError):
         return {}
-    found: dict[str, str] = {}
+    info: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.decode("utf-8", errors="replace").partition("=")
         if equals:
-            found.setdefault(name, value)
-    return found
+            info.setdefault(name, value)
+    return info
 
 
-def _section(data: bytes, wanted: bytes) -> bytes:
+def _section(data: bytes, section_name: bytes) -> bytes:
     """Return the content of a section of a 64-bit little-endian ELF file (elf(5)), empty without it."""
     if data[:6] != b"\x7fELF\x02\x01":
         return b""
@@ -133,29 +133,29 @@ def _section(data: bytes, wanted: bytes) -> bytes:
     headers = [struct.unpack_from("<IIQQQQ", data, table + size * number) for number in range(count)]
     for name, _, _, _, offset, length in headers:
         start = headers[names][4] + name
-        if data[start : data.index(b"\0", start)] == wanted:
+        if data[start : data.index(b"\0", start)] == section_name:
             return data[offset : offset + length]
     return b""
 
 
-def _publish(work: Work, sources: Mapping[str, str], built: list[Path], output: Path) -> tuple[Module, ...]:
+def _publish(work: Work, sources: Mapping[str, str], modules: list[Path], output: Path) -> tuple[Module, ...]:
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         new = Path(scratch) / "new"
         new.mkdir()
-        for path in built:
+        for path in modules:
             shutil.copyfile(path, new / path.name)
-        told = {
+        description = {
             "format": 1,
             "name": work.description.name,
             "arch": work.description.arch,
             "kernel": work.inputs,
             "toolchain": work.toolchain,
             "sources": dict(sources),
-            "modules": {path.name: {"sha256": artefacts.sha256(path), **information(path)} for path in built},
+            "modules": {path.name: {"sha256": artefacts.sha256(path), **information(path)} for path in modules},
         }
-        (new / "modules.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        (new / "modules.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         if output.exists():
             os.rename(output, Path(scratch) / "old")  # noqa: PTH104 - a directory, in place
         new.rename(output)
-    return tuple(Module(path=output / path.name, info=information(output / path.name)) for path in built)
+    return tuple(Module(path=output / path.name, info=information(output / path.name)) for path in modules)

@@ -39,9 +39,9 @@ def note_origins(tree: Path, *origins: Path, notice: Callable[[str], None] = lam
     note = tree.with_suffix(_ORIGINS)
     if note.is_file():
         return
-    for other in tree.parent.glob(f"*{_ORIGINS}"):
-        if time.time() - _last_use(other) > UNUSED_S and _gone(other):
-            _remove(other, notice)
+    for neighbour in tree.parent.glob(f"*{_ORIGINS}"):
+        if time.time() - _last_use(neighbour) > UNUSED_S and _gone(neighbour):
+            _remove(neighbour, notice)
     try:
         write_text(note, json.dumps([str(origin.absolute()) for origin in origins]))
     except OSError as error:
@@ -69,9 +69,9 @@ def _gone(note: Path) -> Path | None:
 def _remove(note: Path, notice: Callable[[str], None]) -> None:
     """Remove a tree, unless it is in use or its origin is back; last the note, so that a rest is removed next time."""
     tree = note.with_suffix("")
-    with suppress(OSError, InfrastructureError), ExitStack() as held:
+    with suppress(OSError, InfrastructureError), ExitStack() as locks:
         for suffix in _LOCKS:
-            held.enter_context(exclusive_lock(note.with_suffix(suffix), str(tree)))
+            locks.enter_context(exclusive_lock(note.with_suffix(suffix), str(tree)))
         origin = _gone(note)
         if origin is None:
             return

@@ -34,44 +34,44 @@ class PageRegister(NamedTuple):
     origin: int
 
 
-def update(held: dict[int, PageRegister], word: int, at: tuple[int, int]) -> None:
+def update(pages: dict[int, PageRegister], word: int, at: tuple[int, int]) -> None:
     """Change what registers hold as an instruction does; from 32 on, words of the stack where registers are kept.
 
     Args:
-        held: by register.
+        pages: by register.
         word: the instruction.
         at: its number and its address.
     """
     page = page_of(word, at[1])
     if page is not None:
-        held[word & 31] = PageRegister(page, at[0])
+        pages[word & 31] = PageRegister(page, at[0])
         return
-    if not held:
+    if not pages:
         return
-    copied, written, lost = _effect(word)
-    if copied is not None:
-        into, source = copied
-        held.pop(into, None)
-        if source in held:
-            held[into] = held[source]
+    copy, registers, stack_words = _effect(word)
+    if copy is not None:
+        into, source = copy
+        pages.pop(into, None)
+        if source in pages:
+            pages[into] = pages[source]
         return
-    for register in written:
-        held.pop(register, None)
-    if lost:
-        for place in [place for place in held if place >= 32 and place - 32 in lost]:
-            del held[place]
+    for register in registers:
+        pages.pop(register, None)
+    if stack_words:
+        for place in [place for place in pages if place >= 32 and place - 32 in stack_words]:
+            del pages[place]
 
 
-def _leaves(held: Mapping[int, PageRegister], word: int) -> bool:
+def _leaves(pages: Mapping[int, PageRegister], word: int) -> bool:
     """Return whether an instruction changes nothing of what registers hold."""
     if word & ADR_BITS == ADRP:
         return False
-    if not held:
+    if not pages:
         return True
-    copied, written, lost = _effect(word)
-    if copied is not None:
-        return copied[0] not in held and copied[1] not in held
-    return held.keys().isdisjoint(written) and not (lost and max(held) >= 32)
+    copy, registers, stack_words = _effect(word)
+    if copy is not None:
+        return copy[0] not in pages and copy[1] not in pages
+    return pages.keys().isdisjoint(registers) and not (stack_words and max(pages) >= 32)
 
 
 @functools.lru_cache(1 << 18)
@@ -174,20 +174,24 @@ def pages_before(words: Sequence[int], start: int) -> list[Mapping[int, PageRegi
         if before[entry] is not None:
             continue
         before[entry] = {}
-        changed = [entry]
-        while changed:
-            number = changed.pop()
-            held, word = before[number] or {}, words[number]
-            after = held
-            if not _leaves(held, word):
-                after = dict(held)
+        queue = [entry]
+        while queue:
+            number = queue.pop()
+            pages, word = before[number] or {}, words[number]
+            after = pages
+            if not _leaves(pages, word):
+                after = dict(pages)
                 update(after, word, (number, start + 4 * number))
-            for following in _following(words, number):
-                known = before[following]
-                if known is after:
+            for successor in _following(words, number):
+                state = before[successor]
+                if state is after:
                     continue
-                met = after if known is None else {one: page for one, page in known.items() if after.get(one) == page}
-                if known is None or len(met) < len(known):
-                    before[following] = met
-                    changed.append(following)
-    return [held or {} for held in before]
+                meet = (
+                    after
+                    if state is None
+                    else {register: page for register, page in state.items() if after.get(register) == page}
+                )
+                if state is None or len(meet) < len(state):
+                    before[successor] = meet
+                    queue.append(successor)
+    return [pages or {} for pages in before]

@@ -75,22 +75,22 @@ def load_series(directory: Path) -> Series:
     path = directory.resolve() / "series"
     if not path.is_file():
         raise ConfigError(f"{directory} is not a patch series: it has no file 'series'")
-    found: dict[str, Patch] = {}
+    patches: dict[str, Patch] = {}
     for number, line in enumerate(files.read_text(path, files.YAML_LIMIT).split("\n"), start=1):
         name = line.partition("#")[0].strip()
         if not name:
             continue
         place = Location(path, number, line.index(name) + 1)
-        if name in found:
+        if name in patches:
             raise ConfigError(f"the patch {name!r} stands twice", place)
         if not (path.parent / name).is_file():
-            known = ", ".join(sorted(other.name for other in path.parent.glob("*.patch"))) or "nothing"
-            raise ConfigError(f"no such patch: {name!r} (there are: {known})", place)
+            names = ", ".join(sorted(sibling.name for sibling in path.parent.glob("*.patch"))) or "nothing"
+            raise ConfigError(f"no such patch: {name!r} (there are: {names})", place)
         content = files.read_bytes(path.parent / name, files.JSON_LIMIT)
-        found[name] = Patch(path.parent / name, hashlib.sha256(content).hexdigest())
-    if not found:
+        patches[name] = Patch(path.parent / name, hashlib.sha256(content).hexdigest())
+    if not patches:
         raise ConfigError("the series is empty", Location(path, 1, 1))
-    return Series(path.parent, tuple(found.values()))
+    return Series(path.parent, tuple(patches.values()))
 
 
 def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lambda _: None) -> Tree:
@@ -153,15 +153,15 @@ def synchronise(source: Path, copy: Path) -> None:
         process.output([*command, "--delete", "--exclude=/.git", f"--exclude={builds}", f"{source}/", f"{copy}/"])
         return
     names = identity.git_files(source)
-    finished = subprocess.run(
+    attempt = subprocess.run(
         [*command, "--from0", "--files-from=-", f"{source}/", f"{copy}/"],
         input="\0".join(names).encode("utf-8", "surrogateescape"),
         capture_output=True,
         check=False,
     )
-    if finished.returncode != 0:
-        said = finished.stderr.decode(errors="replace").strip()
-        raise InfrastructureError(f"rsync failed with status {finished.returncode}: {said}")
+    if attempt.returncode != 0:
+        message = attempt.stderr.decode(errors="replace").strip()
+        raise InfrastructureError(f"rsync failed with status {attempt.returncode}: {message}")
     _delete_others(copy, frozenset(names))
 
 
@@ -220,16 +220,16 @@ def _add_symbol(code: Path, tree: Path) -> None:
         kconfig.write(f"\nconfig {code.stem.upper()}\n\tdef_bool y\n")
 
 
-def _reason(said: str) -> str:
-    if "can't find file to patch" in said:
-        missing = _NO_FILE.search(said)
-        return f"{missing[1] if missing else 'a file'}: the tree has no such file"
+def _reason(message: str) -> str:
+    if "can't find file to patch" in message:
+        absence = _NO_FILE.search(message)
+        return f"{absence[1] if absence else 'a file'}: the tree has no such file"
     name = ""
-    for line in said.split("\n"):
+    for line in message.split("\n"):
         if match := _FILE.match(line):
             name = match[1]
         if "Reversed (or previously applied) patch detected" in line:
             return f"{name}: the tree has this change already"
         if match := _FAILED_HUNK.search(line):
             return f"{name}: hunk {match[1]} at line {match[2]} does not match"
-    return said.strip().split("\n")[-1] or "patch said nothing"
+    return message.strip().split("\n")[-1] or "patch said nothing"

@@ -59,21 +59,21 @@ _ENTRIES: Mapping[str, Callable[[Vmlinux], Iterator[Entry]]] = {
 def preemption(kernel: Vmlinux) -> Preemption:
     """Return where a kernel keeps it. Raises ConfigError: of another architecture, or its code is not as expected."""
     if kernel.arch not in _OFFSETS:
-        known = " and ".join(_OFFSETS)
-        raise ConfigError(f"critical sections are followed on {known} only, this kernel is for {kernel.arch}")
-    symbol = next((one for one in kernel.symbols if one.name == FUNCTION and one.function), None)
+        arches = " and ".join(_OFFSETS)
+        raise ConfigError(f"critical sections are followed on {arches} only, this kernel is for {kernel.arch}")
+    symbol = next((symbol for symbol in kernel.symbols if symbol.name == FUNCTION and symbol.function), None)
     if symbol is None:
         raise ConfigError(f"the kernel has no function {FUNCTION}: critical sections cannot be followed")
-    found = _OFFSETS[kernel.arch](kernel.bytes_at(symbol.address, symbol.size), symbol.address)
-    if found.count is None or (found.softirq is None and kernel.address_of("rt_spin_lock") is not None):
+    offsets = _OFFSETS[kernel.arch](kernel.bytes_at(symbol.address, symbol.size), symbol.address)
+    if offsets.count is None or (offsets.softirq is None and kernel.address_of("rt_spin_lock") is not None):
         raise ConfigError(f"{FUNCTION} does not show where this kernel counts: critical sections cannot be followed")
     entries = tuple(_ENTRIES[kernel.arch](kernel))
     if not entries:
         raise ConfigError("the kernel has no table of vectors: critical sections cannot be followed")
     return Preemption(
-        count=found.count,
-        current=found.current,
-        softirq=found.softirq,
+        count=offsets.count,
+        current=offsets.current,
+        softirq=offsets.softirq,
         entries=entries,
         helpers=tuple(_helpers(kernel)),
     )
@@ -81,9 +81,9 @@ def preemption(kernel: Vmlinux) -> Preemption:
 
 def _helpers(kernel: Vmlinux) -> Iterator[tuple[int, int]]:
     start, end = kernel.address_of("__lock_text_start") or 0, kernel.address_of("__lock_text_end") or 0
-    for one in kernel.symbols:
-        if one.function and one.size and (start <= one.address < end or _helps(one)):
-            yield one.address, one.address + one.size
+    for symbol in kernel.symbols:
+        if symbol.function and symbol.size and (start <= symbol.address < end or _helps(symbol)):
+            yield symbol.address, symbol.address + symbol.size
 
 
 def _helps(symbol: Symbol) -> bool:

@@ -24,7 +24,7 @@ _TABLE = len(_LEVELS) * len(_EXCEPTIONS) * _ENTRY
 def offsets(code: bytes, _address: int) -> Offsets:
     """Return the offsets in `struct task_struct` that the code of `irq_enter_rcu()` shows."""
     current: set[int] = set()
-    added: set[int] = set()
+    sums: set[int] = set()
     loads: dict[int, int] = {}
     count = softirq = None
     for (word,) in struct.iter_unpack("<I", code[: len(code) // _INSTRUCTION * _INSTRUCTION]):
@@ -35,8 +35,8 @@ def offsets(code: bytes, _address: int) -> Offsets:
             loads[target] = offset
             current.discard(target)
         elif word & 0xFFFFFC00 == _ADD_HARDIRQ and base in loads:
-            added.add(target)
-        elif word & 0xFFC00000 == _STR_W and base in current and target in added and count is None:
+            sums.add(target)
+        elif word & 0xFFC00000 == _STR_W and base in current and target in sums and count is None:
             count = offset
         elif word & 0xFFFFFC00 == _AND_SOFTIRQ and loads.get(base) not in {None, count} and softirq is None:
             softirq = loads[base]
@@ -46,11 +46,11 @@ def offsets(code: bytes, _address: int) -> Offsets:
 def entries(kernel: Vmlinux) -> Iterator[Entry]:
     """Yield the entries of each table of vectors."""
     table, end = kernel.address_of("vectors"), kernel.address_of("__entry_text_end")
-    hardened = kernel.address_of("__bp_harden_el1_vectors")
+    hardened_table = kernel.address_of("__bp_harden_el1_vectors")
     if table is not None:
         yield from map(_entry, range(table, table + _TABLE, _ENTRY), range(_TABLE // _ENTRY))
-    if hardened and end:
-        places = range(hardened, end, _ENTRY)
+    if hardened_table and end:
+        places = range(hardened_table, end, _ENTRY)
         yield from map(_entry, places, range(len(places)))
 
 

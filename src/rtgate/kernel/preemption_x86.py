@@ -44,25 +44,25 @@ def offsets(code: bytes, address: int) -> Offsets:
     disassembler.detail = True
     current = count = softirq = None
     task, loads = "", dict[str, int]()
-    for one in disassembler.disasm(code, address):
-        if len(one.operands) != 2:
+    for insn in disassembler.disasm(code, address):
+        if len(insn.operands) != 2:
             continue
-        into, source = one.operands
-        behind = next((_behind_gs(one, each) for each in (into, source) if each.type == X86_OP_MEM), None)
-        if one.id == X86_INS_ADD and behind is not None and _number(source) == _HARDIRQ_OFFSET and count is None:
+        into, source = insn.operands
+        behind = next((_behind_gs(insn, operand) for operand in (into, source) if operand.type == X86_OP_MEM), None)
+        if insn.id == X86_INS_ADD and behind is not None and _number(source) == _HARDIRQ_OFFSET and count is None:
             count = behind
-        elif one.id == X86_INS_MOV and into.type == X86_OP_REG:
-            register = _register(one, into)
+        elif insn.id == X86_INS_MOV and into.type == X86_OP_REG:
+            register = _register(insn, into)
             if behind is not None and into.size == _POINTER and current is None:
                 current, task = behind, register
-            elif source.type == X86_OP_MEM and task and _base(one, source) == task:
+            elif source.type == X86_OP_MEM and task and _base(insn, source) == task:
                 loads[register] = source.mem.disp
             else:
                 loads.pop(register, None)
-        elif one.id == X86_INS_AND and _number(source) == _SOFTIRQ_MASK and into.type == X86_OP_REG:
-            softirq = loads.get(_register(one, into), softirq)
-        elif into.type == X86_OP_REG and one.id not in {X86_INS_CMP, X86_INS_TEST}:
-            loads.pop(_register(one, into), None)
+        elif insn.id == X86_INS_AND and _number(source) == _SOFTIRQ_MASK and into.type == X86_OP_REG:
+            softirq = loads.get(_register(insn, into), softirq)
+        elif into.type == X86_OP_REG and insn.id not in {X86_INS_CMP, X86_INS_TEST}:
+            loads.pop(_register(insn, into), None)
     return Offsets(count=count if current is not None else None, current=current, softirq=softirq)
 
 
@@ -96,15 +96,15 @@ def entries(kernel: Vmlinux) -> Iterator[Entry]:
         ConfigError: the stubs are not there, or not as expected.
     """
     yield from _stubs(kernel)
-    for one in kernel.symbols:
-        if one.name.startswith((_EXCEPTION, _INTERRUPT)):
-            yield Entry(one.address, one.address + 1, interrupt=one.name.startswith(_INTERRUPT))
+    for symbol in kernel.symbols:
+        if symbol.name.startswith((_EXCEPTION, _INTERRUPT)):
+            yield Entry(symbol.address, symbol.address + 1, interrupt=symbol.name.startswith(_INTERRUPT))
 
 
 def _stubs(kernel: Vmlinux) -> Iterator[Entry]:
     first, end = kernel.address_of(_STUBS), kernel.address_of(_AFTER_STUBS)
     code = kernel.bytes_at(first, end - first) if first is not None and end is not None else b""
-    size = next((one for one in _SIZES if code[one:].startswith(_STUB)), 0)
+    size = next((size for size in _SIZES if code[size:].startswith(_STUB)), 0)
     if first is None or not size or not code.startswith(_STUB):
         raise ConfigError(f"the kernel has no stubs of interrupts at {_STUBS}: critical sections cannot be followed")
     for at in range(0, len(code), size):

@@ -68,13 +68,13 @@ def _files(work: Work) -> tuple[tuple[str, Path, str], ...]:
     job = work.job
     image = ARCHES[job.arch].image
     boot = job.build_directory / "arch" / ARCHES[job.arch].directory / "boot"
-    packed = [(kind, job.package_directory / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
+    archives = [(kind, job.package_directory / f"{kind}.tar.xz", f"{kind}.tar.xz") for kind in ("modules", "dtbs")]
     return (
         ("image", boot / image, image),
         ("config", job.build_directory / ".config", "config"),
         ("system_map", job.build_directory / "System.map", "System.map"),
         ("vmlinux", job.build_directory / "vmlinux", "vmlinux"),
-        *(entry for entry in packed if entry[0] in work.description.targets),
+        *(entry for entry in archives if entry[0] in work.description.targets),
     )
 
 
@@ -89,7 +89,7 @@ def _release(work: Work) -> Path:
     return work.job.build_directory / "include/config/kernel.release"
 
 
-def publish(work: Work, made: BuildResult, output: Path) -> KernelBuild:
+def publish(work: Work, build_result: BuildResult, output: Path) -> KernelBuild:
     """Copy the build to `output` and describe it.
 
     Raises:
@@ -104,7 +104,7 @@ def publish(work: Work, made: BuildResult, output: Path) -> KernelBuild:
             log = work.job.log_directory / "build.log"
             if log.is_file():
                 shutil.copyfile(log, complete / "build.log")
-            text = json.dumps(_description(work, made, files), indent=2, ensure_ascii=False)
+            text = json.dumps(_description(work, build_result, files), indent=2, ensure_ascii=False)
             (complete / "build.json").write_text(f"{text}\n", encoding="utf-8")
             if output.exists():
                 os.rename(output, place / "old")  # noqa: PTH104 - a directory, in place
@@ -123,7 +123,7 @@ def _copy(source: Path, destination: Path) -> dict[str, str]:
     return {"file": destination.name, "sha256": artefacts.sha256(destination)}
 
 
-def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]) -> dict[str, object]:
+def _description(work: Work, build_result: BuildResult, files: dict[str, dict[str, str]]) -> dict[str, object]:
     description = work.description
     patches = work.series.patches if work.series else ()
     core = work.series.core if work.series else None
@@ -143,9 +143,9 @@ def _description(work: Work, made: BuildResult, files: dict[str, dict[str, str]]
         "config_sha256": files["config"]["sha256"],
         "toolchain": work.toolchain,
         "artefacts": files,
-        "seconds": made.seconds,
-        "steps": made.steps,
-        "ccache": {"hits": made.ccache_hits, "misses": made.ccache_misses},
+        "seconds": build_result.seconds,
+        "steps": build_result.steps,
+        "ccache": {"hits": build_result.ccache_hits, "misses": build_result.ccache_misses},
         "command": _command(work),
         "warnings": warnings,
         "inputs": work.inputs,

@@ -26,19 +26,19 @@ _CALL_OR_JUMP = re.compile(rb"[\xe8\xe9]")  # x86; four bytes of distance follow
 Token = tuple[object, ...] | int
 
 
-def same_code(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
+def same_code(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
     """Return whether two functions do the same."""
     if mine.size != theirs.size:
         return False
-    if one.arch != "arm64":
-        return _same_x86(one, mine, other, theirs)
-    left = Code(one, mine), Code(other, theirs)
-    differing = [number for number, (a, b) in enumerate(zip(*(code.tokens for code in left), strict=True)) if a != b]
-    if not all(_fits(left, number) for number in differing):
+    if baseline.arch != "arm64":
+        return _same_x86(baseline, mine, candidate, theirs)
+    codes = Code(baseline, mine), Code(candidate, theirs)
+    differences = [number for number, (a, b) in enumerate(zip(*(code.tokens for code in codes), strict=True)) if a != b]
+    if not all(_fits(codes, number) for number in differences):
         return False
     # An address whose low half is nowhere known to belong to it says nothing yet.
-    unused = left[0].made.keys() - (left[0].used & left[1].used)
-    return all(_agrees(left, number) for number in unused)
+    unused_origins = codes[0].made.keys() - (codes[0].used & codes[1].used)
+    return all(_agrees(codes, number) for number in unused_origins)
 
 
 class Code:
@@ -64,10 +64,10 @@ class Code:
             if (page := arm64.page_of(word, pc)) is not None
         }
         none: list[Mapping[int, PageRegister]] = [{}] * len(self.words)
-        held = pages.pages_before(self.words, symbol.address) if self.made else none
-        self.tokens = [self._token(symbol, number, known) for number, known in enumerate(held)]
+        register_states = pages.pages_before(self.words, symbol.address) if self.made else none
+        self.tokens = [self._token(symbol, number, registers) for number, registers in enumerate(register_states)]
 
-    def _token(self, symbol: Symbol, number: int, held: Mapping[int, PageRegister]) -> Token:
+    def _token(self, symbol: Symbol, number: int, registers: Mapping[int, PageRegister]) -> Token:
         """Return what an instruction does, with the pages that registers hold."""
         pc, word = symbol.address + 4 * number, self.words[number]
         if word >> 26 & 31 == _BRANCH:
@@ -77,12 +77,12 @@ class Code:
         near = arm64.adr_address(word, pc)
         if near is not None:
             return self._to(symbol, number, near, (ADR, word & 31))
-        known = held.get(word >> 5 & 31)
-        scale = None if known is None else arm64.scale_of(word)
-        if scale is None or known is None:
+        register = registers.get(word >> 5 & 31)
+        scale = None if register is None else arm64.scale_of(word)
+        if scale is None or register is None:
             return word
-        self.used.add(known.origin)
-        return self._at(number, known.page + arm64.low_half(word, scale), (word & ~(0xFFF << 10),))
+        self.used.add(register.origin)
+        return self._at(number, register.page + arm64.low_half(word, scale), (word & ~(0xFFF << 10),))
 
     def _to(self, symbol: Symbol, number: int, there: int, kind: tuple[int, ...]) -> Token:
         """Return an instruction that names an address: as it is within the function, with what it means outside."""
@@ -99,8 +99,8 @@ class Code:
         scale = arm64.scale_of(self.words[number])
         if scale is None:
             return None
-        found = target(self.kernel, page + arm64.low_half(self.words[number], scale))
-        return found if _has_name(found) else None
+        token = target(self.kernel, page + arm64.low_half(self.words[number], scale))
+        return token if _has_name(token) else None
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:
@@ -113,29 +113,30 @@ def _fits(both: tuple[Code, Code], number: int) -> bool:
     if not all(isinstance(code.tokens[number], int) for code in both) or (a ^ b) & ~(0xFFF << 10):
         return False
     return any(
-        register == a >> 5 & 31 and _same_meaning(both, number, made) for made, (register, _) in both[0].made.items()
+        register == a >> 5 & 31 and _same_meaning(both, number, origin)
+        for origin, (register, _) in both[0].made.items()
     )
 
 
-def _agrees(both: tuple[Code, Code], made: int) -> bool:
+def _agrees(both: tuple[Code, Code], origin: int) -> bool:
     """Return whether a page has the same meaning in both kernels: itself, or with some low half of the function."""
-    register, page = both[0].made[made]
+    register, page = both[0].made[origin]
     itself = target(both[0].kernel, page)
-    if _has_name(itself) and made in both[1].made and itself == target(both[1].kernel, both[1].made[made][1]):
+    if _has_name(itself) and origin in both[1].made and itself == target(both[1].kernel, both[1].made[origin][1]):
         return True
     return any(
-        word >> 5 & 31 == register and isinstance(both[0].tokens[number], int) and _same_meaning(both, number, made)
+        word >> 5 & 31 == register and isinstance(both[0].tokens[number], int) and _same_meaning(both, number, origin)
         for number, word in enumerate(both[0].words)
     )
 
 
-def _has_name(meant: Token) -> bool:
-    return isinstance(meant, tuple) and meant[0] not in {"nowhere", "unnamed"}
+def _has_name(token: Token) -> bool:
+    return isinstance(token, tuple) and token[0] not in {"nowhere", "unnamed"}
 
 
-def _same_meaning(both: tuple[Code, Code], number: int, made: int) -> bool:
-    one, other = (code.meaning(number, code.made[made][1]) if made in code.made else None for code in both)
-    return one is not None and one == other
+def _same_meaning(both: tuple[Code, Code], number: int, origin: int) -> bool:
+    mine, theirs = (code.meaning(number, code.made[origin][1]) if origin in code.made else None for code in both)
+    return mine is not None and mine == theirs
 
 
 def _instructions(kernel: Vmlinux, symbol: Symbol) -> list[int]:
@@ -143,11 +144,11 @@ def _instructions(kernel: Vmlinux, symbol: Symbol) -> list[int]:
     return [word for (word,) in struct.iter_unpack("<I", code)]
 
 
-def same_data(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
+def same_data(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
     """Return whether two variables start with the same value."""
     if mine.size != theirs.size:
         return False
-    a, b = one.bytes_at(mine.address, mine.size), other.bytes_at(theirs.address, theirs.size)
+    a, b = baseline.bytes_at(mine.address, mine.size), candidate.bytes_at(theirs.address, theirs.size)
     if a == b:
         return True
     whole = len(a) // 8 * 8
@@ -155,8 +156,8 @@ def same_data(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
         return False
     for at, ((left,), (right,)) in enumerate(zip(_words(a[:whole]), _words(b[:whole]), strict=True)):
         if left != right and not (
-            (min(left, right) >= _KERNEL and target(one, left) == target(other, right))
-            or all(_relative(one, mine, other, theirs, 8 * at + half) for half in (0, 4))
+            (min(left, right) >= _KERNEL and target(baseline, left) == target(candidate, right))
+            or all(_relative(baseline, mine, candidate, theirs, 8 * at + half) for half in (0, 4))
         ):
             return False
     return True
@@ -166,21 +167,21 @@ def _words(data: bytes) -> Iterator[tuple[int]]:
     return struct.iter_unpack("<Q", data)
 
 
-def _relative(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol, at: int) -> bool:
+def _relative(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol, at: int) -> bool:
     """Return whether four bytes are equal, or distances to the same thing (x86's and arm64's 32-bit tables)."""
-    a, b = one.bytes_at(mine.address + at, 4), other.bytes_at(theirs.address + at, 4)
+    a, b = baseline.bytes_at(mine.address + at, 4), candidate.bytes_at(theirs.address + at, 4)
     if a == b:
         return True
     left, right = (struct.unpack("<i", data)[0] for data in (a, b))
-    return target(one, mine.address + at + left) == target(other, theirs.address + at + right)
+    return target(baseline, mine.address + at + left) == target(candidate, theirs.address + at + right)
 
 
 def target(kernel: Vmlinux, address: int) -> Token:
     """Return what an address means: a symbol and an offset; for things without a name what is in them."""
     address &= (1 << 64) - 1  # x86 reaches its per-CPU variables, which are linked from 0 on, around the end
-    found = kernel.resolve(address)
-    if found is not None:
-        symbol, offset = found
+    place = kernel.resolve(address)
+    if place is not None:
+        symbol, offset = place
         return (plain_name(symbol.name), offset)
     section = kernel.section_at(address)
     if section is None:
@@ -196,8 +197,8 @@ def _as_tuple(token: Token) -> tuple[object, ...]:
     return token if isinstance(token, tuple) else (token,)
 
 
-def _same_x86(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> bool:
-    a, b = one.bytes_at(mine.address, mine.size), other.bytes_at(theirs.address, theirs.size)
+def _same_x86(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
+    a, b = baseline.bytes_at(mine.address, mine.size), candidate.bytes_at(theirs.address, theirs.size)
     if len(a) != len(b):
         return False
     at = 0
@@ -209,17 +210,19 @@ def _same_x86(one: Vmlinux, mine: Symbol, other: Vmlinux, theirs: Symbol) -> boo
             (
                 start + 4
                 for start in range(max(0, at - 3), min(at, len(a) - 4) + 1)
-                if _same_field(one, mine.address, other, theirs.address, a, b, start)
+                if _same_field(baseline, mine.address, candidate, theirs.address, a, b, start)
             ),
             default=0,
         )
         if not after:
             return False
         at = after
-    return _same_calls(one, mine.address, other, theirs.address, a, b)
+    return _same_calls(baseline, mine.address, candidate, theirs.address, a, b)
 
 
-def _same_calls(one: Vmlinux, start_one: int, other: Vmlinux, start_other: int, a: bytes, b: bytes) -> bool:
+def _same_calls(
+    baseline: Vmlinux, baseline_start: int, candidate: Vmlinux, candidate_start: int, a: bytes, b: bytes
+) -> bool:
     """Return whether calls over the same distance go to the same function."""
     for match in _CALL_OR_JUMP.finditer(a):
         at = match.start() + 1
@@ -227,30 +230,30 @@ def _same_calls(one: Vmlinux, start_one: int, other: Vmlinux, start_other: int, 
         if len(distance) < 4 or distance != b[at : at + 4]:
             continue
         (far,) = struct.unpack("<i", distance)
-        ends = [one.resolve(start_one + at + 4 + far), other.resolve(start_other + at + 4 + far)]
-        called = [plain_name(end[0].name) for end in ends if end is not None and end[1] == 0 and end[0].function]
-        if len(called) == 2 and called[0] != called[1]:
+        ends = [baseline.resolve(baseline_start + at + 4 + far), candidate.resolve(candidate_start + at + 4 + far)]
+        callees = [plain_name(end[0].name) for end in ends if end is not None and end[1] == 0 and end[0].function]
+        if len(callees) == 2 and callees[0] != callees[1]:
             return False
     return True
 
 
 def _same_field(  # noqa: PLR0913, PLR0917 - two kernels, two addresses, two codes
-    one: Vmlinux, start_one: int, other: Vmlinux, start_other: int, a: bytes, b: bytes, at: int
+    baseline: Vmlinux, baseline_start: int, candidate: Vmlinux, candidate_start: int, a: bytes, b: bytes, at: int
 ) -> bool:
     left, right = struct.unpack_from("<i", a, at)[0], struct.unpack_from("<i", b, at)[0]
     # Absolute, signed 32 bits: the kernel is in the last 2 GiB.
-    if left < 0 and right < 0 and _meets(one, left & (1 << 64) - 1, other, right & (1 << 64) - 1):
+    if left < 0 and right < 0 and _meets(baseline, left & (1 << 64) - 1, candidate, right & (1 << 64) - 1):
         return True
     # Relative to the end of the instruction: after the address up to four bytes of a constant may follow.
     return any(
-        _meets(one, start_one + at + 4 + more + left, other, start_other + at + 4 + more + right)
+        _meets(baseline, baseline_start + at + 4 + more + left, candidate, candidate_start + at + 4 + more + right)
         for more in (0, 1, 2, 4)
     )
 
 
-def _meets(one: Vmlinux, left: int, other: Vmlinux, right: int) -> bool:
+def _meets(baseline: Vmlinux, left: int, candidate: Vmlinux, right: int) -> bool:
     # The end of a table is often the begin of the next, and then has two names.
-    if one.marks_at(left) & other.marks_at(right):
+    if baseline.marks_at(left) & candidate.marks_at(right):
         return True
-    meant = target(one, left)
-    return meant == target(other, right) and not (isinstance(meant, tuple) and meant[0] == "nowhere")
+    token = target(baseline, left)
+    return token == target(candidate, right) and not (isinstance(token, tuple) and token[0] == "nowhere")

@@ -45,9 +45,9 @@ def open_tree(path: Path) -> Tree:
         ConfigError: it is not a kernel tree.
         InfrastructureError: git fails on it.
     """
-    resolved = path.resolve()
-    version = read_version(resolved)
-    return Tree(resolved, version, identity.of_tree(resolved, str(version)))
+    real_path = path.resolve()
+    version = read_version(real_path)
+    return Tree(real_path, version, identity.of_tree(real_path, str(version)))
 
 
 def read_version(tree: Path, title: str = "") -> KernelVersion:
@@ -83,22 +83,22 @@ def default_tree(notice: Callable[[str], None] = lambda _: None) -> Tree:
         ConfigError: the lock file is wrong.
         InfrastructureError: the package cannot be fetched, or it is not the one that was pinned.
     """
-    unpacked = debian.unpacked_source(notice)
-    version = read_version(unpacked.path)
-    found = dataclasses.replace(
-        identity.of_directory(unpacked.path, str(version)),
+    source = debian.unpacked_source(notice)
+    version = read_version(source.path)
+    source_identity = dataclasses.replace(
+        identity.of_directory(source.path, str(version)),
         kind="debian",
-        package=unpacked.package,
-        package_version=unpacked.version,
-        pinned=unpacked.pinned is None,
+        package=source.package,
+        package_version=source.version,
+        pinned=source.pinned is None,
     )
-    warnings = () if unpacked.pinned is None else (_version_warning(unpacked.version, unpacked.pinned),)
-    return Tree(unpacked.path, version, found, owned=True, warnings=warnings)
+    warnings = () if source.pinned is None else (_version_warning(source.version, source.pinned),)
+    return Tree(source.path, version, source_identity, owned=True, warnings=warnings)
 
 
-def _version_warning(version: str, pinned: str) -> str:
+def _version_warning(version: str, pinned_version: str) -> str:
     return (
-        f"the source package is {version}, not the pinned {pinned}, which Debian no longer has: "
+        f"the source package is {version}, not the pinned {pinned_version}, which Debian no longer has: "
         "shipped limits were calibrated with the pinned one"
     )
 

@@ -32,21 +32,21 @@ def source_lines(vmlinux: Path, addresses: Collection[int]) -> dict[int, str]:
     """
     if not addresses:
         return {}
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     try:
         with vmlinux.open("rb") as stream:
             elf = ELFFile(stream)
-            needed = (".debug_info", ".debug_line", ".debug_aranges")
-            if any(elf.get_section_by_name(name) is None for name in needed):
+            section_names = (".debug_info", ".debug_line", ".debug_aranges")
+            if any(elf.get_section_by_name(name) is None for name in section_names):
                 return {}
             dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
-            for unit, wanted in _by_unit(dwarf, addresses).items():
-                found |= dict(_of_unit(dwarf, unit, wanted))
+            for unit, unit_addresses in _by_unit(dwarf, addresses).items():
+                lines |= dict(_of_unit(dwarf, unit, unit_addresses))
     except OSError as error:
         raise ConfigError(f"{vmlinux}: cannot be read: {error.strerror}") from error
     except (ELFError, DWARFError, struct.error, ValueError, KeyError, IndexError, UnicodeDecodeError) as error:
         raise ConfigError(f"{vmlinux}: its debug information is damaged: {error}: build the kernel again") from error
-    return found
+    return lines
 
 
 def _by_unit(dwarf: DWARFInfo, addresses: Collection[int]) -> dict[int, list[int]]:
@@ -61,13 +61,13 @@ def _by_unit(dwarf: DWARFInfo, addresses: Collection[int]) -> dict[int, list[int
     return units
 
 
-def _of_unit(dwarf: DWARFInfo, unit: int, wanted: list[int]) -> Iterator[tuple[int, str]]:
+def _of_unit(dwarf: DWARFInfo, unit: int, addresses: list[int]) -> Iterator[tuple[int, str]]:
     """Yield the line of each of some addresses of one compilation unit; they ascend."""
-    compiled = dwarf.get_CU_at(unit)
-    table = dwarf.line_program_for_CU(compiled)
+    compilation_unit = dwarf.get_CU_at(unit)
+    table = dwarf.line_program_for_CU(compilation_unit)
     if table is None:
         return
-    place = compiled.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    place = compilation_unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
     directory = place.value.decode() if place else ""
     before: Any = None
     for entry in table.get_entries():
@@ -75,7 +75,7 @@ def _of_unit(dwarf: DWARFInfo, unit: int, wanted: list[int]) -> Iterator[tuple[i
         if state is None:
             continue
         if before is not None and before.address < state.address and before.line:
-            for address in wanted[bisect_left(wanted, before.address) : bisect_left(wanted, state.address)]:
+            for address in addresses[bisect_left(addresses, before.address) : bisect_left(addresses, state.address)]:
                 yield address, f"{_file(table, before.file, directory)}:{before.line}"
         before = None if state.end_sequence else state
 
@@ -91,7 +91,7 @@ def _file(table: Any, number: int, directory: str) -> str:
     header = table.header
     numbered_from_0 = header["version"] >= 5
     file = header["file_entry"][number if numbered_from_0 else number - 1]
-    directories = [each.decode() for each in header["include_directory"]]
+    directories = [name.decode() for name in header["include_directory"]]
     if not numbered_from_0:
         directories.insert(0, directory)
     path = posixpath.normpath(posixpath.join(directory, directories[file.dir_index], file.name.decode()))

@@ -119,8 +119,8 @@ def require_tools(arch: str) -> None:
 def toolchain(arch: str) -> str:
     """Return the versions of what decides the compiled code."""
     linker = compiler(arch).removesuffix("gcc") + "ld"
-    found = [process.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
-    return ", ".join(found)
+    versions = [process.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
+    return ", ".join(versions)
 
 
 def hidden_tools(base: str, options: Container[str]) -> dict[str, str]:
@@ -181,8 +181,8 @@ def make_project(job: Job, directory: Path, log: Path) -> bool:
 
     What the compiler notes of both directories is relative, so that the same bytes come out wherever they lie.
     """
-    mapped = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
-    words = ("ccache", compiler(job.arch), *mapped)
+    maps = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
+    words = ("ccache", compiler(job.arch), *maps)
     return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
 
 
@@ -227,7 +227,7 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
         thread.start()
         try:
             _copy(process, file, watch, limit)
-            made = process.wait() == 0
+            success = process.wait() == 0
         except KeyboardInterrupt:
             raise Interrupted("the build was interrupted; nothing was written to the output directory") from None
         finally:
@@ -235,7 +235,7 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
             _end(process)
             thread.join()
         limit.check()
-        return made
+        return success
 
 
 def remove_stale_files(job: Job) -> None:
@@ -250,13 +250,13 @@ def _temporary(job: Job) -> Path:
 def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], None], limit: Watch) -> None:
     """Write what a build prints to its log, up to what a log may hold."""
     assert process.stdout is not None
-    written = 0
+    length = 0
     while line := process.stdout.readline(_LINE):
-        if written > LOG:
+        if length > LOG:
             limit.give_up(f"printed more than {LOG / MIB:.0f} MiB")
             return
         log.write(line)
-        written += len(line)
+        length += len(line)
         watch(line)
 
 
@@ -292,9 +292,9 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)}
+    variables = {name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)}
     return {
-        **kept,
+        **variables,
         "CCACHE_DIR": str(job.ccache_directory),
         "CCACHE_STATSLOG": str(job.ccache_log),
         "LC_ALL": "C.UTF-8",

@@ -64,11 +64,11 @@ class VersionRange:
                     f"{part.strip()!r} is not a condition (allowed: >= VERSION, < VERSION, joined by 'and')"
                 )
             conditions.append((match["operator"], KernelVersion.parse(match["version"])))
-        found = cls(tuple(conditions))
+        version_range = cls(tuple(conditions))
         lowest = max((version for name, version in conditions if name == ">="), default=KernelVersion(0, 0))
-        if lowest not in found:
+        if lowest not in version_range:
             raise ValueError(f"no version is in the range {text.strip()!r}")
-        return found
+        return version_range
 
     def __contains__(self, version: KernelVersion) -> bool:
         return all(_OPERATORS[name](version, bound) for name, bound in self.conditions)

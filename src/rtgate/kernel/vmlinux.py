@@ -179,8 +179,8 @@ def _rank(symbol: Symbol) -> tuple[int, bool, bool, bool, str]:
 
 
 def _one_each(symbols: tuple[Symbol, ...]) -> list[Symbol]:
-    found: list[Symbol] = []
+    firsts: list[Symbol] = []
     for symbol in symbols:
-        if not found or found[-1].address != symbol.address:
-            found.append(symbol)
-    return found
+        if not firsts or firsts[-1].address != symbol.address:
+            firsts.append(symbol)
+    return firsts

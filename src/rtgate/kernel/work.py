@@ -42,7 +42,7 @@ class Listener:
     """
 
     notice: Callable[[str], None] = lambda _: None
-    progress: Callable[[int, int | None, str], None] = lambda _done, _total, _file: None
+    progress: Callable[[int, int | None, str], None] = lambda _count, _total, _file: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             "give a kernel that has it (--tree)",
             reason,
         )
-    asked = description.requested_options(tree.version)
+    requested_options = description.requested_options(tree.version)
     place = _build_directory(description, tree, trusted=options.trusted)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
@@ -163,7 +163,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         source=source,
         tree=tree,
         series=series,
-        requested_options=asked,
+        requested_options=requested_options,
         job=tuxmake.Job(
             tree=tree.path,
             build_directory=place,
@@ -173,7 +173,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
-            variables=tuxmake.hidden_tools(description.base, asked),
+            variables=tuxmake.hidden_tools(description.base, requested_options),
             trusted=options.trusted,
             limits=options.limits,
         ),

@@ -61,10 +61,10 @@ class CobaltCore:
 
 def named_tree() -> XenomaiTree:
     """Return the tree that RTGATE_XENOMAI names. Raises as `open_xenomai`, and ConfigError where it is not set."""
-    named = os.environ.get(VARIABLE)
-    if not named:
+    directory = os.environ.get(VARIABLE)
+    if not directory:
         raise ConfigError(f"{VARIABLE} is not set: name the directory of Xenomai's source, as of xenomai 3.3.1")
-    return open_xenomai(Path(named).expanduser())
+    return open_xenomai(Path(directory).expanduser())
 
 
 def open_xenomai(path: Path) -> XenomaiTree:
@@ -74,15 +74,15 @@ def open_xenomai(path: Path) -> XenomaiTree:
         ConfigError: it is something else, or of a release that nothing here knows.
         InfrastructureError: git fails on it.
     """
-    resolved = path.resolve()
+    real_path = path.resolve()
     for name in (_SCRIPT, "config/version-code", "configure.ac"):
-        if not (resolved / name).is_file():
+        if not (real_path / name).is_file():
             raise ConfigError(f"{path} is not the source of Xenomai 3: it has no {name} ({VARIABLE})")
-    version = files.read_text(resolved / "config/version-code", files.YAML_LIMIT).strip()
+    version = files.read_text(real_path / "config/version-code", files.YAML_LIMIT).strip()
     match = _VERSION.fullmatch(version)
     if match is None or match[1] not in _RELEASES:
         raise ConfigError(f"{path} is Xenomai {version[:40]!r}; rtgate knows {', '.join(_RELEASES)} ({VARIABLE})")
-    return XenomaiTree(resolved, version, identity.of_tree(resolved, version))
+    return XenomaiTree(real_path, version, identity.of_tree(real_path, version))
 
 
 def require_arch(arch: str) -> None:
@@ -122,8 +122,8 @@ def core_patch(core: CobaltCore, tree: Path, directory: Path) -> Path:
     patch = directory / f"xenomai-{source.version}.patch"
     words = (f"--linux={tree}", f"--arch={DIRECTORIES[core.arch]}", f"--outpatch={patch}")
     # Where the script fails, it leaves a copy of the tree behind: in `directory`, with which it goes.
-    done = process.attempt(["sh", str(source.path / _SCRIPT), *words], environment={"TMPDIR": str(directory)})
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise ConfigError(f"Xenomai {source.version} cannot prepare {tree}: {said}")
+    attempt = process.attempt(["sh", str(source.path / _SCRIPT), *words], environment={"TMPDIR": str(directory)})
+    if attempt.returncode != 0:
+        line = (attempt.stderr.strip() or attempt.stdout.strip() or f"exit code {attempt.returncode}").splitlines()[-1]
+        raise ConfigError(f"Xenomai {source.version} cannot prepare {tree}: {line}")
     return patch

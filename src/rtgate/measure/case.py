@@ -94,10 +94,10 @@ class Arm:
 
 def setting(case: Case, arm: Arm) -> Setting:
     """Return what a case's options take from the arm's board and profile."""
-    chosen = arm.tuning.cpus
+    cpu_list = arm.tuning.cpus
     return Setting(
-        cpus=len(cpus(chosen)) if chosen else arm.board.cpus,
-        cpu_list=chosen,
+        cpus=len(cpus(cpu_list)) if cpu_list else arm.board.cpus,
+        cpu_list=cpu_list,
         board_cpus=arm.board.cpus,
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
@@ -125,9 +125,9 @@ def _devices(case: Case, arm: Arm) -> tuple[str, ...]:
 
     All of them are those that the board's file lists as functions.
     """
-    asked = set(_asked_devices(case, arm))
-    asked |= set(arm.board.pcie) if pcie.ALL in asked else set()
-    return tuple(name for name in (arm.board.qemu.devices if arm.board.qemu else arm.board.pcie) if name in asked)
+    names = set(_asked_devices(case, arm))
+    names |= set(arm.board.pcie) if pcie.ALL in names else set()
+    return tuple(name for name in (arm.board.qemu.devices if arm.board.qemu else arm.board.pcie) if name in names)
 
 
 def _asked_devices(case: Case, arm: Arm) -> tuple[str, ...]:
@@ -142,17 +142,17 @@ def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
 
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
     """Return the plan of a case for one boot."""
-    expected = case.tool.expected(setting(case, arm))
-    made, load = setting(case, arm), _load(case, arm)
+    demands = case.tool.expected(setting(case, arm))
+    case_setting, load = setting(case, arm), _load(case, arm)
     return Plan(
         case=case.name,
         argv=case.tool.argv(setting(case, arm)),
         load=load,
         waits_for_load=arm.time != TimeBase.VIRTUAL,
         seed=seed,
-        duration_s=expected.duration_s,
-        work_s=expected.work_s,
-        thread_scope=expected.seen,
+        duration_s=demands.duration_s,
+        work_s=demands.work_s,
+        thread_scope=demands.seen,
         needs=(
             *_absent(case, arm),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
@@ -162,7 +162,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *load.needs,
             *_confinement_problems(case, arm),
             *_beyond(case, arm),
-            *storage_use.needs(case.tools, made, arm.board.name),
+            *storage_use.needs(case.tools, case_setting, arm.board.name),
         ),
         writes=(*case.tool.writes, *arm.tuning.writes),
         priorities=arm.tuning.priorities,
@@ -170,16 +170,16 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
         devices=_devices(case, arm) if arm.board.qemu else (),
-        storage=storage_use.use(case.tools, made),
+        storage=storage_use.use(case.tools, case_setting),
         watched=registry.files(PlanInputs(time=arm.time, tuning=arm.tuning, functions=_functions(case, arm))),
     )
 
 
 def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: the devices that a case measures, and that the board's file does not list."""
-    asked = dict.fromkeys(_asked_devices(case, arm))
+    device_names = dict.fromkeys(_asked_devices(case, arm))
     there = {**_functions(case, arm), **dict.fromkeys(_devices(case, arm))}
-    names = [name for name in asked if name not in there and not (name == pcie.ALL and there)]
+    names = [name for name in device_names if name not in there and not (name == pcie.ALL and there)]
     return tuple(
         Need(
             test=NEVER,
@@ -195,13 +195,13 @@ def _undriven(case: Case, arm: Arm) -> Undriven | None:
 
 def _isolation_problems(arm: Arm) -> tuple[Need, ...]:
     """Return what is known of a kernel before it boots: without an option it passes over an argument of the tuning."""
-    lacking = isolation.lacking(arm.tuning.command_line, arm.configuration) if arm.configuration else []
+    missing_options = isolation.lacking(arm.tuning.command_line, arm.configuration) if arm.configuration else []
     # One that has lost its flavour as well is not passed over: it boots, and fails for that.
-    if not lacking or (arm.kernel.flavour == "preempt_rt" and arm.configuration.get("PREEMPT_RT") != "y"):
+    if not missing_options or (arm.kernel.flavour == "preempt_rt" and arm.configuration.get("PREEMPT_RT") != "y"):
         return ()
-    it = "it" if len(lacking) == 1 else "them"
-    there = f"; the build {arm.tuning.build} has {it}" if arm.tuning.build else ""
-    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without {', and '.join(lacking)}{there}"),)
+    pronoun = "it" if len(missing_options) == 1 else "them"
+    there = f"; the build {arm.tuning.build} has {pronoun}" if arm.tuning.build else ""
+    return (Need(test=NEVER, reason=f"{arm.kernel.name} was built without {', and '.join(missing_options)}{there}"),)
 
 
 def _confinement_problems(case: Case, arm: Arm) -> tuple[Need, ...]:
@@ -216,10 +216,10 @@ def _confinement_problems(case: Case, arm: Arm) -> tuple[Need, ...]:
 def _beyond(case: Case, arm: Arm) -> tuple[Need, ...]:
     """Return what no target has: CPUs that a profile's options name, and the board's file does not."""
     there = arm.board.cpus
-    missing = [str(cpu) for cpu in case.tool.expected(setting(case, arm)).cpus if cpu >= there]
-    has = "one CPU" if there == 1 else f"{there} CPUs"
-    reason = f"{case.tool.name} should measure on CPU {', '.join(missing)}, and {arm.board.name} has {has}"
-    return (Need(test=NEVER, reason=reason),) if missing else ()
+    missing_cpus = [str(cpu) for cpu in case.tool.expected(setting(case, arm)).cpus if cpu >= there]
+    count = "one CPU" if there == 1 else f"{there} CPUs"
+    reason = f"{case.tool.name} should measure on CPU {', '.join(missing_cpus)}, and {arm.board.name} has {count}"
+    return (Need(test=NEVER, reason=reason),) if missing_cpus else ()
 
 
 def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
@@ -230,14 +230,14 @@ def measure(case: Case, arm: Arm, seed: int) -> tuple[Record, Outcome]:
     Raises:
         InfrastructureError: this machine cannot carry out plans at all.
     """
-    made = plan(case, arm, seed)
-    outcome = beforehand(case, made, arm, seed) or arm.target.run(made)
-    return make_record(case, arm, made, outcome), outcome
+    boot_plan = plan(case, arm, seed)
+    outcome = beforehand(case, boot_plan, arm, seed) or arm.target.run(boot_plan)
+    return make_record(case, arm, boot_plan, outcome), outcome
 
 
-def beforehand(case: Case, made: Plan, arm: Arm, number: int) -> Outcome | None:
+def beforehand(case: Case, boot_plan: Plan, arm: Arm, number: int) -> Outcome | None:
     """Return the outcome of a plan of which the board's file says that it cannot run; None if it may. Nothing boots."""
-    reasons = unmet_needs(made.needs, arm.board.cpus)
+    reasons = unmet_needs(boot_plan.needs, arm.board.cpus)
     if not reasons:
         return None
     machine = {"boot": str(number), "ran": "nothing"}
@@ -247,7 +247,7 @@ def beforehand(case: Case, made: Plan, arm: Arm, number: int) -> Outcome | None:
     return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine=machine)
 
 
-def make_record(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
+def make_record(case: Case, arm: Arm, boot_plan: Plan, outcome: Outcome) -> Record:
     """Return the record of what came of a case's plan."""
     state, message = outcome.state, outcome.message
     measurements: tuple[Measurement, ...] = ()
@@ -264,15 +264,15 @@ def make_record(case: Case, arm: Arm, made: Plan, outcome: Outcome) -> Record:
             state, message = host.unread(outcome, error, arm.time)
             # What was still at work was not left waiting by the kernel.
             state = State.UNREADABLE if state is State.HANG and observations.at_work(outcome.files, error) else state
-        unended = host.excuse_timeout(outcome, arm.time)
-        if measurements and unended:
-            state, message, measurements = State.LAB, unended, ()
+        timeout = host.excuse_timeout(outcome, arm.time)
+        if measurements and timeout:
+            state, message, measurements = State.LAB, timeout, ()
     excuse = host.excuse(state, outcome)
     if excuse:
         state, message = State.LAB, f"{excuse}: {message}"
-        excused = FATAL | OF_TIME if outcome.host_stopped else FATAL
-        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in excused))
-    return _record(case, arm, made, _Result(outcome, state, message, measurements))
+        excused_kinds = FATAL | OF_TIME if outcome.host_stopped else FATAL
+        outcome = replace(outcome, faults=tuple(fault for fault in outcome.faults if fault.kind not in excused_kinds))
+    return _record(case, arm, boot_plan, _Result(outcome, state, message, measurements))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,20 +285,20 @@ class _Result:
     measurements: tuple[Measurement, ...]
 
 
-def _record(case: Case, arm: Arm, made: Plan, result: _Result) -> Record:
+def _record(case: Case, arm: Arm, boot_plan: Plan, result: _Result) -> Record:
     outcome = result.outcome
     return Record(
         case=case.name,
         board=arm.board.name,
         arm=arm.name,
         profile=arm.profile.name,
-        seed=made.seed if arm.time == TimeBase.VIRTUAL else None,
+        seed=boot_plan.seed if arm.time == TimeBase.VIRTUAL else None,
         boot_id=observations.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
         state=result.state,
         message=result.message,
-        argv=made.argv,
+        argv=boot_plan.argv,
         kernel=arm.kernel,
-        environment=_environment(arm, outcome, made.devices),
+        environment=_environment(arm, outcome, boot_plan.devices),
         evidence=_evidence(case, arm, outcome.files),
         measurements=result.measurements,
         faults=observations.faults(outcome, _functions(case, arm)),
@@ -353,11 +353,11 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
     )
 
 
-def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
-    both = companions.with_companion(expected, case.companion, setting(case, arm)) if case.companion else expected
-    of_tool = {one.name: getattr(both, one.name) for one in fields(both)}
+def _expectation(case: Case, arm: Arm, demands: Expected) -> Expectation:
+    both = companions.with_companion(demands, case.companion, setting(case, arm)) if case.companion else demands
+    of_tool = {attribute.name: getattr(both, attribute.name) for attribute in fields(both)}
     return Expectation(
-        **{**of_tool, "cpus": expected.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())},
+        **{**of_tool, "cpus": demands.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())},
         options=arm.profile.asks(case.tool.name, case.suite, case.load),
         command_line=arm.tuning.command_line,
         priorities=dict(arm.tuning.priorities),
@@ -369,20 +369,20 @@ def _expectation(case: Case, arm: Arm, expected: Expected) -> Expectation:
 
 
 def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
-    expected = case.tool.expected(setting(case, arm))
+    demands = case.tool.expected(setting(case, arm))
     around = observations.around(files)
-    told = registry.readings(around)
+    readings = registry.readings(around)
     return Evidence(
-        expectation=_expectation(case, arm, expected),
+        expectation=_expectation(case, arm, demands),
         load=case.load,
         load_processes=_load(case, arm).processes,
         load_output=load_check.load_output(files),
         load_ended=load_check.load_ended(files),
-        threads=threads.seen_threads(files, expected),
+        threads=threads.seen_threads(files, demands),
         load_seen=load_check.load_seen(files),
         elapsed_s=duration.elapsed_s(files),
-        settings={path: values for path, values in (observations.UNREAD | around).items() if path not in told},
-        readings=told | ({} if arm.time == TimeBase.VIRTUAL else observations.uptimes(files)),
+        settings={path: values for path, values in (observations.UNREAD | around).items() if path not in readings},
+        readings=readings | ({} if arm.time == TimeBase.VIRTUAL else observations.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)

@@ -27,12 +27,12 @@ UNREAD = dict.fromkeys(("/proc/sys/kernel/printk", "/proc/sys/kernel/sched_rt_ru
 
 def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     """Return what /proc and /sys said, by path, from lines `PATH:CONTENT`; addresses on PCI have colons themselves."""
-    found: dict[str, list[str]] = {}
+    contents: dict[str, list[str]] = {}
     for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
         match = _FACT.fullmatch(line)
         if match:
-            found.setdefault(match["path"], []).append(match["content"])
-    return {path: "\n".join(lines).strip() for path, lines in found.items()}
+            contents.setdefault(match["path"], []).append(match["content"])
+    return {path: "\n".join(lines).strip() for path, lines in contents.items()}
 
 
 def uname_flavour(version: str) -> str:
@@ -59,31 +59,34 @@ def flavour(facts: Mapping[str, str]) -> str:
 
 def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
     """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
-    found = facts(files, name)
-    if found.get(CLOCK) == "tsc-early":
-        found[CLOCK] = "tsc"
-    return found
+    contents = facts(files, name)
+    if contents.get(CLOCK) == "tsc-early":
+        contents[CLOCK] = "tsc"
+    return contents
 
 
 def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return the faults of the console and of the kernel log, those that stand in both once, and those of PCI links."""
     log = scan(outcome.files.get("dmesg", b"").decode("utf-8", errors="replace"))
-    logged = {_copy_key(fault) for fault in log}
-    found: dict[tuple[object, ...], Fault] = {}
-    for fault in (*(one for one in outcome.faults if _copy_key(one) not in logged), *log):
-        known = found.get(_repeat_key(fault))
+    log_keys = {_copy_key(fault) for fault in log}
+    by_key: dict[tuple[object, ...], Fault] = {}
+    for fault in (
+        *(console_fault for console_fault in outcome.faults if _copy_key(console_fault) not in log_keys),
+        *log,
+    ):
+        twin = by_key.get(_repeat_key(fault))
         # The last of those that are alike: the first may be an earlier measurement's of this boot.
-        if known is None or _at(fault) >= _at(known):
-            found[_repeat_key(fault)] = fault
+        if twin is None or _at(fault) >= _at(twin):
+            by_key[_repeat_key(fault)] = fault
     # Without the second look nothing is gone; that it is missing makes the measurement invalid.
     state = around(outcome.files) if settings(outcome.files, "facts.end") else {}
-    return (*found.values(), *links.faults(links.of(state), functions))
+    return (*by_key.values(), *links.faults(links.of(state), functions))
 
 
 def with_boot(faults: Sequence[Fault], boot: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the faults of a record behind those that its boot's console told and that the record has not."""
-    known = {key(fault) for fault in faults for key in (_copy_key, _repeat_key)}
-    new = {_repeat_key(one): one for one in boot if not known & {_copy_key(one), _repeat_key(one)}}
+    known_keys = {key(fault) for fault in faults for key in (_copy_key, _repeat_key)}
+    new = {_repeat_key(fault): fault for fault in boot if not known_keys & {_copy_key(fault), _repeat_key(fault)}}
     return (*new.values(), *faults)
 
 
@@ -129,8 +132,8 @@ def kernel_log(files: Mapping[str, bytes], *, ours: bool) -> str:
 def _overwritten(files: Mapping[str, bytes]) -> bool:
     """Return whether the log begins after the measurement did: what the kernel said in between is gone."""
     first = STAMP.search(files["dmesg"].decode("utf-8", errors="replace"))
-    began = uptime(files, "start")
-    return first is not None and began is not None and float(first[1]) > began
+    start = uptime(files, "start")
+    return first is not None and start is not None and float(first[1]) > start
 
 
 def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
@@ -142,8 +145,8 @@ def at_work(files: Mapping[str, bytes], error: ParseError) -> bool:
     looks = [stats(files, f"processes.{moment}") for moment in ("late1", "late2")]
     if not session or not all(looks):
         return isinstance(error, UnfinishedError)
-    spent = [sum(int(value) for _, one in look if one[3] == session for value in one[11:15]) for look in looks]
-    return spent[1] > spent[0]
+    ticks = [sum(int(value) for _, stat in look if stat[3] == session for value in stat[11:15]) for look in looks]
+    return ticks[1] > ticks[0]
 
 
 def uptimes(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
@@ -164,25 +167,25 @@ def list_values(facts: Mapping[str, str], start: str, end: str = "") -> str:
 
 def by_cpu(facts: Mapping[str, str], pattern: str) -> str:
     """Return the different values of a file that each CPU has."""
-    found = [value for path, value in facts.items() if re.fullmatch(rf"{CPU}/cpu\d+{pattern}", path)]
-    return ", ".join(dict.fromkeys(found))
+    values = [value for path, value in facts.items() if re.fullmatch(rf"{CPU}/cpu\d+{pattern}", path)]
+    return ", ".join(dict.fromkeys(values))
 
 
 def disabled_idle_states(facts: Mapping[str, str]) -> str:
     """Return the idle states that CPUs may not enter as `NAME on CPU N, N; ...`."""
-    found: dict[str, list[int]] = {}
+    states: dict[str, list[int]] = {}
     for path, value in facts.items():
         match = re.fullmatch(rf"({CPU}/cpu(\d{{1,5}})/cpuidle/state\d+)/disable", path)
         if match and value != "0":
-            found.setdefault(facts.get(f"{match[1]}/name") or match[1], []).append(int(match[2]))
-    return "; ".join(f"{name} on CPU {', '.join(map(str, sorted(on)))}" for name, on in sorted(found.items()))
+            states.setdefault(facts.get(f"{match[1]}/name") or match[1], []).append(int(match[2]))
+    return "; ".join(f"{name} on CPU {', '.join(map(str, sorted(on)))}" for name, on in sorted(states.items()))
 
 
 def tools(facts: Mapping[str, str]) -> str:
     """Return packages and our own programs as `name version, ...`, from the root filesystem's own list."""
     try:
-        listed = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
-        found = {**listed.get("packages", {}), **listed.get("programs", {})}
-        return ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+        manifest = json.loads(facts.get("/etc/rtgate-rootfs.json", "") or "{}")
+        versions = {**manifest.get("packages", {}), **manifest.get("programs", {})}
+        return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     except (ValueError, AttributeError, TypeError, RecursionError):
         return ""

@@ -107,8 +107,8 @@ class Profile:
 
     def has(self, suite: str, tool: str, load: str = "", *, named: bool = False) -> bool:
         """Return whether the profile measures a tool of a suite, under a load; `named` is one it must name itself."""
-        wanted = (not self.only or tool in self.only) and (not self.suites or suite in self.suites)
-        return wanted and (load in self.loads if self.loads and load else not named)
+        in_profile = (not self.only or tool in self.only) and (not self.suites or suite in self.suites)
+        return in_profile and (load in self.loads if self.loads and load else not named)
 
     def options_of(self, tool: str, suite: str = "") -> Options:
         """Return the options of a tool that differ from those of the suites."""
@@ -131,18 +131,18 @@ def profile(name: str, tools: Collection[str] = ()) -> Profile:
     Raises:
         ConfigError: there is none, or a profiles.yaml is wrong.
     """
-    found = profiles(tools)
-    if name not in found:
-        raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(found))})")
-    return found[name]
+    by_name = profiles(tools)
+    if name not in by_name:
+        raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(by_name))})")
+    return by_name[name]
 
 
 def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
     """Return all profiles by name; those of the site win. Raises ConfigError."""
-    found: dict[str, Profile] = {}
+    by_name: dict[str, Profile] = {}
     for path in reversed(site.files("profiles.yaml")):
-        found.update(read(path, tools))
-    return found
+        by_name.update(read(path, tools))
+    return by_name
 
 
 def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
@@ -166,12 +166,12 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         name=name,
         description=data["description"].text(),
         lengths=lengths,
-        tools={_case(found.key, tools): _read_lengths(found.value, lengths) for found in own.values()},
+        tools={_case(section.key, tools): _read_lengths(section.value, lengths) for section in own.values()},
         only=_read_tools(data, tools),
         suites=data.texts("suites"),
         minimum=data.texts("minimum"),
         nfs="nfs" in data and data["nfs"].flag(),
-        options={name: found for name, entry in own.items() if (found := _options(name, entry.value, tools))},
+        options={name: options for name, entry in own.items() if (options := _options(name, entry.value, tools))},
         loads=_loads(data),
         boards={} if "boards" not in data else _boards(data["boards"], tools),
     )
@@ -186,17 +186,17 @@ def _loads(data: Fields) -> Mapping[str, Options]:
 
 
 def _boards(value: Value, tools: Collection[str]) -> Mapping[str, OnBoard]:
-    known = site.names("boards")
-    found = {}
+    board_names = site.names("boards")
+    boards = {}
     for entry in value.entries().values():
         data = entry.value.mapping(optional=("beside", "only", "suites", "loads"))
-        found[entry.key.text(known)] = OnBoard(
-            beside=data["beside"].text(known) if "beside" in data else "",
+        boards[entry.key.text(board_names)] = OnBoard(
+            beside=data["beside"].text(board_names) if "beside" in data else "",
             only=_read_tools(data, tools),
             suites=data.texts("suites"),
             loads=_loads(data),
         )
-    return found
+    return boards
 
 
 def _options(name: str, value: Value, tools: Collection[str]) -> Options:
@@ -214,7 +214,7 @@ def _options(name: str, value: Value, tools: Collection[str]) -> Options:
 
 def _fits(kind: type[Any], options: Options, value: Value) -> None:
     """Check that a tool has these options, and takes their values. Raises ConfigError."""
-    own = {one.name: one.default for one in fields(kind)}
+    own = {attribute.name: attribute.default for attribute in fields(kind)}
     for name, option in options.items():
         place = value.entries()[name]
         if name not in own:
@@ -242,11 +242,11 @@ def _load(entry: Entry) -> Options:
 
 def _read_options(value: Value) -> Options:
     """Return a mapping of whole numbers, flags and texts."""
-    found = {name: entry.value.plain_data(Value.text) for name, entry in value.entries().items()}
-    for name, one in found.items():
-        if not isinstance(one, int | str):
+    options = {name: entry.value.plain_data(Value.text) for name, entry in value.entries().items()}
+    for name, option in options.items():
+        if not isinstance(option, int | str):
             value.entries()[name].value.fail("expected a whole number, true or false, or a text")
-    return {name: one for name, one in found.items() if isinstance(one, int | str)}
+    return {name: option for name, option in options.items() if isinstance(option, int | str)}
 
 
 def _tool(value: Value, tools: Collection[str]) -> str:
@@ -296,7 +296,7 @@ def seeds(text: str) -> tuple[int, ...]:
     Raises:
         ConfigError: it names none, or something else.
     """
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = _SEEDS.fullmatch(part.strip())
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
@@ -304,5 +304,5 @@ def seeds(text: str) -> tuple[int, ...]:
             raise ConfigError(f"{text!r} names no seeds (allowed: a number, a range like 1-4, or several with commas)")
         if low < 1 or high > _LARGEST_SEED:
             raise ConfigError(f"{text!r} names no seeds from 1 to {_LARGEST_SEED}")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))

@@ -44,14 +44,14 @@ class Reading:
 
     def measurements(self, files: Mapping[str, bytes]) -> tuple[Measurement, ...]:
         """Return what the files say. Raises ParseError."""
-        found = self.tool.parse(_output(files, self.setting))
+        measurements = self.tool.parse(_output(files, self.setting))
         companion = companions.companion(self.load)
         if companion is not None:
-            found = (
-                *found,
+            measurements = (
+                *measurements,
                 *companions.read_measurements(companion, _output(files, companions.companion_setting(self.setting))),
             )
-        return tuple(self._label_cpu_kind(measurement) for measurement in found)
+        return tuple(self._label_cpu_kind(measurement) for measurement in measurements)
 
     def _label_cpu_kind(self, measurement: Measurement) -> Measurement:
         """Return the measurement labelled with the kind of its CPU, on a board that has several kinds."""
@@ -93,82 +93,87 @@ def read_verified(records: Path) -> list[Record]:
         ConfigError: as `records.record.read`.
         ChangedError: the files of one say something else than its record.json, as judging it would find.
     """
-    found = [verify(record) for record in read_all(records)]
-    for record in found:
+    all_records = [verify(record) for record in read_all(records)]
+    for record in all_records:
         failures = [check.failure_in(record.boot) for check in failed_edit_checks(record)] if record.has_results else []
         if failures:
             raise ChangedError(f"{record.directory}: {'; '.join(failures)}: measure again, or remove its directory")
-    return found
+    return all_records
 
 
 def discrepancies(record: Record) -> tuple[str, ...]:
     """Return where a record and the files beside it say different things, one sentence each."""
     assert record.directory is not None
-    files, found = _sources(record, record.directory)
-    if not record.has_results or found:
-        return tuple(found[:_MOST])
+    files, problems = _sources(record, record.directory)
+    if not record.has_results or problems:
+        return tuple(problems[:_MOST])
     raw = {name.removeprefix("raw/"): data for name, data in files.items() if name.startswith("raw/")}
     if not raw:
         # A record without raw output: its own figures are held against its histogram.
         unlisted = any((record.directory / "raw").glob("*"))
         return ("record.json does not list the raw output that lies beside it",) if unlisted else ()
     try:
-        told = Reading.from_json(record.reading).measurements(raw)
+        measurements = Reading.from_json(record.reading).measurements(raw)
     except ConfigError as error:
         return (f"the raw output cannot be read again: {error}",)
     except _DAMAGE as error:
         return (f"record.json does not say how its raw output was read: {regular_file.damage(error)}",)
     except ParseError as error:
         return (f"record.json has measurements, and the raw output cannot be read: {error}",)
-    return _differences(record.measurements, told)
+    return _differences(record.measurements, measurements)
 
 
 def _sources(record: Record, directory: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the files that a record was made from, and what is wrong with them."""
     files: dict[str, bytes] = {}
-    found: list[str] = []
+    problems: list[str] = []
     for name, digest in sorted(record.sources.items()):
         if name != "console.log" and Path(name).parts != ("raw", Path(name).name):
-            found.append(f"record.json names a file outside its directory: {name!r}")
+            problems.append(f"record.json names a file outside its directory: {name!r}")
             continue
         try:
             files[name] = regular_file.read_bytes(directory / name, regular_file.RAW_LIMIT)
         except FileNotFoundError:
-            found.append(f"{name} is missing, and record.json was made from it")
+            problems.append(f"{name} is missing, and record.json was made from it")
         except (OSError, ValueError, ConfigError) as error:
-            found.append(f"{name}, which record.json was made from, cannot be read: {error}")
+            problems.append(f"{name}, which record.json was made from, cannot be read: {error}")
         else:
             if hashlib.sha256(files[name]).hexdigest() != digest:
-                found.append(f"{name} was changed after record.json was made from it")
+                problems.append(f"{name} was changed after record.json was made from it")
     if record.has_results and "raw/tool.rc" not in record.sources and files.keys() - {"console.log"}:
-        found.append("record.json does not list raw/tool.rc, the exit code of its tool")
-    return files, found
+        problems.append("record.json does not list raw/tool.rc, the exit code of its tool")
+    return files, problems
 
 
-def _differences(written: tuple[Measurement, ...], told: tuple[Measurement, ...]) -> tuple[str, ...]:
-    mine, theirs = _by_name(written), _by_name(told)
+def _differences(
+    record_measurements: tuple[Measurement, ...], raw_measurements: tuple[Measurement, ...]
+) -> tuple[str, ...]:
+    mine, theirs = _by_name(record_measurements), _by_name(raw_measurements)
     return tuple(
         f"record.json says {name} {_figure(mine.get(name))}, its raw output {_figure(theirs.get(name))}"
         for name in dict.fromkeys((*theirs, *mine))
         if name not in mine or name not in theirs or not _same_measurement(mine[name], theirs[name])
-    )[:_MOST] or (("record.json has a measurement twice",) if len(written) != len(told) else ())
+    )[:_MOST] or (("record.json has a measurement twice",) if len(record_measurements) != len(raw_measurements) else ())
 
 
-def _same_measurement(one: Measurement, other: Measurement) -> bool:
+def _same_measurement(first: Measurement, second: Measurement) -> bool:
     """Return whether two measurements are one in a file; most are equal as they are, which is found out sooner."""
-    return one == other or one.as_json() == other.as_json()
+    return first == second or first.as_json() == second.as_json()
 
 
 def _by_name(measurements: tuple[Measurement, ...]) -> dict[str, Measurement]:
-    return {f"{one.name} {one.label}".strip(): one for one in measurements}
+    return {f"{measurement.name} {measurement.label}".strip(): measurement for measurement in measurements}
 
 
-def _figure(one: Measurement | None) -> str:
-    if one is None:
+def _figure(measurement: Measurement | None) -> str:
+    if measurement is None:
         return "nothing"
-    if one.histogram is None:
-        return str(one.quantity)
-    return f"a histogram of {one.histogram.total} samples up to {max(one.histogram.counts, default=0)} {one.unit.value}"
+    if measurement.histogram is None:
+        return str(measurement.quantity)
+    return (
+        f"a histogram of {measurement.histogram.total} samples up to "
+        f"{max(measurement.histogram.counts, default=0)} {measurement.unit.value}"
+    )
 
 
 def _output(files: Mapping[str, bytes], setting: Setting) -> Output:

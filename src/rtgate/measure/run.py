@@ -22,7 +22,7 @@ from rtgate.records.schedule import Steps
 from rtgate.tools import registry
 from rtgate.tools.case_name import CaseName
 
-Seen = Callable[[Record], None]
+OnRecord = Callable[[Record], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class Run:
             swapped = seed % 2 == 0 and not virtual
             yield from ((arm, seed) for arm in (reversed(self.arms) if swapped else self.arms))
 
-    def measure(self, case: Case, seen: Seen) -> tuple[Record, ...]:
-        """Measure a case on every boot of every arm; write each record as it comes and tell `seen`.
+    def measure(self, case: Case, on_record: OnRecord) -> tuple[Record, ...]:
+        """Measure a case on every boot of every arm; write each record as it comes and call `on_record`.
 
         Raises:
             InfrastructureError: this machine cannot measure, or the disk is full.
@@ -78,7 +78,7 @@ class Run:
         beside = BootPool(self)
         try:
             beside.begin(case)
-            return beside.end(case, seen)
+            return beside.end(case, on_record)
         finally:
             beside.close()
 
@@ -86,10 +86,10 @@ class Run:
         """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
         boots = self.boots(case)
         if self.arms[0].time == TimeBase.VIRTUAL:
-            seen = {record.seed for record in records}
-            return tuple(f"seed {seed}" for seed in boots if seed not in seen)
-        lost = len(boots) - len(records)
-        return (f"{lost} of {len(boots)} boots",) if lost > 0 else ()
+            seeds = {record.seed for record in records}
+            return tuple(f"seed {seed}" for seed in boots if seed not in seeds)
+        missing_count = len(boots) - len(records)
+        return (f"{missing_count} of {len(boots)} boots",) if missing_count > 0 else ()
 
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""
@@ -133,22 +133,22 @@ class BootPool:
         for arm, seed in run.order(case):
             futures.append(self._pool.submit(run.measure_case, case, arm, seed))
 
-    def end(self, case: Case, seen: Seen) -> tuple[Record, ...]:
-        """Wait for a case that was begun; tell `seen` of every boot that ends meanwhile. Raises as `Run.measure`."""
+    def end(self, case: Case, on_record: OnRecord) -> tuple[Record, ...]:
+        """Wait for a case that was begun; call `on_record` for every boot that ends. Raises as `Run.measure`."""
         mine = self._begun[case.name]
-        waiting = {future for futures in self._begun.values() for future in futures} - self._told
+        open_futures = {future for futures in self._begun.values() for future in futures} - self._told
         try:
-            for future in as_completed(waiting):
+            for future in as_completed(open_futures):
                 if future in mine or not future.exception():
-                    seen(future.result())
+                    on_record(future.result())
                     self._told.add(future)
-                if all(one in self._told for one in mine):
+                if all(boot in self._told for boot in mine):
                     break
         except BaseException:
             self.close()
             raise
-        found = [future.result() for future in mine]
-        return tuple(sorted(found, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
+        records = [future.result() for future in mine]
+        return tuple(sorted(records, key=lambda record: (record.arm, record.seed or 0, record.boot_id)))
 
     def close(self) -> None:
         """End every boot that is under way, and forget the others."""
@@ -165,11 +165,11 @@ def records_by_case(records: Path, board: str | None) -> dict[str, list[Record]]
     Raises:
         ConfigError: a record is damaged, or of a tool that is not known here.
     """
-    found: dict[str, list[Record]] = {}
+    by_case: dict[str, list[Record]] = {}
     for record in _of(records, board):
         _check_tool(record)
-        found.setdefault(record.case, []).append(record)
-    return found
+        by_case.setdefault(record.case, []).append(record)
+    return by_case
 
 
 def _check_tool(record: Record) -> None:

@@ -20,12 +20,12 @@ def use(tools: Sequence[Tool], setting: Setting) -> Use | None:
     Raises:
         ConfigError: two tools want it.
     """
-    found = [tool for tool in tools if isinstance(tool, DestructiveTool)]
-    if len(found) > 1:
-        raise ConfigError(f"both {found[0].name} and {found[1].name} overwrite the board's storage: choose one")
-    if not found or setting.storage is None:
+    writers = [tool for tool in tools if isinstance(tool, DestructiveTool)]
+    if len(writers) > 1:
+        raise ConfigError(f"both {writers[0].name} and {writers[1].name} overwrite the board's storage: choose one")
+    if not writers or setting.storage is None:
         return None
-    size, fill = found[0].file_bytes(setting), found[0].fill(setting)
+    size, fill = writers[0].file_bytes(setting), writers[0].fill(setting)
     return Use(storage=setting.storage, size=size, fill=fill, directory=setting.directory)
 
 

@@ -57,7 +57,7 @@ class Bound:
     @property
     def first(self) -> Delay:
         """What a wake-up waits for before the switch to its own thread: the longer of both."""
-        return max(self.switching, self.postponed, key=lambda one: one.instructions)
+        return max(self.switching, self.postponed, key=lambda delay: delay.instructions)
 
     @property
     def instructions(self) -> int:

@@ -38,23 +38,23 @@ def decode(data: object, kind: type[_Value]) -> _Value:
     return value
 
 
-def _check_fields(data: Any, known: Any, place: str) -> None:
-    if data == known:
+def _check_fields(data: Any, counterpart: Any, place: str) -> None:
+    if data == counterpart:
         return  # as almost all that rtgate wrote: to look at each field takes longer than all else of reading it
-    if isinstance(known, dict):
-        reject_unknown_fields(data, known, place)
+    if isinstance(counterpart, dict):
+        reject_unknown_fields(data, counterpart, place)
         for name in data:
-            _check_fields(data[name], known[name], f"{place}.{name}")
-    elif isinstance(known, list | tuple):
-        for number, (one, other) in enumerate(zip(data, known, strict=True)):
-            _check_fields(one, other, f"{place}[{number}]")
+            _check_fields(data[name], counterpart[name], f"{place}.{name}")
+    elif isinstance(counterpart, list | tuple):
+        for number, (entry, twin) in enumerate(zip(data, counterpart, strict=True)):
+            _check_fields(entry, twin, f"{place}[{number}]")
 
 
-def reject_unknown_fields(data: Mapping[str, Any], known: Collection[str], place: str = "$") -> None:
+def reject_unknown_fields(data: Mapping[str, Any], known_names: Collection[str], place: str = "$") -> None:
     """Check that a mapping has no other field than these. Raises ValueError, which names the place."""
-    unknown = data.keys() - set(known)
-    if unknown:
-        raise ValueError(f"field `{min(unknown)}` is not known - at `{place}`")
+    unknown_names = data.keys() - set(known_names)
+    if unknown_names:
+        raise ValueError(f"field `{min(unknown_names)}` is not known - at `{place}`")
 
 
 def encode(value: object) -> Any:
@@ -64,6 +64,6 @@ def encode(value: object) -> Any:
 
 def require_keys(data: Mapping[str, Any], kind: Any, *, without: Collection[str] = ()) -> None:
     """Check that a mapping has each field of a dataclass, but some, although they have defaults. Raises ValueError."""
-    missing = {field.name for field in fields(kind)} - set(without) - data.keys()
-    if missing:
-        raise ValueError(f"field `{min(missing)}` is missing")
+    missing_names = {field.name for field in fields(kind)} - set(without) - data.keys()
+    if missing_names:
+        raise ValueError(f"field `{min(missing_names)}` is missing")

@@ -85,8 +85,10 @@ class CaseExplanation:
     def why_not_exercised(self) -> str:
         """Why nothing can be said of what differs, in words."""
         names, of = self.resting, f"of {plural(len(self.resting), 'differing function')}"
-        ran = f"{of} ({_first_names(names)}) none ran" if names else "no function differs"
-        return ran + (f", and whether {_first_names(self.unknown)} took effect is not known" if self.unknown else "")
+        sentence = f"{of} ({_first_names(names)}) none ran" if names else "no function differs"
+        return sentence + (
+            f", and whether {_first_names(self.unknown)} took effect is not known" if self.unknown else ""
+        )
 
     @property
     def summary(self) -> str:
@@ -102,15 +104,15 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + " and others" * (len(names) > 3)
 
 
-def as_json(explained: CaseExplanation) -> dict[str, Any]:
+def as_json(explanation: CaseExplanation) -> dict[str, Any]:
     """Return what was seen as it stands in files."""
-    data: dict[str, Any] = encode(explained)
+    data: dict[str, Any] = encode(explanation)
     return data
 
 
-def write(directory: Path, explained: CaseExplanation) -> None:
+def write(directory: Path, explanation: CaseExplanation) -> None:
     """Write down what was seen into the directory of the case, whole or not at all. Raises InfrastructureError."""
-    case_file.write(directory / _NAME, explained)
+    case_file.write(directory / _NAME, explanation)
 
 
 def read(directory: Path) -> CaseExplanation | None:

@@ -142,27 +142,27 @@ class SectionComparison:
     @property
     def images(self) -> set[str]:
         """The SHA-256 of the kernels that were followed."""
-        return {one for one in (self.baseline_image, self.candidate_image) if one}
+        return {image for image in (self.baseline_image, self.candidate_image) if image}
 
     def matches(self, candidate: Collection[Record], every: Iterable[Record]) -> bool:
         """Return whether these are the boots that were followed, and these the kernels of all records."""
-        followed = [one for one in candidate if one.seed in self.seeds]
-        return self.images == {one.kernel.image_sha256 for one in every} and self.boots_digest == digest(followed)
+        boots = [record for record in candidate if record.seed in self.seeds]
+        return self.images == {record.kernel.image_sha256 for record in every} and self.boots_digest == digest(boots)
 
 
 def digest(boots: Iterable[Record]) -> str:
     """Return the SHA-256 of what boots were asked for and what they measured; of those that measured something."""
-    told = {
-        str(one.seed): [list(one.argv), [each.as_json() for each in one.measurements]]
-        for one in boots
-        if one.has_results
+    facts = {
+        str(record.seed): [list(record.argv), [measurement.as_json() for measurement in record.measurements]]
+        for record in boots
+        if record.has_results
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def write(directory: Path, found: SectionComparison) -> None:
+def write(directory: Path, comparison: SectionComparison) -> None:
     """Write down what was found into the directory of the case. Raises InfrastructureError."""
-    case_file.write(directory / _NAME, found)
+    case_file.write(directory / _NAME, comparison)
 
 
 def read(directory: Path) -> SectionComparison | None:

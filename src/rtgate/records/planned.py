@@ -65,12 +65,12 @@ def plan(place: Place, numbers: Sequence[int], *, virtual: bool, steps: Steps = 
     if steps:
         schedule = replace(schedule, steps=steps)
     if virtual:
-        found = replace(before, seeds=tuple(sorted({*before.seeds, *there, *numbers})), schedule=schedule)
+        case_plan = replace(before, seeds=tuple(sorted({*before.seeds, *there, *numbers})), schedule=schedule)
     else:
         # A boot of an earlier batch that left no record must not be made up for by one of this batch.
         whole = schedule.screened + max(numbers, default=0) if steps and not screen else 0
-        found = replace(before, boots=max(before.boots, len(there) + len(numbers), whole), schedule=schedule)
-    _write(place, found.extend())
+        case_plan = replace(before, boots=max(before.boots, len(there) + len(numbers), whole), schedule=schedule)
+    _write(place, case_plan.extend())
 
 
 def add(place: Place, seeds: Sequence[int], boots: int) -> None:
@@ -91,11 +91,13 @@ def unplan(place: Place, boots: int) -> None:
     _write(place, replace(before, boots=max(0, before.boots - boots)))
 
 
-def note_look(place: Place, steps: Steps, screened: int) -> None:
+def note_look(place: Place, steps: Steps, screen_boots: int) -> None:
     """Write down that what was measured elsewhere is looked at now, by this schedule. Raises as `plan`."""
     before = read(place)
-    known = before.schedule  # of an earlier look, which a later one does not undo
-    schedule = replace(known, steps=steps or known.steps, screened=max(screened, known.screened))
+    old_schedule = before.schedule  # of an earlier look, which a later one does not undo
+    schedule = replace(
+        old_schedule, steps=steps or old_schedule.steps, screened=max(screen_boots, old_schedule.screened)
+    )
     _write(place, replace(before, schedule=schedule).extend())
 
 
@@ -107,35 +109,35 @@ def measured_numbers(place: Place) -> tuple[int, ...]:
 
 def missing(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
     """Return the boots that were planned and have no record, as people name them. Raises ConfigError."""
-    planned = read(place)
-    seen = {record.seed for record in records}
-    others = planned.boots - sum(record.seed is None for record in records)
-    found = [f"seed {seed}" for seed in planned.seeds if seed not in seen]
-    return (*found, *([f"{others} of {planned.boots} boots"] if others > 0 else []))
+    case_plan = read(place)
+    measured_seeds = {record.seed for record in records}
+    shortfall = case_plan.boots - sum(record.seed is None for record in records)
+    missing_seeds = [f"seed {seed}" for seed in case_plan.seeds if seed not in measured_seeds]
+    return (*missing_seeds, *([f"{shortfall} of {case_plan.boots} boots"] if shortfall > 0 else []))
 
 
 def arms(records: Path) -> dict[str, set[str]]:
     """Return the arms that were to be measured, by board."""
-    found: dict[str, set[str]] = {}
+    by_board: dict[str, set[str]] = {}
     for path in records.glob(f"*/*/*/{_PLANNED}"):
         board, arm = path.relative_to(records).parts[:2]
-        found.setdefault(board, set()).add(arm)
-    return found
+        by_board.setdefault(board, set()).add(arm)
+    return by_board
 
 
 def cases(records: Path) -> dict[str, set[str]]:
     """Return the boards on which each case was to be measured, by the case's name."""
-    found: dict[str, set[str]] = {}
+    by_case: dict[str, set[str]] = {}
     for path in records.glob(f"*/*/*/{_PLANNED}"):
         board, _, name = path.relative_to(records).parts[:3]
-        found.setdefault(name.replace(".", "/", 1), set()).add(board)  # as `Place.directory` names it
-    return found
+        by_case.setdefault(name.replace(".", "/", 1), set()).add(board)  # as `Place.directory` names it
+    return by_case
 
 
-def _write(place: Place, planned: CasePlan) -> None:
-    data: dict[str, Any] = {"seeds": list(planned.seeds), "boots": planned.boots}
-    if not planned.schedule.is_single_look:
-        data["looks"] = planned.schedule.as_json()
+def _write(place: Place, case_plan: CasePlan) -> None:
+    data: dict[str, Any] = {"seeds": list(case_plan.seeds), "boots": case_plan.boots}
+    if not case_plan.schedule.is_single_look:
+        data["looks"] = case_plan.schedule.as_json()
     try:
         place.directory.mkdir(parents=True, exist_ok=True)
         files.write_text(place.directory / _PLANNED, json.dumps(data) + "\n")
@@ -155,9 +157,9 @@ def read_in(directory: Path) -> CasePlan:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
         reject_unknown_fields(data, ("seeds", "boots", "looks"))
         reject_unknown_fields(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
-        found = CasePlan(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
+        case_plan = CasePlan(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
         # Without a word of looks all boots were planned at once.
-        return replace(found, schedule=Schedule.from_json(data["looks"])) if "looks" in data else found.extend()
+        return replace(case_plan, schedule=Schedule.from_json(data["looks"])) if "looks" in data else case_plan.extend()
     except (FileNotFoundError, NotADirectoryError):
         return CasePlan()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

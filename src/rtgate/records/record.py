@@ -90,8 +90,8 @@ class Record:
         """How people name the boot: `seed 3`, `chunk 7`, the boot's id, or its number in a job."""
         if self.chunk is not None:
             return f"chunk {self.chunk.number}"
-        known = self.boot_id[:8] or self.machine.get("boot", "unknown")
-        return f"seed {self.seed}" if self.seed is not None else f"boot {known}"
+        name = self.boot_id[:8] or self.machine.get("boot", "unknown")
+        return f"seed {self.seed}" if self.seed is not None else f"boot {name}"
 
     @property
     def has_results(self) -> bool:
@@ -106,8 +106,8 @@ class Record:
     @property
     def pair(self) -> int | None:
         """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
-        named = self.machine.get("pair", "")
-        return int(named) if named.isdecimal() else None
+        text = self.machine.get("pair", "")
+        return int(text) if text.isdecimal() else None
 
     @property
     def screening(self) -> bool:
@@ -138,17 +138,17 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         case.mkdir(parents=True, exist_ok=True)
-        staged = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
+        draft = Path(tempfile.mkdtemp(prefix=".writing-", dir=case))
         try:
-            (staged / "raw").mkdir()
+            (draft / "raw").mkdir()
             for name, data in raw.items():
-                (staged / name).write_bytes(data)
-            (staged / "console.log").write_bytes(console)
-            (staged / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
-            staged.chmod(0o755)
-            return _place(staged, case, record)
+                (draft / name).write_bytes(data)
+            (draft / "console.log").write_bytes(console)
+            (draft / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
+            draft.chmod(0o755)
+            return _place(draft, case, record)
         except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
             raise
     except OSError as error:
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
@@ -165,15 +165,15 @@ def rewrite(record: Record, files: Mapping[str, bytes]) -> None:
         raise InfrastructureError(f"the record in {record.directory} could not be written: {error}") from error
 
 
-def _place(staged: Path, case: Path, record: Record) -> Path:
+def _place(draft: Path, case: Path, record: Record) -> Path:
     """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
-    named = record.seed if record.chunk is None else record.chunk.number
-    if named is not None:
-        target = case / f"{named:03d}"
+    number = record.seed if record.chunk is None else record.chunk.number
+    if number is not None:
+        target = case / f"{number:03d}"
         if target.exists():
             shutil.rmtree(target)
-        return staged.rename(target)
-    return move_to_number(staged, case, 1)
+        return draft.rename(target)
+    return move_to_number(draft, case, 1)
 
 
 def move_to_number(directory: Path, case: Path, number: int) -> Path:
@@ -241,17 +241,17 @@ def as_json(record: Record) -> dict[str, Any]:
     """Return the record as it stands in `record.json`."""
     data = encode(replace(record, directory=None, measurements=()))
     measurements = [measurement.as_json() for measurement in record.measurements]
-    kept = {name: value for name, value in data.items() if name not in _NOT_STORED}
-    return {"format": FORMAT, **kept, "measurements": measurements}
+    fields = {name: value for name, value in data.items() if name not in _NOT_STORED}
+    return {"format": FORMAT, **fields, "measurements": measurements}
 
 
 def _decode(data: dict[str, Any], directory: Path | None) -> Record:
-    stored = {name: value for name, value in data.items() if name != "format"}
-    reject_unknown_fields(stored, stored.keys() - _NOT_STORED)
-    require_keys(stored, Record, without=_NOT_STORED)
-    require_keys(stored["evidence"], Evidence)
-    measurements = tuple(_measurement(entry, number) for number, entry in enumerate(stored.pop("measurements")))
-    return replace(decode({**stored, "measurements": ()}, Record), measurements=measurements, directory=directory)
+    fields = {name: value for name, value in data.items() if name != "format"}
+    reject_unknown_fields(fields, fields.keys() - _NOT_STORED)
+    require_keys(fields, Record, without=_NOT_STORED)
+    require_keys(fields["evidence"], Evidence)
+    measurements = tuple(_measurement(entry, number) for number, entry in enumerate(fields.pop("measurements")))
+    return replace(decode({**fields, "measurements": ()}, Record), measurements=measurements, directory=directory)
 
 
 def _measurement(entry: dict[str, Any], number: int) -> Measurement:

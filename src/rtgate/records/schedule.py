@@ -56,9 +56,9 @@ class Schedule:
 
 def check_steps(steps: Sequence[tuple[int, float]]) -> Steps:
     """Return the steps. Raises ValueError: pairs do not rise, or the shares are more than the whole."""
-    rising = all(before < after for (before, _), (after, _) in pairwise(steps))
+    is_rising = all(before < after for (before, _), (after, _) in pairwise(steps))
     shares = [share for _, share in steps]
-    if not rising or any(pairs < 2 or not 0 < share <= 1 for pairs, share in steps) or math.fsum(shares) > 1 + 1e-9:
+    if not is_rising or any(pairs < 2 or not 0 < share <= 1 for pairs, share in steps) or math.fsum(shares) > 1 + 1e-9:
         raise ValueError(f"no looks: {', '.join(f'{pairs}:{share:g}' for pairs, share in steps)}")
     return tuple(steps)
 

@@ -36,8 +36,8 @@ class Difference:
     @property
     def lines(self) -> tuple[str, ...]:
         """One line for each file."""
-        named = (("changed", self.changed), ("missing", self.missing), ("added", self.added))
-        return tuple(f"{what}: {path}" for what, paths in named for path in paths)
+        groups = (("changed", self.changed), ("missing", self.missing), ("added", self.added))
+        return tuple(f"{what}: {path}" for what, paths in groups for path in paths)
 
 
 def seal(directory: Path, records: Path, judged_with: Sequence[Path]) -> dict[str, object]:
@@ -84,28 +84,28 @@ def is_changed(verdict: Path) -> bool:
 
 def check(directory: Path) -> Difference:
     """Return what changed since `seal`. Raises ConfigError: there is no sealed run, or its files are damaged."""
-    unsealed = _verdict(directory)
-    if unsealed is not None and unsealed.changed:
-        return unsealed
-    verdict, listed = directory / "verdict.json", directory / LIST
+    difference = _verdict(directory)
+    if difference is not None and difference.changed:
+        return difference
+    verdict, list_path = directory / "verdict.json", directory / LIST
     try:
-        sealed = json.loads(files.read_text(verdict, files.JSON_LIMIT))["seal"]
-        records, digest = Path(str(sealed["records"])), str(sealed[LIST])
+        entry = json.loads(files.read_text(verdict, files.JSON_LIMIT))["seal"]
+        records, digest = Path(str(entry["records"])), str(entry[LIST])
     except FileNotFoundError:
         raise ConfigError(f"{verdict}: no such file: name the directory of a report, as `rtgate gate -o` did") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = files.damage(error)
         raise ConfigError(f"{verdict}: {what}: it is damaged or was never sealed; judge the records again") from error
-    if unsealed is not None:
-        return unsealed
+    if difference is not None:
+        return difference
     if records.is_absolute() or ".." in records.parts:
         raise ConfigError(f"{verdict}: field `seal.records` leaves the directory: judge the records again")
     try:
-        text = files.read_bytes(listed, files.JSON_LIMIT)
+        text = files.read_bytes(list_path, files.JSON_LIMIT)
     except FileNotFoundError:
         return Difference(changed=(), missing=(LIST,), added=())
     except OSError as error:
-        raise ConfigError(f"{listed}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{list_path}: cannot be read: {error.strerror}") from error
     if hashlib.sha256(text).hexdigest() != digest:
         # Nothing can be said of the single files by a list that was changed itself.
         return Difference(changed=(LIST,), missing=(), added=())
@@ -142,7 +142,7 @@ def _difference(before: Mapping[str, str], now: Mapping[str, str]) -> Difference
 
 def _digests(directory: Path, records: Path) -> dict[str, str]:
     """Return the digest of every file; what is not a regular file has none that anything could equal."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     # Not `rglob`: to sort the paths of 10 000 boots takes as long as to read them.
     for place, directories, names in os.walk(records):
         directories[:] = (name for name in directories if name not in _NOT_RECORDS)
@@ -152,7 +152,7 @@ def _digests(directory: Path, records: Path) -> dict[str, str]:
                 continue
             name = (below / file).as_posix()
             try:
-                found[name] = hashlib.sha256(files.read_bytes(directory / name, files.RAW_LIMIT)).hexdigest()
+                digests[name] = hashlib.sha256(files.read_bytes(directory / name, files.RAW_LIMIT)).hexdigest()
             except (OSError, ConfigError) as error:
-                found[name] = f"cannot be read: {error}"
-    return found
+                digests[name] = f"cannot be read: {error}"
+    return digests

@@ -92,58 +92,58 @@ def write(
     Raises:
         InfrastructureError: the directory cannot be written.
     """
-    found = cases(records, verdicts)
+    reports = cases(records, verdicts)
     if not_applicable is None:
-        not_applicable = {case.board: registry.not_applicable_on(case.board) for case in found}
+        not_applicable = {case.board: registry.not_applicable_on(case.board) for case in reports}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for path in _older(directory) if fresh else _stale_files(directory, {_uuid(case) for case in found}):
+        for path in _older(directory) if fresh else _stale_files(directory, {_uuid(case) for case in reports}):
             path.unlink(missing_ok=True)
         writer = _Writer(directory)
         plots: dict[page.Place, Picture] = {}
-        detailed = _detailed_cases(found)
-        for case in found:
-            content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed)
+        detailed_places = _detailed_cases(reports)
+        for case in reports:
+            content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed_places)
             plot = _histogram(content)
             plots |= {case.place: plot} if plot else {}
             writer.case(case, content, plot)
-        _write_run(records, found, directory)
-        screen = page.first_screen(found, exit_code(verdicts) if code is None else code, plots, _link)
+        _write_run(records, reports, directory)
+        screen = page.first_screen(reports, exit_code(verdicts) if code is None else code, plots, _link)
         (directory / FIRST_SCREEN).write_text(screen, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"the report could not be written to {directory}: {error}") from error
     return plots
 
 
-def _detailed_cases(found: Sequence[CaseReport]) -> Collection[page.Place]:
+def _detailed_cases(reports: Sequence[CaseReport]) -> Collection[page.Place]:
     """Return the cases with plots, boots and files: all of a usual report, of a large one the worst."""
-    worst = [case.place for case in page.worst_first(found) if case.status is not Status.SKIP]
+    worst = [case.place for case in page.worst_first(reports) if case.status is not Status.SKIP]
     few = len(worst) <= _MOST_DETAILED
-    return {case.place for case in found} if few else set(worst[:_WORST_DETAILED])
+    return {case.place for case in reports} if few else set(worst[:_WORST_DETAILED])
 
 
 def _older(directory: Path) -> list[Path]:
     return [path for pattern in _OURS for path in directory.glob(pattern)]
 
 
-def _stale_files(directory: Path, written: Collection[str]) -> list[Path]:
+def _stale_files(directory: Path, uuids: Collection[str]) -> list[Path]:
     """Return the files of measured tests that allure-pytest wrote before everything was judged, or an earlier run."""
-    found: list[Path] = []
-    measured = set()
+    paths: list[Path] = []
+    stale_uuids = set()
     for path in directory.glob("*-result.json"):
         result = json.loads(path.read_text(encoding="utf-8"))
-        if result["uuid"] in written or any(label["name"] == MEASURED for label in result.get("labels", ())):
-            measured.add(result["uuid"])
-            found += [path, *(directory / one["source"] for one in result.get("attachments", ()))]
+        if result["uuid"] in uuids or any(label["name"] == MEASURED for label in result.get("labels", ())):
+            stale_uuids.add(result["uuid"])
+            paths += [path, *(directory / attachment["source"] for attachment in result.get("attachments", ()))]
     for path in directory.glob("*-container.json"):  # what fixtures did around them
         children = set(json.loads(path.read_text(encoding="utf-8")).get("children", ()))
-        found += [path] if children <= measured else []
-    return found
+        paths += [path] if children <= stale_uuids else []
+    return paths
 
 
 def _histogram(content: Sequence[Step]) -> Picture | None:
-    named = {one.name: one.data for step in content for one in step.attachments}
-    svg, png = named.get(HISTOGRAM), named.get(HISTOGRAM_PNG)
+    files = {attachment.name: attachment.data for step in content for attachment in step.attachments}
+    svg, png = files.get(HISTOGRAM), files.get(HISTOGRAM_PNG)
     return Picture(svg=svg, png=png) if svg and png else None
 
 
@@ -179,27 +179,27 @@ class _Writer:
             labels=_labels(case),
             parameters=_parameters(case),
         )
-        seen = [span for span in map(times, case.records) if span]
-        if seen:
-            result.start = _milliseconds(min(start for start, _ in seen))
-            result.stop = _milliseconds(max(stop for _, stop in seen))
+        spans = [span for span in map(times, case.records) if span]
+        if spans:
+            result.start = _milliseconds(min(start for start, _ in spans))
+            result.stop = _milliseconds(max(stop for _, stop in spans))
         result.steps = [self._step(step) for step in content]
         self._logger.report_result(result)  # type: ignore[no-untyped-call]
 
     def _step(self, step: Step) -> TestStepResult:
-        made = TestStepResult(
+        step_result = TestStepResult(
             name=step.name,
             status=_STATUSES[step.status],
             stage="finished",
             parameters=[Parameter(name=name, value=value) for name, value in step.parameters.items() if value],
         )
         if step.message:
-            made.statusDetails = StatusDetails(message=step.message)
+            step_result.statusDetails = StatusDetails(message=step.message)
         if step.start is not None and step.stop is not None:
-            made.start, made.stop = _milliseconds(step.start), _milliseconds(step.stop)
-        made.steps = [self._step(inner) for inner in step.steps]
-        self._attach(made, step.attachments)
-        return made
+            step_result.start, step_result.stop = _milliseconds(step.start), _milliseconds(step.stop)
+        step_result.steps = [self._step(inner) for inner in step.steps]
+        self._attach(step_result, step.attachments)
+        return step_result
 
     def _attach(self, item: ExecutableItem, attachments: Sequence[Attachment]) -> None:
         for attachment in attachments:
@@ -244,20 +244,26 @@ def _labels(case: CaseReport) -> list[Label]:
 
 def _parameters(case: CaseReport) -> list[Parameter]:
     """Return what tells this test apart; what changes from run to run is excluded, so that history goes on."""
-    told = {"board": case.board, "flavour": case.flavour, "arm": case.arm, "load": case.load, "profile": _profile(case)}
+    identity = {
+        "board": case.board,
+        "flavour": case.flavour,
+        "arm": case.arm,
+        "load": case.load,
+        "profile": _profile(case),
+    }
     around = surroundings(case.records) if case.records else {}
-    changing = {
+    run_facts = {
         "boots": around.get("boots", "none"),
         "kernel release": around.get("kernel release", ""),
         "kernel image": around.get("kernel image", ""),
     }
     return [
-        *(Parameter(name=name, value=plain_text(value)) for name, value in told.items() if value),
-        *(Parameter(name=name, value=value, excluded=True) for name, value in changing.items() if value),
+        *(Parameter(name=name, value=plain_text(value)) for name, value in identity.items() if value),
+        *(Parameter(name=name, value=value, excluded=True) for name, value in run_facts.items() if value),
     ]
 
 
-def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory: Path) -> None:
+def _write_run(records: Sequence[Record], reports: Sequence[CaseReport], directory: Path) -> None:
     """Write what belongs to the whole run."""
     categories = [{"name": category.name, "messageRegex": category.message} for category in CATEGORIES]
     _write_json(directory / "categories.json", categories)
@@ -272,12 +278,12 @@ def _write_run(records: Sequence[Record], found: Sequence[CaseReport], directory
         "reportName": title(records),
     }
     _write_json(directory / "executor.json", {name: plain_text(value) for name, value in executor.items() if value})
-    _write_json(directory / FIGURES, [entry for case in found for entry in _trends(case)])
+    _write_json(directory / FIGURES, [entry for case in reports for entry in _trends(case)])
 
 
 def _trends(case: CaseReport) -> list[dict[str, object]]:
     """Return the figures whose course over many runs Allure 3 draws."""
-    found = figures(case.records)
+    latencies = figures(case.records)
     spans = [span for span in map(times, case.records) if span]
     start, stop = (min(spans)[0], max(spans)[1]) if spans else (0.0, 0.0)
     group = re.sub(r"[^a-z0-9]+", "-", f"{case.board} {case.flavour} {case.arm} {_profile(case)}".lower())
@@ -294,7 +300,7 @@ def _trends(case: CaseReport) -> list[dict[str, object]]:
             "start": _milliseconds(start),
             "stop": _milliseconds(stop),
         }
-        for name, value in (("maximum latency", found.high), ("average latency", found.mean))
+        for name, value in (("maximum latency", latencies.high), ("average latency", latencies.mean))
         if value is not None
     ]
 

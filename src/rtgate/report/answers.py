@@ -40,7 +40,7 @@ class Answer:
     @property
     def cases(self) -> tuple[CaseReport, ...]:
         """Each case once."""
-        return tuple({one.place: one for one in self.owners}.values())
+        return tuple({case.place: case for case in self.owners}.values())
 
     @property
     def count(self) -> str:
@@ -59,20 +59,20 @@ class Section:
     answers: tuple[Answer, ...]
 
 
-def sections(found: Sequence[CaseReport]) -> tuple[Section, ...]:
+def sections(reports: Sequence[CaseReport]) -> tuple[Section, ...]:
     """Return what is to be read: the kernel's part first, then the lab's; not limits that are kept."""
     by_heading: dict[str, list[tuple[CaseReport, Verdict]]] = {}
-    for case in found:
-        for one in case.causes:
-            by_heading.setdefault(_heading(one), []).append((case, one))
+    for case in reports:
+        for verdict in case.causes:
+            by_heading.setdefault(_heading(verdict), []).append((case, verdict))
     return tuple(Section(name, _answers(by_heading[name])) for name in _HEADINGS if name in by_heading)
 
 
 def _answers(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ...]:
     """Return one answer for what several verdicts say; the boot that one names is the first of them."""
     groups: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
-    for case, one in verdicts:
-        groups.setdefault(_of_any_boot(one), []).append((case, one))
+    for case, verdict in verdicts:
+        groups.setdefault(_of_any_boot(verdict), []).append((case, verdict))
     return tuple(
         Answer(owners[0][1], plain_text(owners[0][1].sentence), tuple(case for case, _ in owners))
         for owners in groups.values()
@@ -82,8 +82,8 @@ def _answers(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ..
 def group_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
     """Return the first of the verdicts of a case that say the same of several boots, and how many do."""
     groups: dict[tuple[Status, str], list[Verdict]] = {}
-    for one in verdicts:
-        groups.setdefault(_of_any_boot(one), []).append(one)
+    for verdict in verdicts:
+        groups.setdefault(_of_any_boot(verdict), []).append(verdict)
     return [(group[0], len(group)) for group in groups.values()]
 
 

@@ -34,13 +34,15 @@ def show_progress(name: str, *, quiet: bool) -> Iterator[Listener]:
 @contextmanager
 def _bar(name: str, console: Console) -> Iterator[Listener]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    left = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}", markup=False))
-    with silence(), Progress(*columns, *left, console=console, transient=True) as bar:
+    details = (TextColumn("{task.fields[left]}"), TextColumn("{task.fields[file]}", markup=False))
+    with silence(), Progress(*columns, *details, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None, file="", left="")
         speed = _Speed()
 
-        def progress(done: int, total: int | None, file: str) -> None:
-            bar.update(task, completed=done, total=total, file=plain_text(file), left=speed.remaining(done, total))
+        def progress(file_count: int, total: int | None, file: str) -> None:
+            bar.update(
+                task, completed=file_count, total=total, file=plain_text(file), left=speed.remaining(file_count, total)
+            )
 
         def notice(text: str) -> None:
             bar.print(plain_text(text), markup=False, soft_wrap=True)
@@ -54,11 +56,11 @@ class _Speed:
     def __init__(self) -> None:
         self._first: tuple[float, int] | None = None
 
-    def remaining(self, done: int, total: int | None) -> str:
+    def remaining(self, file_count: int, total: int | None) -> str:
         """Return how long the rest takes, in words; empty if nobody knows."""
         now = time.monotonic()
-        began, already = self._first = self._first or (now, done)
-        return "" if total is None else estimate(now - began, done - already, total - already)
+        start, already = self._first = self._first or (now, file_count)
+        return "" if total is None else estimate(now - start, file_count - already, total - already)
 
 
 class _Lines:
@@ -74,14 +76,14 @@ class _Lines:
         self.line(text)
         note_output()
 
-    def progress(self, done: int, total: int | None, file: str) -> None:
-        count = f"{done}" if total is None else f"{done} of {total}"
-        told = ", ".join(filter(None, (count, self._speed.remaining(done, total))))
-        self._now = f"{told}: {file}", time.monotonic()
+    def progress(self, file_count: int, total: int | None, file: str) -> None:
+        count = f"{file_count}" if total is None else f"{file_count} of {total}"
+        status = ", ".join(filter(None, (count, self._speed.remaining(file_count, total))))
+        self._now = f"{status}: {file}", time.monotonic()
 
     def going_on(self) -> str:
-        text, began = self._now
-        return f"{text} ... {time.monotonic() - began:.0f} s"
+        text, start = self._now
+        return f"{text} ... {time.monotonic() - start:.0f} s"
 
     def line(self, text: str) -> None:
         self._console.print(plain_text(text), markup=False, soft_wrap=True)

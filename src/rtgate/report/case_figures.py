@@ -40,17 +40,17 @@ class CaseFigure:
 
 def case_figures(records: Sequence[Record]) -> dict[str, CaseFigure]:
     """Return the figures of a case by name, made from those of its boots (see `judge.compare.boot_figures`)."""
-    found: dict[str, list[Quantity]] = {}
+    quantities: dict[str, list[Quantity]] = {}
     largest = set()
     for record in records:
-        for name, one in boot_figures(record).items():
+        for name, figure in boot_figures(record).items():
             # There, larger is worse; people read a throughput as it is.
-            value = -one.value if one.better is Better.HIGHER else one.value
-            found.setdefault(name, []).append(Quantity(value, one.unit))
-            largest |= {name} if one.part is Part.EXTREME else set()
+            value = -figure.value if figure.better is Better.HIGHER else figure.value
+            quantities.setdefault(name, []).append(Quantity(value, figure.unit))
+            largest |= {name} if figure.part is Part.EXTREME else set()
     return {
         name: CaseFigure(values[0].unit, tuple(value.to(values[0].unit).value for value in values), name in largest)
-        for name, values in found.items()
+        for name, values in quantities.items()
     }
 
 
@@ -66,10 +66,10 @@ def valid_figures(case: CaseReport) -> dict[str, CaseFigure]:
 
 def _convert_figure(figure: CaseFigure) -> CaseFigure:
     values = [to_figure_unit(Quantity(value, figure.unit)) for value in figure.values]
-    return CaseFigure(values[0].unit, tuple(one.value for one in values), figure.extreme)
+    return CaseFigure(values[0].unit, tuple(quantity.value for quantity in values), figure.extreme)
 
 
 def to_figure_unit(quantity: Quantity) -> Quantity:
     """Return a quantity as `valid_figures` has it: what is collected of one figure must have one unit."""
-    shown = quantity.to(_COLLECTED.get(quantity.unit, quantity.unit))
-    return Quantity(float(f"{shown.value:.12g}"), shown.unit)  # 31.648, not 31.648000000000003
+    figure = quantity.to(_COLLECTED.get(quantity.unit, quantity.unit))
+    return Quantity(float(f"{figure.value:.12g}"), figure.unit)  # 31.648, not 31.648000000000003

@@ -79,26 +79,30 @@ class CaseReport:
     @property
     def causes(self) -> tuple[Verdict, ...]:
         """The verdicts, worst first; regressions are one: a change that moves a mean moves most quantiles with it."""
-        ordered = sorted(self.verdicts or (self._silent(),), key=lambda verdict: verdict.status.rank)
-        first, *others = [one for one in ordered if one.kind is Kind.REGRESSION] or ordered[:1]
-        if not others:
-            return tuple(ordered)
-        also = ", ".join(_regression_text(one, first.measurement.partition(" ")[0]) for one in others)
-        told = replace(first, sentence=f"{first.sentence}; also {also}")
-        place = ordered.index(first)
-        return (*ordered[:place], told, *(one for one in ordered[place:] if one.kind is not Kind.REGRESSION))
+        verdicts = sorted(self.verdicts or (self._silent(),), key=lambda verdict: verdict.status.rank)
+        first, *rest = [verdict for verdict in verdicts if verdict.kind is Kind.REGRESSION] or verdicts[:1]
+        if not rest:
+            return tuple(verdicts)
+        also = ", ".join(_regression_text(verdict, first.measurement.partition(" ")[0]) for verdict in rest)
+        summary = replace(first, sentence=f"{first.sentence}; also {also}")
+        place = verdicts.index(first)
+        return (
+            *verdicts[:place],
+            summary,
+            *(verdict for verdict in verdicts[place:] if verdict.kind is not Kind.REGRESSION),
+        )
 
     @property
     def headline(self) -> Verdict:
         """The verdict that stands for the case: its worst, but one that did not decide is never hidden by a PASS."""
-        found = self.causes
-        lead = found[0]
+        causes = self.causes
+        lead = causes[0]
         if lead.status is not Status.PASS:
             return lead
         # A guarantee that was kept does not make up for figures that nobody judged.
-        alone = all(verdict.kind is Kind.GUARANTEE for verdict in found if verdict.status is Status.PASS)
-        unsaid = (one for one in found if is_open(one) or (alone and one.status is Status.DONE))
-        return next(unsaid, lead)
+        alone = all(verdict.kind is Kind.GUARANTEE for verdict in causes if verdict.status is Status.PASS)
+        open_verdicts = (verdict for verdict in causes if is_open(verdict) or (alone and verdict.status is Status.DONE))
+        return next(open_verdicts, lead)
 
     @property
     def status(self) -> Status:
@@ -124,40 +128,42 @@ class CaseReport:
     def limit(self, measurement: str) -> Quantity | None:
         """Return the limit of a measurement in a file: not a share of it, and not the tolerance of a comparison."""
         for verdict in self.verdicts:
-            known = verdict.limit.quantity if verdict.measurement == measurement and verdict.limit else None
-            if known is not None and known.unit is not Unit.RATIO and verdict.kind is not Kind.REGRESSION:
-                return known
+            limit = verdict.limit.quantity if verdict.measurement == measurement and verdict.limit else None
+            if limit is not None and limit.unit is not Unit.RATIO and verdict.kind is not Kind.REGRESSION:
+                return limit
         return None
 
 
 def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseReport, ...]:
     """Return every case that was measured or judged, in the order of boards, cases and arms."""
-    judged: dict[tuple[str, str, str], list[Verdict]] = {}
-    measured: dict[tuple[str, str], list[Record]] = {}
+    case_verdicts: dict[tuple[str, str, str], list[Verdict]] = {}
+    case_records: dict[tuple[str, str], list[Record]] = {}
     for verdict in verdicts:
-        judged.setdefault((verdict.board, verdict.case, verdict.arm), []).append(verdict)
+        case_verdicts.setdefault((verdict.board, verdict.case, verdict.arm), []).append(verdict)
     for record in records:
-        measured.setdefault((record.board, record.case), []).append(record)
-    decided = {(board, case) for board, case, _ in judged}
-    silent = {(*place, record.arm) for place, own in measured.items() if place not in decided for record in own}
-    shown = judged.keys() | silent
-    found = []
-    for board, case, arm in sorted(shown):
-        here = measured.get((board, case), [])
+        case_records.setdefault((record.board, record.case), []).append(record)
+    judged_cases = {(board, case) for board, case, _ in case_verdicts}
+    silent = {
+        (*place, record.arm) for place, own in case_records.items() if place not in judged_cases for record in own
+    }
+    places = case_verdicts.keys() | silent
+    reports = []
+    for board, case, arm in sorted(places):
+        here = case_records.get((board, case), [])
         mine = tuple(record for record in here if record.arm == arm)
-        own = tuple(judged.get((board, case, arm), ()))
-        others = tuple(record for record in here if (board, case, record.arm) not in shown)
+        own = tuple(case_verdicts.get((board, case, arm), ()))
+        baseline = tuple(record for record in here if (board, case, record.arm) not in places)
         flavour = own[0].flavour if own else mine[0].kernel.flavour
-        found.append(
-            CaseReport(board=board, flavour=flavour, arm=arm, case=case, records=mine, baseline=others, verdicts=own)
+        reports.append(
+            CaseReport(board=board, flavour=flavour, arm=arm, case=case, records=mine, baseline=baseline, verdicts=own)
         )
-    return tuple(found)
+    return tuple(reports)
 
 
-def change(baseline: Quantity, judged: Quantity) -> str:
+def change(baseline: Quantity, quantity: Quantity) -> str:
     """Return how much a figure changed, as a share of the baseline; as a number where the baseline is zero."""
-    moved = judged.to(baseline.unit).value - baseline.value
-    return f"{moved / abs(baseline.value):+.1%}" if baseline.value else f"{moved:+g}"
+    difference = quantity.to(baseline.unit).value - baseline.value
+    return f"{difference / abs(baseline.value):+.1%}" if baseline.value else f"{difference:+g}"
 
 
 def _regression_text(verdict: Verdict, family: str) -> str:
@@ -174,8 +180,8 @@ def microseconds(quantity: Quantity) -> Quantity:
 
 def family(records: Sequence[Record]) -> str:
     """Return what the tool measures, as measurements are named: `latency`, or `roundtrip` of signals."""
-    measured = [one.name for record in records for one in record.measurements]
-    names = [name.removesuffix(".max") for name in measured if name.endswith(".max")]
+    all_names = [measurement.name for record in records for measurement in record.measurements]
+    names = [name.removesuffix(".max") for name in all_names if name.endswith(".max")]
     return "latency" if "latency" in names or not names else names[0]
 
 
@@ -197,10 +203,15 @@ def figures(records: Sequence[Record], cpu: str | None = None) -> Figures:
 
 def _values(records: Sequence[Record], name: str, cpu: str | None) -> list[tuple[Quantity, Record]]:
     return [
-        (one.quantity if one.quantity.unit is Unit.COUNT else microseconds(one.quantity), record)
+        (
+            measurement.quantity if measurement.quantity.unit is Unit.COUNT else microseconds(measurement.quantity),
+            record,
+        )
         for record in records
-        for one in record.measurements
-        if one.name == name and one.quantity is not None and cpu in {None, one.labels.get("cpu")}
+        for measurement in record.measurements
+        if measurement.name == name
+        and measurement.quantity is not None
+        and cpu in {None, measurement.labels.get("cpu")}
     ]
 
 
@@ -217,5 +228,10 @@ def _mean(records: Sequence[Record], name: str, cpu: str | None) -> Quantity | N
 
 def cpus(records: Sequence[Record]) -> tuple[str, ...]:
     """Return the CPUs that latencies were measured on, in the order of their numbers."""
-    found = {one.labels["cpu"] for record in records for one in record.measurements if "cpu" in one.labels}
-    return tuple(sorted(found, key=lambda cpu: (len(cpu), cpu)))
+    names = {
+        measurement.labels["cpu"]
+        for record in records
+        for measurement in record.measurements
+        if "cpu" in measurement.labels
+    }
+    return tuple(sorted(names, key=lambda cpu: (len(cpu), cpu)))

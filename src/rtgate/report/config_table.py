@@ -22,31 +22,33 @@ def lines(checks: Sequence[ConfigCheck], version: KernelVersion) -> Iterator[str
         yield f"{row}  {check.unsupported or ('cannot be configured' if check.failure else '')}".rstrip()
     yield from _losses(checks)
     yield from _failures(checks)
-    lossy = sum(bool(check.lost) for check in checks)
-    unsupported = sum(bool(check.unsupported) for check in checks)
-    failed = sum(bool(check.failure) for check in checks)
-    whole = len(checks) - lossy - unsupported - failed
-    counts = f"{whole} of {len(checks)} builds get all their options, {lossy} do not"
-    failing = f", {failed} cannot be configured" if failed else ""
-    yield f"Linux {version}: {counts}, {unsupported} are not for this tree{failing}"
+    lossy_count = sum(bool(check.lost) for check in checks)
+    unsupported_count = sum(bool(check.unsupported) for check in checks)
+    failure_count = sum(bool(check.failure) for check in checks)
+    whole = len(checks) - lossy_count - unsupported_count - failure_count
+    counts = f"{whole} of {len(checks)} builds get all their options, {lossy_count} do not"
+    failures = f", {failure_count} cannot be configured" if failure_count else ""
+    yield f"Linux {version}: {counts}, {unsupported_count} are not for this tree{failures}"
 
 
 def _row(cells: Sequence[str], width: int) -> str:
-    name, arch, requested, lost = cells
-    return f"{name:{width}}  {arch:6}  {requested:>7}  {lost:>4}"
+    name, arch, options, losses = cells
+    return f"{name:{width}}  {arch:6}  {options:>7}  {losses:>4}"
 
 
 def _losses(checks: Sequence[ConfigCheck]) -> Iterator[str]:
     """Yield each lost option once, under the names of the builds that lose the same ones."""
-    lossy = sorted((check for check in checks if check.lost), key=lambda check: [str(lost) for lost in check.lost])
-    for losses, losers in groupby(lossy, key=lambda check: check.lost):
+    lossy_checks = sorted(
+        (check for check in checks if check.lost), key=lambda check: [str(option) for option in check.lost]
+    )
+    for losses, losers in groupby(lossy_checks, key=lambda check: check.lost):
         yield f"{', '.join(check.description.name for check in losers)}:"
-        yield from (f"  {lost}" for lost in losses)
+        yield from (f"  {option}" for option in losses)
 
 
 def _failures(checks: Sequence[ConfigCheck]) -> Iterator[str]:
     """Yield each failure once, under the names of the builds that it stops."""
-    failed = sorted((check for check in checks if check.failure), key=lambda check: check.failure)
-    for failure, group in groupby(failed, key=lambda check: check.failure):
+    failed_checks = sorted((check for check in checks if check.failure), key=lambda check: check.failure)
+    for failure, group in groupby(failed_checks, key=lambda check: check.failure):
         yield f"{', '.join(check.description.name for check in group)}:"
         yield from (f"  {line}" for line in failure.splitlines())

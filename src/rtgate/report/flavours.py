@@ -110,12 +110,12 @@ def flavour_tables(cases: Iterable[CaseReport]) -> tuple[FlavourTable, ...]:
         ConfigError: no case has a histogram of latencies, they were measured on different machines, or there are two
             kernels of one flavour.
     """
-    found = [case for case in cases if has_latency(case)]
-    if not found:
+    reports = [case for case in cases if has_latency(case)]
+    if not reports:
         raise ConfigError("no case has a histogram of latencies: measure cyclictest, or Xenomai's latency")
-    _require_one_machine([record for case in found for record in case.records])
-    found.sort(key=lambda case: (case.suite, case.load))
-    return tuple(_table(list(members)) for _, members in groupby(found, lambda case: (case.suite, case.load)))
+    _require_one_machine([record for case in reports for record in case.records])
+    reports.sort(key=lambda case: (case.suite, case.load))
+    return tuple(_table(list(members)) for _, members in groupby(reports, lambda case: (case.suite, case.load)))
 
 
 def differences(tables: Iterable[FlavourTable]) -> Mapping[str, Mapping[str, str]]:
@@ -124,12 +124,12 @@ def differences(tables: Iterable[FlavourTable]) -> Mapping[str, Mapping[str, str
     What a flavour decides itself is left out: its release and its configuration.
     """
     records = [record for table in tables for line in table.lines for record in line.case.records]
-    found: dict[str, Mapping[str, str]] = {}
+    fields: dict[str, Mapping[str, str]] = {}
     for name in Environment().as_mapping():
         values = {record.kernel.flavour: str(getattr(record.environment, name)) for record in records}
         if name not in _EXPECTED and len(set(values.values())) > 1:
-            found[name] = values
-    return found
+            fields[name] = values
+    return fields
 
 
 def as_document(tables: Iterable[FlavourTable]) -> dict[str, object]:
@@ -139,7 +139,7 @@ def as_document(tables: Iterable[FlavourTable]) -> dict[str, object]:
 
 def _line_document(line: FlavourLine) -> dict[str, object]:
     tail = microseconds(line.tail) if line.tail else None
-    known = {"min": line.figures.low, "mean": line.figures.mean, "p99.9": tail, "max": line.figures.high}
+    quantities = {"min": line.figures.low, "mean": line.figures.mean, "p99.9": tail, "max": line.figures.high}
     return {
         "flavour": line.case.flavour,
         "kernel": line.kernel,
@@ -148,7 +148,7 @@ def _line_document(line: FlavourLine) -> dict[str, object]:
         "boots": len(line.case.records),
         "samples": line.samples,
         "virtual_time": line.case.records[0].virtual_time,
-        **{name: value.value if value else None for name, value in known.items()},
+        **{name: value.value if value else None for name, value in quantities.items()},
         "doubt": line.doubt,
     }
 
@@ -157,7 +157,7 @@ def _require_one_machine(records: Sequence[Record]) -> None:
     first = records[0]
     for record in records[1:]:
         for name in _MACHINE:
-            here, there = (str(getattr(one.environment, name)) for one in (first, record))
+            here, there = (str(getattr(side.environment, name)) for side in (first, record))
             if here != there:
                 raise ConfigError(
                     f"{name} is {here or 'unknown'} on {first.board} and {there or 'unknown'} on {record.board}: "
@@ -166,10 +166,10 @@ def _require_one_machine(records: Sequence[Record]) -> None:
 
 
 def _require_one_kernel_each(cases: Sequence[CaseReport]) -> None:
-    known: dict[tuple[str, str], CaseReport] = {}
+    firsts: dict[tuple[str, str], CaseReport] = {}
     for case in cases:
-        other = known.setdefault((case.flavour, case.tool), case)
-        if other is not case:
+        first = firsts.setdefault((case.flavour, case.tool), case)
+        if first is not case:
             raise ConfigError(
                 f"{case.case}: two kernels have the flavour {case.flavour}: name one of each; "
                 "`rtgate gate` compares two of one flavour"
@@ -185,15 +185,15 @@ def _table(cases: Sequence[CaseReport]) -> FlavourTable:
 
 
 def _line(case: CaseReport) -> FlavourLine:
-    doubt = next((one.sentence for one in case.verdicts if _spoils(one)), "")
+    doubt = next((verdict.sentence for verdict in case.verdicts if _spoils(verdict)), "")
     if doubt:
         return FlavourLine(case=case, figures=Figures(), tail=None, samples=0, doubt=doubt)
-    merged = _merge(case)
+    histogram = _merge(case)
     return FlavourLine(
         case=case,
         figures=figures(case.records),
-        tail=merged.quantile(_TAIL),
-        samples=merged.total,
+        tail=histogram.quantile(_TAIL),
+        samples=histogram.total,
         doubt="",
     )
 
@@ -203,9 +203,9 @@ def _spoils(verdict: Verdict) -> bool:
 
 
 def _series(line: FlavourLine) -> Series:
-    case, found = line.case, line.figures
+    case, latencies = line.case, line.figures
     label = f"{case.flavour}, {case.tool}, {plural(len(case.records), 'boot')}"
-    return Series(label=label, histogram=_merge(case), low=found.low, mean=found.mean, high=found.high)
+    return Series(label=label, histogram=_merge(case), low=latencies.low, mean=latencies.mean, high=latencies.high)
 
 
 def _merge(case: CaseReport) -> Histogram:

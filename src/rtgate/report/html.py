@@ -57,20 +57,20 @@ def generate(results: Path, output: Path, history: Path | None = None) -> Path:
         InfrastructureError: it failed, or the page cannot be written.
         ConfigError: what is remembered is no file.
     """
-    remembered = (history or output / "history.jsonl").absolute()
-    if os.path.lexists(remembered):
-        files.require_regular(remembered)  # Allure would wait for it, or read it for ever
+    history_file = (history or output / "history.jsonl").absolute()
+    if os.path.lexists(history_file):
+        files.require_regular(history_file)  # Allure would wait for it, or read it for ever
     command = _command()
     try:
         output.mkdir(parents=True, exist_ok=True)
         with files.scratch(Path(tempfile.gettempdir()), "rtgate-allure-") as work:
-            (work / "allurerc.json").write_text(json.dumps(_configuration(results, remembered)), encoding="utf-8")
+            (work / "allurerc.json").write_text(json.dumps(_configuration(results, history_file)), encoding="utf-8")
             _run([*command, "generate", "--config", "allurerc.json", "-o", "page", str(results.absolute())], work)
-            made = work / "page" / "index.html"
-            if not made.is_file():
+            index = work / "page" / "index.html"
+            if not index.is_file():
                 raise InfrastructureError(f"Allure made no index.html from {results}")
-            text = _TRACKING.sub("", made.read_text(encoding="utf-8")).replace("<head>", f"<head>{_POLICY}", 1)
-            text = text.replace("<body>", f"<body>{_first_screen(results, remembered)}", 1)
+            text = _TRACKING.sub("", index.read_text(encoding="utf-8")).replace("<head>", f"<head>{_POLICY}", 1)
+            text = text.replace("<body>", f"<body>{_first_screen(results, history_file)}", 1)
             target = output / "index.html"
             target.write_text(text, encoding="utf-8")
             return target
@@ -85,35 +85,35 @@ def _first_screen(results: Path, history: Path) -> str:
     except FileNotFoundError:
         return ""
     try:
-        shown = trend(results / allure.FIGURES, history)
+        trend_html = trend(results / allure.FIGURES, history)
     except (OSError, ValueError, KeyError, TypeError) as error:
         # A verdict must not get lost for what earlier runs left.
         say(f"no trend in the report: {history} cannot be read ({type(error).__name__})")
-        shown = ""
-    return screen.replace(TREND, shown)
+        trend_html = ""
+    return screen.replace(TREND, trend_html)
 
 
 def _command() -> list[str]:
     """Return how to start Allure: RTGATE_ALLURE, else the clone's own, else the one on PATH. Raises as `generate`."""
-    named = os.environ.get("RTGATE_ALLURE")
-    if named:
-        if shutil.which(named) is None:
-            raise InfrastructureError(f"RTGATE_ALLURE is {named}, which is not a program that can be run")
-        return [named]
+    setting = os.environ.get("RTGATE_ALLURE")
+    if setting:
+        if shutil.which(setting) is None:
+            raise InfrastructureError(f"RTGATE_ALLURE is {setting}, which is not a program that can be run")
+        return [setting]
     try:
         own = site.shipped_directory() / "node_modules" / ".bin" / "allure"
     except ConfigError:
         own = Path("allure")
     if own.is_file():
         return [str(own)]
-    found = shutil.which("allure")
-    if found is None:
+    program = shutil.which("allure")
+    if program is None:
         raise NoAllureError(
             "index.html is made by the Allure command, which is not installed: install Node 18 or later, then run "
             f"`npm install --global allure@{VERSION}` (in a clone of rtgate: `ci/bootstrap`), or name the program in "
             "RTGATE_ALLURE"
         )
-    return [found]
+    return [program]
 
 
 def _configuration(results: Path, history: Path) -> dict[str, object]:
@@ -123,8 +123,13 @@ def _configuration(results: Path, history: Path) -> dict[str, object]:
         "historyLimit": _HISTORY_RUNS,
         "hideLabels": ["framework", "host", "epic", "feature", "story"],  # parameters and tags say the same
         "categories": [
-            {"name": one.name, "matchers": [{"message": one.message}], "groupByMessage": False, "expand": True}
-            for one in CATEGORIES
+            {
+                "name": category.name,
+                "matchers": [{"message": category.message}],
+                "groupByMessage": False,
+                "expand": True,
+            }
+            for category in CATEGORIES
         ],
         "plugins": {
             # Allure adds its `agent` plugin unless it is named.
@@ -152,7 +157,7 @@ def _name(results: Path) -> str:
 def _run(command: list[str], directory: Path) -> None:
     environment = {**os.environ, "ALLURE_NO_ANALYTICS": "1", "NO_COLOR": "1"}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=directory,
             env=environment,
@@ -165,6 +170,6 @@ def _run(command: list[str], directory: Path) -> None:
         )
     except subprocess.TimeoutExpired:
         raise InfrastructureError(f"Allure did not end within {_DEADLINE_S} s") from None
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()[-800:]
-        raise InfrastructureError(f"Allure ended with exit code {done.returncode}: {said or 'no message'}")
+    if process.returncode != 0:
+        message = (process.stderr or process.stdout).strip()[-800:]
+        raise InfrastructureError(f"Allure ended with exit code {process.returncode}: {message or 'no message'}")

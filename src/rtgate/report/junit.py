@@ -54,23 +54,23 @@ def add(verdicts: Sequence[Verdict], path: Path) -> None:
 def _suite(name: str, reports: Sequence[CaseReport]) -> ET.Element:
     suite = ET.Element("testsuite", name=name, tests=str(len(reports)))
     counts = dict.fromkeys(_ATTRIBUTES.values(), 0)
-    for one in reports:
+    for case in reports:
         test = ET.SubElement(
-            suite, "testcase", classname=plain_text(f"{one.board}.{one.arm}"), name=plain_text(one.case or "job")
+            suite, "testcase", classname=plain_text(f"{case.board}.{case.arm}"), name=plain_text(case.case or "job")
         )
-        test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in one.records):.3f}")
-        _properties(test, one)
-        element = _ELEMENTS.get(one.status)  # what says that it did not pass; what is open is never green
+        test.set("time", f"{sum(record.seconds.get('total', 0.0) for record in case.records):.3f}")
+        _properties(test, case)
+        element = _ELEMENTS.get(case.status)  # what says that it did not pass; what is open is never green
         if element:
             counts[_ATTRIBUTES[element]] += 1
-            head = one.headline
-            told = ET.SubElement(
+            head = case.headline
+            problem = ET.SubElement(
                 test, element, message=plain_text(f"{head.status.value}: {head.full_sentence}").partition("\n")[0]
             )
             if element != "skipped":
-                told.set("type", plain_text(head.kind.value))
-                told.text = _verdict_text(one)
-        ET.SubElement(test, "system-out").text = _verdict_text(one)
+                problem.set("type", plain_text(head.kind.value))
+                problem.text = _verdict_text(case)
+        ET.SubElement(test, "system-out").text = _verdict_text(case)
     for key, count in counts.items():
         suite.set(key, str(count))
     return suite
@@ -81,24 +81,24 @@ def _xml(root: ET.Element) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _properties(test: ET.Element, one: CaseReport) -> None:
+def _properties(test: ET.Element, case: CaseReport) -> None:
     """Add which kernels were measured on which board, and the figures that were judged."""
-    found = [("board", one.board), ("flavour", one.flavour)]
-    for arm, records in ((one.arm, one.records), (one.other_arm, one.baseline)):
+    pairs = [("board", case.board), ("flavour", case.flavour)]
+    for arm, records in ((case.arm, case.records), (case.other_arm, case.baseline)):
         if records:
             kernel = records[0].kernel
             release = records[0].environment.kernel_release or kernel.release
-            found += [
+            pairs += [
                 (f"{arm}.kernel", f"{release} ({kernel.source})".strip()),
                 (f"{arm}.image_sha256", kernel.image_sha256),
                 (f"{arm}.boots", ", ".join(record.boot for record in records)),
             ]
-    for verdict in one.verdicts:
+    for verdict in case.verdicts:
         if verdict.measurement:
             name = f"{verdict.kind.value}: {verdict.measurement}"
-            found += [(name, str(verdict.value or "")), (f"{name}, limit", str(verdict.limit or ""))]
+            pairs += [(name, str(verdict.value or "")), (f"{name}, limit", str(verdict.limit or ""))]
     properties = ET.SubElement(test, "properties")
-    for name, value in found:
+    for name, value in pairs:
         if value:
             ET.SubElement(properties, "property", name=plain_text(name), value=plain_text(value))
 
@@ -111,5 +111,5 @@ def write(records: Sequence[Record], verdicts: Sequence[Verdict], path: Path) ->
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _verdict_text(one: CaseReport) -> str:
-    return "\n".join(message(verdict) for verdict in one.verdicts)
+def _verdict_text(case: CaseReport) -> str:
+    return "\n".join(message(verdict) for verdict in case.verdicts)

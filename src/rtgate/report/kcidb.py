@@ -38,19 +38,22 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str
     """Return the JSON document of a run, as the CI system that KCIDB knows as `origin` submits it."""
     names = Identifiers(origin, run_digest(records, verdicts))
     kernels = [checkout_and_build(record, names) for record in records]
-    broken = [one for one in verdicts if one.kind in _NO_KERNEL]
-    kernels += [failed_build(broken, names)] if broken else []
+    obstacles = [verdict for verdict in verdicts if verdict.kind in _NO_KERNEL]
+    kernels += [failed_build(obstacles, names)] if obstacles else []
     tests: list[dict[str, Any]] = []
-    for case in cases(records, [one for one in verdicts if one.kind not in _NO_KERNEL]):
-        boot = next((one for one in (*case.records, *records) if (one.board, one.arm) == (case.board, case.arm)), None)
-        kernels.append(checkout_and_build(boot, names) if boot else failed_build(broken, names))
+    for case in cases(records, [verdict for verdict in verdicts if verdict.kind not in _NO_KERNEL]):
+        boot = next(
+            (record for record in (*case.records, *records) if (record.board, record.arm) == (case.board, case.arm)),
+            None,
+        )
+        kernels.append(checkout_and_build(boot, names) if boot else failed_build(obstacles, names))
         tests += _tests(case, kernels[-1][1]["id"], names)
-    found = {
+    parts = {
         "checkouts": list({checkout["id"]: checkout for checkout, _ in kernels}.values()),
         "builds": list({build["id"]: build for _, build in kernels}.values()),
         "tests": tests,
     }
-    return json.dumps({"version": _VERSION, **{name: every for name, every in found.items() if every}}, indent=1) + "\n"
+    return json.dumps({"version": _VERSION, **{name: every for name, every in parts.items() if every}}, indent=1) + "\n"
 
 
 def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[str, Any]]:
@@ -81,55 +84,55 @@ def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[st
 
 def _case_entry(case: CaseReport, names: Identifiers) -> dict[str, Any]:
     head = case.headline
-    found: dict[str, Any] = {"status": case.status.value, "comment": plain_text(head.sentence)}
+    entry: dict[str, Any] = {"status": case.status.value, "comment": plain_text(head.sentence)}
     misc = {"kind": head.kind.value, **({"arm": case.arm} if case.arm else {})}
     if case.baseline:
         misc["baseline_build_id"] = checkout_and_build(case.baseline[0], names)[1]["id"]
     if case.records:
         first = case.records[0]
-        known = {name: plain_text(value) for name, value in first.environment.as_mapping().items() if value}
-        found["environment"] = {
+        fields = {name: plain_text(value) for name, value in first.environment.as_mapping().items() if value}
+        entry["environment"] = {
             "comment": plain_text(case.board),
-            "misc": {"platform": plain_text(case.board), **known},
+            "misc": {"platform": plain_text(case.board), **fields},
         }
-        found["duration"] = sum(record.seconds.get("total", 0.0) for record in case.records)
+        entry["duration"] = sum(record.seconds.get("total", 0.0) for record in case.records)
         misc |= {
             "profile": plain_text(first.profile),
             "boots": plain_text(", ".join(record.boot for record in case.records)),
         }
     excerpt = log_excerpt(case.records)[:LONGEST_EXCERPT]
-    return {**found, **({"log_excerpt": excerpt} if excerpt else {}), "misc": misc}
+    return {**entry, **({"log_excerpt": excerpt} if excerpt else {}), "misc": misc}
 
 
 def _figures(case: CaseReport) -> Iterator[tuple[str, Verdict | None, Quantity | None]]:
     """Yield each figure of a case with the verdict on it, None for none: judged ones first."""
-    judged: dict[str, list[Verdict]] = {}
+    verdicts: dict[str, list[Verdict]] = {}
     for verdict in case.verdicts:
         if verdict.measurement:
-            judged.setdefault(verdict.measurement, []).append(verdict)
-    measured = {name: figure.quantity for name, figure in valid_figures(case).items()}
-    for name, own in judged.items():
+            verdicts.setdefault(verdict.measurement, []).append(verdict)
+    quantities = {name: figure.quantity for name, figure in valid_figures(case).items()}
+    for name, own in verdicts.items():
         head = replace(case, verdicts=tuple(own)).headline
         # One figure has one meaning in every run: a verdict on a maximum may name the median of all boots' maxima.
-        yield name, head, measured.get(name) or (head.value.quantity if head.value else None)
-    for name, quantity in measured.items():
+        yield name, head, quantities.get(name) or (head.value.quantity if head.value else None)
+    for name, quantity in quantities.items():
         # A limit is on the tool's own word for the largest sample.
-        if name not in judged and name.replace(" maximum", ".max") not in judged:
+        if name not in verdicts and name.replace(" maximum", ".max") not in verdicts:
             yield name, None, quantity
 
 
 def _verdict_entry(verdict: Verdict) -> dict[str, str]:
     figures = {name: str(getattr(verdict, name) or "") for name in ("limit", "baseline", "change")}
-    known = {"kind": verdict.kind.value, **figures, "boot": verdict.boot, "source": verdict.source}
-    return {name: plain_text(value) for name, value in known.items() if value}
+    fields = {"kind": verdict.kind.value, **figures, "boot": verdict.boot, "source": verdict.source}
+    return {name: plain_text(value) for name, value in fields.items() if value}
 
 
 def _number(quantity: Quantity | None) -> dict[str, Any]:
     if quantity is None or not math.isfinite(quantity.value):
         return {}
-    shown = to_figure_unit(quantity)
-    unit = {} if shown.unit in DIMENSIONLESS else {"unit": shown.unit.value}
-    return {"number": {"value": shown.value, **unit}}
+    figure = to_figure_unit(quantity)
+    unit = {} if figure.unit in DIMENSIONLESS else {"unit": figure.unit.value}
+    return {"number": {"value": figure.value, **unit}}
 
 
 def _component(text: str) -> str:

@@ -66,15 +66,15 @@ def checkout_and_build(record: Record, names: Identifiers) -> tuple[dict[str, An
 
 def failed_build(verdicts: Sequence[Verdict], names: Identifiers) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the checkout and the build that verdicts are about; without any, those of a kernel that nobody knows."""
-    merge = [one for one in verdicts if one.kind is Kind.MERGE]
-    others = [one for one in verdicts if one.kind is not Kind.MERGE]
+    merge = [verdict for verdict in verdicts if verdict.kind is Kind.MERGE]
+    rest = [verdict for verdict in verdicts if verdict.kind is not Kind.MERGE]
     checkout = {"id": names.of_run("source"), "origin": names.origin}
     build = {"id": names.of_run("kernel"), "origin": names.origin, "checkout_id": checkout["id"]}
     if merge:
         checkout |= {"valid": False, "log_excerpt": _sentences(merge)}  # type: ignore[dict-item]
-    if others:
-        worst = min((one.status for one in others), key=lambda status: status.rank)
-        build |= {"status": worst.value, "log_excerpt": _sentences(others)}
+    if rest:
+        worst = min((verdict.status for verdict in rest), key=lambda status: status.rank)
+        build |= {"status": worst.value, "log_excerpt": _sentences(rest)}
     return checkout, build
 
 
@@ -88,4 +88,4 @@ def _kernel_fields(kernel: KernelIdentity) -> dict[str, str]:
 
 
 def _sentences(verdicts: Sequence[Verdict]) -> str:
-    return plain_text("\n".join(one.sentence for one in verdicts))[:LONGEST_EXCERPT]
+    return plain_text("\n".join(verdict.sentence for verdict in verdicts))[:LONGEST_EXCERPT]

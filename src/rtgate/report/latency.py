@@ -23,7 +23,10 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     """Return the case's plots: name, suffix and content of each file; none when nothing was measured."""
     many = max(len(histograms(case.records)), len(histograms(case.baseline))) > _MOST_LINES
     series = (
-        [*_merge_lines(case.records, told=bool(case.baseline)), *_merge_lines(case.baseline, told=True, baseline=True)]
+        [
+            *_merge_lines(case.records, named=bool(case.baseline)),
+            *_merge_lines(case.baseline, named=True, baseline=True),
+        ]
         if many
         else [*_single(case.records), *_single_baseline(case.baseline)]
     )
@@ -38,36 +41,36 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     ]
     title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
     histogram = histogram_plot(title, series, lines)
-    found = [(HISTOGRAM, "svg", histogram.svg), (HISTOGRAM_PNG, "png", histogram.png)]
-    if len(case.records) > 1 and any(not one.baseline for one in series):
+    files = [(HISTOGRAM, "svg", histogram.svg), (HISTOGRAM_PNG, "png", histogram.png)]
+    if len(case.records) > 1 and any(not curve.baseline for curve in series):
         points = []
         for record in case.records:
             here = figures([record])
             points.append(BootPoint(label=record.boot, high=here.high, mean=here.mean))
-        drawn = boots_plot(f"{title}: maximum and average of each boot", points, lines)
-        found.append(("latency by boot", "svg", drawn))
-    return found
+        svg = boots_plot(f"{title}: maximum and average of each boot", points, lines)
+        files.append(("latency by boot", "svg", svg))
+    return files
 
 
 def histograms(records: Sequence[Record]) -> list[tuple[Record, Measurement, Histogram]]:
     """Return the histograms of latencies, one for each boot and CPU, with what they belong to."""
     return [
-        (record, one, one.histogram)
+        (record, measurement, measurement.histogram)
         for record in records
-        for one in record.measurements
-        if one.name == "latency" and one.histogram is not None
+        for measurement in record.measurements
+        if measurement.name == "latency" and measurement.histogram is not None
     ]
 
 
 def _single(records: Sequence[Record]) -> list[Series]:
     """Return a line for each boot and CPU."""
     several = len(cpus(records)) > 1
-    made = []
-    for record, one, histogram in histograms(records):
-        here = figures([record], one.labels.get("cpu"))
-        label = f"{record.boot} {one.label}" if several else record.boot
-        made.append(Series(label=label, histogram=histogram, low=here.low, mean=here.mean, high=here.high))
-    return made
+    lines = []
+    for record, measurement, histogram in histograms(records):
+        here = figures([record], measurement.labels.get("cpu"))
+        label = f"{record.boot} {measurement.label}" if several else record.boot
+        lines.append(Series(label=label, histogram=histogram, low=here.low, mean=here.mean, high=here.high))
+    return lines
 
 
 def _single_baseline(records: Sequence[Record]) -> list[Series]:
@@ -86,31 +89,31 @@ def _single_baseline(records: Sequence[Record]) -> list[Series]:
     ]
 
 
-def _merge_lines(records: Sequence[Record], *, told: bool, baseline: bool = False) -> list[Series]:
+def _merge_lines(records: Sequence[Record], *, named: bool, baseline: bool = False) -> list[Series]:
     """Return a line for each CPU over all boots; histograms of different ranges cannot be added and stay apart.
 
-    The kernel's name stands in the legend where it is `told`.
+    `named`: the kernel's name stands in the legend.
     """
     groups: dict[tuple[str, str, int], list[tuple[Record, Histogram]]] = {}
-    for record, one, histogram in histograms(records):
-        key = (one.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
+    for record, measurement, histogram in histograms(records):
+        key = (measurement.labels.get("cpu", ""), histogram.unit.value, histogram.limit)
         groups.setdefault(key, []).append((record, histogram))
-    made: list[Series] = []
+    lines: list[Series] = []
     count = len({cpu for cpu, _, _ in groups})
     for (cpu, _, _), members in groups.items():
         here = figures([record for record, _ in members], cpu or None)
-        arm = f"{members[0][0].arm}, " if told else ""
+        arm = f"{members[0][0].arm}, " if named else ""
         name = f"CPU {cpu}, " if cpu else ""
         # The baseline's lines are all grey: the first one's entry stands for them, with the figures of all.
         if baseline:
             here, name = figures(records), f"{count} CPUs, " if count > 1 else name
         series = Series(
-            label="" if baseline and made else f"{arm}{name}{plural(len(members), 'boot')}",
+            label="" if baseline and lines else f"{arm}{name}{plural(len(members), 'boot')}",
             histogram=Histogram.merge(histogram for _, histogram in members),
             low=here.low,
             mean=here.mean,
             high=here.high,
             baseline=baseline,
         )
-        made.append(series)
-    return made
+        lines.append(series)
+    return lines

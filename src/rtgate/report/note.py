@@ -81,16 +81,16 @@ class Note:
 
 def note(about: About, records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -> Note:
     """Return the note of a review that ended with an exit code."""
-    found = cases(records, verdicts)
-    told = outcome(found, code)
-    rows = list(_rows([one for one in found if one.records]))
-    hidden = len(rows) - _MOST_ROWS
+    reports = cases(records, verdicts)
+    run_outcome = outcome(reports, code)
+    rows = list(_rows([case for case in reports if case.records]))
+    more = len(rows) - _MOST_ROWS
     return Note(
-        headline=f"{told.status.value}: {told.meaning}",
+        headline=f"{run_outcome.status.value}: {run_outcome.meaning}",
         about=about,
         rows=tuple(rows[:_MOST_ROWS]),
-        left_out=f"{hidden} further rows are in the report." if hidden > 0 else "",
-        sections=tuple(section for section in _all(about, found) if section.lines),
+        left_out=f"{more} further rows are in the report." if more > 0 else "",
+        sections=tuple(section for section in _all(about, reports) if section.lines),
     )
 
 
@@ -99,23 +99,23 @@ def summary(records: Sequence[Record], verdicts: Sequence[Verdict], code: int) -
     return note(About(kernels=tuple(table.kernels(records).items())), records, verdicts, code)
 
 
-def _rows(found: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
+def _rows(reports: Sequence[CaseReport]) -> Iterator[tuple[str, ...]]:
     """Yield the rows of boards whose kernels were compared; without any those of what was measured alone."""
-    compared = {case.board for case in found if case.baseline}
-    for case in found:
-        if case.board in compared or not compared:
+    compared_boards = {case.board for case in reports if case.baseline}
+    for case in reports:
+        if case.board in compared_boards or not compared_boards:
             for row in table.comparison_rows(case):
                 name, *figures = row.cells[:5]
                 status = row.status.value if row.status else ""
                 yield (status, case.board if status else "", case.case if status else "", name, *figures)
 
 
-def _all(about: About, found: Sequence[CaseReport]) -> Iterator[Section]:
+def _all(about: About, reports: Sequence[CaseReport]) -> Iterator[Section]:
     yield Section("Why nothing was reviewed", about.obstacle)
     yield Section("The first commit that fails", (about.first_bad,) if about.first_bad else ())
-    longer = [(case, one) for case in found for one in case.causes if one.cause]
-    yield Section("What takes longer", tuple(f"{case.board} {case.case}: {one.cause}" for case, one in longer))
-    for section in answers.sections(found):
+    longer = [(case, verdict) for case in reports for verdict in case.causes if verdict.cause]
+    yield Section("What takes longer", tuple(f"{case.board} {case.case}: {verdict.cause}" for case, verdict in longer))
+    for section in answers.sections(reports):
         lines = [line for answer in section.answers for line in _lines(answer)]
         more = len(lines) - _MOST_LINES
         rest = [f"({more} further lines are in the report)"] if more > 0 else []

@@ -18,23 +18,23 @@ from rtgate.report.text import one_line, plain_text
 _WIDTH = 110  # of a code block, which scrolls sideways beyond it
 
 
-def as_markdown(shown: Note) -> str:
+def as_markdown(note: Note) -> str:
     """Return the note as Markdown."""
-    return "\n\n".join(_parts(shown)) + "\n"
+    return "\n\n".join(_parts(note)) + "\n"
 
 
-def _parts(shown: Note) -> Iterator[str]:
-    about = shown.about
-    yield f"**{shown.headline}**"
+def _parts(note: Note) -> Iterator[str]:
+    about = note.about
+    yield f"**{note.headline}**"
     if subject := _about(about):
         yield subject
     if about.edits:
         yield f"It changes {', '.join(map(_code, about.edits))}: the files of the target branch counted."
-    if shown.rows:
-        yield _table(shown.rows)
-    if shown.left_out:
-        yield shown.left_out
-    for section in shown.sections:
+    if note.rows:
+        yield _table(note.rows)
+    if note.left_out:
+        yield note.left_out
+    for section in note.sections:
         yield f"**{section.heading}**"
         yield _block([part for line in section.lines for part in _wrap(line)])
     if about.reproduce:

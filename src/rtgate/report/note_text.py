@@ -12,24 +12,24 @@ from rtgate.report.text import one_line, plain_text
 WIDTH = 77  # columns; a mail that quotes the note stays below 80
 
 
-def as_text(shown: Note) -> str:
+def as_text(note: Note) -> str:
     """Return the note as plain text; only a word that is longer by itself goes beyond `WIDTH`."""
-    return "\n\n".join("\n".join(lines) for lines in _parts(shown)) + "\n"
+    return "\n\n".join("\n".join(lines) for lines in _parts(note)) + "\n"
 
 
-def _parts(shown: Note) -> Iterator[list[str]]:
-    about = shown.about
-    yield _wrap(shown.headline)
+def _parts(note: Note) -> Iterator[list[str]]:
+    about = note.about
+    yield _wrap(note.headline)
     # A long title goes on with an indent: its second line must not look like one of ours.
     yield from filter(None, [[line for text in _about(about) for line in _wrap(text, hang="  ")]])
     if about.edits:
         edits = ", ".join(map(one_line, about.edits))
         yield _wrap(f"It changes {edits}: the files of the target branch counted.")
-    if shown.rows:
-        yield list(_table(shown))
-    if shown.left_out:
-        yield [shown.left_out]
-    for section in shown.sections:
+    if note.rows:
+        yield list(_table(note))
+    if note.left_out:
+        yield [note.left_out]
+    for section in note.sections:
         yield [f"{section.heading}:", *(part for line in section.lines for part in _wrap(line, "  "))]
     if about.reproduce:
         yield ["The same here:", *(f"  {line}" for line in about.reproduce)]
@@ -46,13 +46,13 @@ def _about(about: About) -> Iterator[str]:
         yield f"baseline {about.base[:12]}{where}, candidate {about.candidate[:12]}"
 
 
-def _table(shown: Note) -> Iterator[str]:
+def _table(note: Note) -> Iterator[str]:
     """Yield the cases, each with its figures below it: one line would be too long for a mail."""
-    for status, board, case, figure, baseline, candidate, change, limit in shown.rows:
+    for status, board, case, figure, baseline, candidate, change, limit in note.rows:
         if status:
             yield f"{status:<5} {board} {case}"
-        limited = "" if limit == "-" else f", limit {limit}"
-        yield f"      {figure}: {baseline} -> {candidate} ({change}){limited}"
+        limit_text = "" if limit == "-" else f", limit {limit}"
+        yield f"      {figure}: {baseline} -> {candidate} ({change}){limit_text}"
 
 
 def _wrap(text: str, indent: str = "", hang: str = "") -> list[str]:

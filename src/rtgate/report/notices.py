@@ -35,11 +35,11 @@ def say(text: str) -> None:
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Name a step when it begins, again while it goes on, and say how long it took when it ends well."""
-    began = time.monotonic()
+    start = time.monotonic()
     _print(f"== {name}")
-    with reminder(lambda: f"== {name} ... {time.monotonic() - began:.0f} s"):
+    with reminder(lambda: f"== {name} ... {time.monotonic() - start:.0f} s"):
         yield
-    _print(f"== {name}: {time.monotonic() - began:.1f} s")
+    _print(f"== {name}: {time.monotonic() - start:.1f} s")
 
 
 @contextmanager
@@ -55,8 +55,8 @@ def step_printer(doing: str = "working") -> Iterator[Callable[[str], None]]:
         _print(text)
 
     def now() -> str:
-        text, began = steps[-1]
-        return f"{text} ... {time.monotonic() - began:.0f} s"
+        text, start = steps[-1]
+        return f"{text} ... {time.monotonic() - start:.0f} s"
 
     with reminder(now):
         yield say

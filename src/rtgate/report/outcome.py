@@ -72,52 +72,66 @@ class Outcome:
     action: str
 
 
-def outcome(found: Sequence[CaseReport], exit_code: int) -> Outcome:
+def outcome(reports: Sequence[CaseReport], exit_code: int) -> Outcome:
     """Return what the cases of a run came to."""
-    status, meaning = _meaning(found, exit_code)
-    counts = [f"{count} {one.value}" for one in Status if (count := sum(case.status is one for case in found))]
+    status, meaning = _meaning(reports, exit_code)
+    counts = [
+        f"{count} {member.value}" for member in Status if (count := sum(case.status is member for case in reports))
+    ]
     return Outcome(
         status=status,
         meaning=meaning,
-        numbers=_numbers(found, status),
-        cause=next((plain_text(one.cause) for case in found for one in case.causes if one.cause), ""),
+        numbers=_numbers(reports, status),
+        cause=next((plain_text(verdict.cause) for case in reports for verdict in case.causes if verdict.cause), ""),
         counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}",
-        action=_action([verdict for case in found for verdict in case.verdicts], exit_code),
+        action=_action([verdict for case in reports for verdict in case.verdicts], exit_code),
     )
 
 
 def _action(verdicts: Sequence[Verdict], exit_code: int) -> str:
     if exit_code == 3:
-        missed = {verdict.kind for verdict in verdicts if verdict.status is Status.MISS}
-        return _BASELINE_ACTS if missed and missed <= _DEATHS.keys() else _LAB_ACTS
+        miss_kinds = {verdict.kind for verdict in verdicts if verdict.status is Status.MISS}
+        return _BASELINE_ACTS if miss_kinds and miss_kinds <= _DEATHS.keys() else _LAB_ACTS
     if exit_code == 5:
         kinds = {verdict.kind for verdict in verdicts}
-        named = [action for kind, action in _OPEN_ACTIONS.items() if kind in kinds]
-        named += [_UNPROVEN_ACTION] if any(map(is_unproven, verdicts)) else []
-        return "; ".join(named) or _UNJUDGED_ACTION
+        actions = [action for kind, action in _OPEN_ACTIONS.items() if kind in kinds]
+        actions += [_UNPROVEN_ACTION] if any(map(is_unproven, verdicts)) else []
+        return "; ".join(actions) or _UNJUDGED_ACTION
     return _ACTIONS.get(exit_code, "")
 
 
-def _numbers(found: Sequence[CaseReport], status: Status) -> str:
+def _numbers(reports: Sequence[CaseReport], status: Status) -> str:
     """Return what decided, of one case: of that which was traced, or of the first one; no more than two statements."""
     if status is Status.PASS:
         return ""
-    deciding = [
-        (case, [one for one in case.causes if one.status is status and (status is not Status.DONE or is_open(one))])
-        for case in found
+    case_verdicts = [
+        (
+            case,
+            [
+                verdict
+                for verdict in case.causes
+                if verdict.status is status and (status is not Status.DONE or is_open(verdict))
+            ],
+        )
+        for case in reports
     ]
     # What was traced says most; what does not decide, more than what could not be proven.
-    deciding.sort(
-        key=lambda pair: (not any(one.cause for one in pair[1]), not any(one.kind in _OPEN for one in pair[1]))
+    case_verdicts.sort(
+        key=lambda pair: (
+            not any(verdict.cause for verdict in pair[1]),
+            not any(verdict.kind in _OPEN for verdict in pair[1]),
+        )
     )
-    case, verdicts = next(((case, verdicts) for case, verdicts in deciding if verdicts), (None, []))
+    case, verdicts = next(((case, verdicts) for case, verdicts in case_verdicts if verdicts), (None, []))
     if case is None:
         return ""
-    compared = [one for one in verdicts if one.kind is Kind.REGRESSION]
-    others = sorted((one for one in verdicts if one not in compared), key=lambda one: one.kind not in _OPEN)
-    told = ", and ".join(_short(one) for one in (*others[:1], *compared[:1]))
+    regressions = [verdict for verdict in verdicts if verdict.kind is Kind.REGRESSION]
+    rest = sorted(
+        (verdict for verdict in verdicts if verdict not in regressions), key=lambda verdict: verdict.kind not in _OPEN
+    )
+    text = ", and ".join(_short(verdict) for verdict in (*rest[:1], *regressions[:1]))
     where = " on ".join(part for part in (case.case, case.board) if part)
-    return f"{told} ({where})" if where else told
+    return f"{text} ({where})" if where else text
 
 
 def _short(verdict: Verdict) -> str:
@@ -141,14 +155,14 @@ def _failure(kinds: AbstractSet[Kind]) -> str:
         return "the kernel became worse than the baseline; it keeps every limit"
     if kinds and kinds <= {*_LIMITS, Kind.REGRESSION}:
         return f"the kernel breaks a limit{', and became worse than the baseline' if Kind.REGRESSION in kinds else ''}"
-    named = [meaning for kind, meaning in _DEATHS.items() if kind in kinds]
-    return f"the kernel {' and '.join(named) or 'failed'}"
+    meanings = [meaning for kind, meaning in _DEATHS.items() if kind in kinds]
+    return f"the kernel {' and '.join(meanings) or 'failed'}"
 
 
-def _open(kinds: AbstractSet[Kind], unproven: str) -> str:
-    found = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
+def _open(kinds: AbstractSet[Kind], doubt: str) -> str:
+    meanings = [meaning for kind, meaning in _OPEN.items() if kind in kinds]
     return next(
-        iter(found), unproven or f"{'only guarantees were' if Kind.GUARANTEE in kinds else 'nothing was'} judged"
+        iter(meanings), doubt or f"{'only guarantees were' if Kind.GUARANTEE in kinds else 'nothing was'} judged"
     )
 
 
@@ -156,8 +170,8 @@ def _unproven(verdicts: Sequence[Verdict]) -> str:
     """Return what could not be proven of a comparison, beside limits if any was judged; empty if all could."""
     if not any(map(is_unproven, verdicts)):
         return ""
-    kept = any(verdict.status is Status.PASS and verdict.kind in _LIMITS for verdict in verdicts)
-    return f"{'the limits are kept; ' if kept else ''}whether the kernel became worse is not proven"
+    limits_hold = any(verdict.status is Status.PASS and verdict.kind in _LIMITS for verdict in verdicts)
+    return f"{'the limits are kept; ' if limits_hold else ''}whether the kernel became worse is not proven"
 
 
 def _success(kinds: AbstractSet[Kind]) -> str:
@@ -168,18 +182,18 @@ def _success(kinds: AbstractSet[Kind]) -> str:
     return f"every limit was kept{', and the kernel is no worse than the baseline' if Kind.NO_WORSE in kinds else ''}"
 
 
-def _meaning(found: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
-    verdicts = [verdict for case in found for verdict in case.verdicts]
+def _meaning(reports: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
+    verdicts = [verdict for case in reports for verdict in case.verdicts]
     kinds = {verdict.kind for verdict in verdicts}
-    unproven = _unproven(verdicts)
-    if exit_code == 0 and unproven:
-        return Status.DONE, f"{unproven}, as asked"
-    if exit_code == 0 and not any(case.status is Status.PASS for case in found) and Kind.WAIVED not in kinds:
+    doubt = _unproven(verdicts)
+    if exit_code == 0 and doubt:
+        return Status.DONE, f"{doubt}, as asked"
+    if exit_code == 0 and not any(case.status is Status.PASS for case in reports) and Kind.WAIVED not in kinds:
         return Status.DONE, "measured, nothing was judged, as asked"
     if exit_code == 0:
         return Status.PASS, _success(kinds)
     if exit_code == 1:
         return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
     if exit_code == 5:
-        return Status.DONE, _open(kinds, unproven)
+        return Status.DONE, _open(kinds, doubt)
     return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))

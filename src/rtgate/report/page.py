@@ -47,7 +47,7 @@ _TEMPLATES = Environment(
 
 
 def first_screen(
-    found: Sequence[CaseReport],
+    reports: Sequence[CaseReport],
     exit_code: int,
     plots: Mapping[Place, Picture],
     link: Callable[[CaseReport], str],
@@ -55,53 +55,53 @@ def first_screen(
     """Return the first screen: the verdict, the table and the plots, and what the verdicts say.
 
     Args:
-        found: all cases.
+        reports: all cases.
         exit_code: of the run.
         plots: the histogram of each case that has one, by its place.
         link: the address of a case in the page.
     """
-    images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted_cases(found, plots)]
+    images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted_cases(reports, plots)]
     return _TEMPLATES.get_template("first_screen.html").render(
-        **_content(found, exit_code), plots=images, link=link, parts=_parts
+        **_content(reports, exit_code), plots=images, link=link, parts=_parts
     )
 
 
-def summary(found: Sequence[CaseReport], exit_code: int, plots: Mapping[Place, Picture]) -> str:
+def summary(reports: Sequence[CaseReport], exit_code: int, plots: Mapping[Place, Picture]) -> str:
     """Return the first screen as a page of its own, for a mail: without scripts, with PNG, below 1 MB.
 
     For the arguments see `first_screen`.
     """
     images: list[tuple[CaseReport, str]] = []
-    for case, plot in _plotted_cases(found, plots):
+    for case, plot in _plotted_cases(reports, plots):
         image = _image(plot.png, "png")
-        if sum(len(one) for _, one in images) + len(image) <= _MOST_BYTES:
+        if sum(len(picture) for _, picture in images) + len(image) <= _MOST_BYTES:
             images.append((case, image))
-    return _TEMPLATES.get_template("summary.html").render(**_content(found, exit_code), plots=images, parts=_parts)
+    return _TEMPLATES.get_template("summary.html").render(**_content(reports, exit_code), plots=images, parts=_parts)
 
 
-def _plotted_cases(found: Sequence[CaseReport], plots: Mapping[Place, Picture]) -> list[tuple[CaseReport, Picture]]:
+def _plotted_cases(reports: Sequence[CaseReport], plots: Mapping[Place, Picture]) -> list[tuple[CaseReport, Picture]]:
     """Return the worst cases that have a plot of the kernel that was judged."""
-    measured = [case for case in worst_first(found) if any(record.has_results for record in case.records)]
-    return [(case, plots[case.place]) for case in measured if case.place in plots][:_MOST_PLOTS]
+    measured_cases = [case for case in worst_first(reports) if any(record.has_results for record in case.records)]
+    return [(case, plots[case.place]) for case in measured_cases if case.place in plots][:_MOST_PLOTS]
 
 
-def worst_first(found: Sequence[CaseReport]) -> list[CaseReport]:
+def worst_first(reports: Sequence[CaseReport]) -> list[CaseReport]:
     """Return cases in the order in which somebody must look at them."""
-    return sorted(found, key=lambda case: (case.status.rank, not any(one.cause for one in case.causes)))
+    return sorted(reports, key=lambda case: (case.status.rank, not any(verdict.cause for verdict in case.causes)))
 
 
-def _content(found: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
-    shown = {case.place for case in worst_first(found)[:_MOST_CASES]}
-    left = len(found) - len(shown)
-    made = tables([case for case in found if case.place in shown])
-    alike = all(table.kernels == made[0].kernels for table in made)
+def _content(reports: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
+    places = {case.place for case in worst_first(reports)[:_MOST_CASES]}
+    rest = len(reports) - len(places)
+    board_tables = tables([case for case in reports if case.place in places])
+    alike = all(table.kernels == board_tables[0].kernels for table in board_tables)
     return {
-        "outcome": outcome(found, exit_code),
-        "legend": _LEGEND if made else "",
-        "kernels": made[0].kernels if made and alike else {},
-        "tables": made,
-        "hidden": f"{left} further cases, none of them worse than these, are not shown here." if left else "",
-        "sections": sections(worst_first(found)),
+        "outcome": outcome(reports, exit_code),
+        "legend": _LEGEND if board_tables else "",
+        "kernels": board_tables[0].kernels if board_tables and alike else {},
+        "tables": board_tables,
+        "hidden": f"{rest} further cases, none of them worse than these, are not shown here." if rest else "",
+        "sections": sections(worst_first(reports)),
         "most": _MOST_ANSWERS,
         "open_kinds": _OPEN_KINDS,
     }
@@ -109,11 +109,11 @@ def _content(found: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
 
 def _parts(sentence: str) -> tuple[str, str]:
     """Return what is shown of a sentence at once, and what is behind it: whole if it is short."""
-    line, _, printed = sentence.partition("\n")
+    line, _, more_lines = sentence.partition("\n")
     first, rest = (line, "") if len(line) <= _SHORT else lead(line)
     if len(first) > _MOST_TEXT:
         first, rest = f"{first[:_MOST_TEXT]} ...", sentence
-    return first, "\n".join(filter(None, (rest, printed)))
+    return first, "\n".join(filter(None, (rest, more_lines)))
 
 
 def _image(picture: bytes, kind: str) -> str:
@@ -122,8 +122,8 @@ def _image(picture: bytes, kind: str) -> str:
 
 def trend(plots: Mapping[str, bytes], runs: int, changes: Sequence[str]) -> str:
     """Return the trend of each case, folded: SVG, by case. `changes` are the levels that moved, in words."""
-    shown = [(name, _image(svg, "svg+xml")) for name, svg in plots.items()]
-    return _TEMPLATES.get_template("trend.html").render(plots=shown, runs=runs, changes=changes)
+    images = [(name, _image(svg, "svg+xml")) for name, svg in plots.items()]
+    return _TEMPLATES.get_template("trend.html").render(plots=images, runs=runs, changes=changes)
 
 
 def flavours(tables: Sequence[FlavourTable]) -> str:
@@ -161,8 +161,8 @@ def _rows(case: CaseReport) -> list[tuple[str, ...]]:
 
 
 def _row(label: str, records: Sequence[Record], cpu: str | None) -> tuple[str, ...]:
-    found = figures(records, cpu)
-    numbers = [f"{value.value:.1f}" if value else "-" for value in (found.low, found.mean, found.high)]
-    worst = found.worst.boot if found.worst else "-"
-    lost = "-" if found.lost is None else str(found.lost)
-    return tuple(plain_text(cell) for cell in (label, str(len(records)), *numbers, worst, lost))
+    latencies = figures(records, cpu)
+    numbers = [f"{value.value:.1f}" if value else "-" for value in (latencies.low, latencies.mean, latencies.high)]
+    worst = latencies.worst.boot if latencies.worst else "-"
+    losses = "-" if latencies.lost is None else str(latencies.lost)
+    return tuple(plain_text(cell) for cell in (label, str(len(records)), *numbers, worst, losses))

@@ -112,8 +112,8 @@ def histogram_plot(title: str, series: Sequence[Series], limits: Sequence[LimitL
     edge = _edge(series, limits, unit)
     with _figure(7.6, 4.8) as figure:
         axes = figure.subplots()
-        tallest = max(_draw_series(axes, number, one) for number, one in enumerate(series))
-        tallest = max([tallest, *(one.histogram.overflow for one in series)])  # or its mark stands above the plot
+        tallest = max(_draw_series(axes, number, curve) for number, curve in enumerate(series))
+        tallest = max([tallest, *(curve.histogram.overflow for curve in series)])  # or its mark stands above the plot
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
         axes.set_ylim(_FLOOR, max(10.0, tallest * 3.0))
@@ -152,8 +152,8 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
             line = axes.axhline(value, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"limit-{number}")
             line.set_label(plain_text(limit.label))
         step = max(1, -(-len(boots) // 20))  # more than 20 labels side by side cannot be read
-        shown = range(0, len(boots), step)
-        axes.set_xticks(list(shown), [plain_text(boots[x].label) for x in shown], rotation=45, ha="right", fontsize=8)
+        ticks = range(0, len(boots), step)
+        axes.set_xticks(list(ticks), [plain_text(boots[x].label) for x in ticks], rotation=45, ha="right", fontsize=8)
         axes.set_xlim(-0.5, len(boots) - 0.5)
         axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1], top=axes.get_ylim()[1] * 1.05)
         axes.set_title(plain_text(title), fontsize=11)
@@ -178,15 +178,15 @@ def trend_plot(title: str, lines: Sequence[TrendLine]) -> Picture:
             for change in line.changes:
                 axes.axvline(change - 0.5, color=_LIMIT, linestyle="dashed", linewidth=1.2, gid=f"change-{number}")
             if line.changes:
-                changed = ", ".join(plain_text(line.runs[change]) for change in line.changes)
-                axes.set_title(f"level changed at {changed}", fontsize=9, color=_LIMIT, loc="right")
+                places = ", ".join(plain_text(line.runs[change]) for change in line.changes)
+                axes.set_title(f"level changed at {places}", fontsize=9, color=_LIMIT, loc="right")
             axes.set_ylabel(plain_text(line.label), fontsize=9)
             axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
             step = max(1, -(-len(line.runs) // 20))
-            shown = range(0, len(line.runs), step)
+            ticks = range(0, len(line.runs), step)
             last = number == len(lines) - 1
-            names = [plain_text(line.runs[x]) if last else "" for x in shown]
-            axes.set_xticks(list(shown), names, rotation=45, ha="right", fontsize=8)
+            names = [plain_text(line.runs[x]) if last else "" for x in ticks]
+            axes.set_xticks(list(ticks), names, rotation=45, ha="right", fontsize=8)
         figure.suptitle(plain_text(title), fontsize=11)
         return _picture(figure)
 
@@ -242,10 +242,10 @@ def _range(histogram: Histogram) -> float:
 
 def _edge(series: Sequence[Series], limits: Sequence[LimitLine], unit: Unit) -> float:
     """Return where the plot ends: behind the last sample and the limits, or where the histogram overflows."""
-    last = max(max(bin_samples(one.histogram), default=0) + 1 for one in series)
-    wanted = max([last, *(limit.quantity.to(unit).value for limit in limits)]) * 1.08 + 1.0
-    overflowed = [_range(one.histogram) for one in series if one.histogram.overflow]
-    return max([wanted, *overflowed]) if overflowed else wanted
+    last = max(max(bin_samples(curve.histogram), default=0) + 1 for curve in series)
+    edge = max([last, *(limit.quantity.to(unit).value for limit in limits)]) * 1.08 + 1.0
+    ranges = [_range(curve.histogram) for curve in series if curve.histogram.overflow]
+    return max([edge, *ranges]) if ranges else edge
 
 
 def _draw_series(axes: Axes, number: int, series: Series) -> int:
@@ -283,8 +283,8 @@ def _legend_below(figure: Figure, axes: Axes) -> None:
 
 
 def _mark_maximum(axes: Axes, series: Sequence[Series], edge: float, unit: Unit) -> None:
-    judged = [one for one in series if one.high is not None and not one.baseline]
-    worst = max(judged, key=lambda one: one.high.to(unit).value if one.high else 0.0, default=None)
+    curves = [curve for curve in series if curve.high is not None and not curve.baseline]
+    worst = max(curves, key=lambda curve: curve.high.to(unit).value if curve.high else 0.0, default=None)
     if worst is None or worst.high is None:
         return
     value = worst.high.to(unit).value
@@ -294,12 +294,12 @@ def _mark_maximum(axes: Axes, series: Sequence[Series], edge: float, unit: Unit)
 
 def _mark_overflow(axes: Axes, series: Sequence[Series], unit: Unit) -> None:
     """Mark samples whose latencies the histogram could not hold, at its end."""
-    over = [one for one in series if one.histogram.overflow]
+    over = [curve for curve in series if curve.histogram.overflow]
     if not over:
         return
-    limit = max(_range(one.histogram) for one in over)
-    heights = [float(one.histogram.overflow) for one in over]
-    total = sum(one.histogram.overflow for one in over)
+    limit = max(_range(curve.histogram) for curve in over)
+    heights = [float(curve.histogram.overflow) for curve in over]
+    total = sum(curve.histogram.overflow for curve in over)
     text = f"overflow: {total} samples at {limit:g} {unit} or more"
     _mark(axes, [limit] * len(over), heights, ">", text, "overflow")
 

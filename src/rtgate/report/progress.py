@@ -33,14 +33,14 @@ def time_left(seconds: float) -> str:
     return f"about {round(seconds / 60)} min left"
 
 
-def estimate(elapsed_s: float, done: int, total: int) -> str:
+def estimate(elapsed_s: float, step_count: int, total: int) -> str:
     """Return what is left of steps that take about as long as those before.
 
     Empty as long as it means nothing: the first steps of a build are not like the others.
     """
-    if not done or elapsed_s < _TELLING_S or done < _TELLING_SHARE * total:
+    if not step_count or elapsed_s < _TELLING_S or step_count < _TELLING_SHARE * total:
         return ""
-    return time_left(elapsed_s * (total - done) / done)
+    return time_left(elapsed_s * (total - step_count) / step_count)
 
 
 class Progress:
@@ -79,10 +79,10 @@ class Progress:
             self._made += 1
             self._busy_s += record.seconds.get("total", 0.0)
         # As if none of the rest had been made before.
-        left = (self._total - self._done) * self._busy_s / max(1, self._made) / self._workers
-        text = time_left(left)
-        made = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
-        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{made}"
+        rest_s = (self._total - self._done) * self._busy_s / max(1, self._made) / self._workers
+        text = time_left(rest_s)
+        remark = f" (booted {record.machine['booted']})" if "booted" in record.machine else ""
+        line = f"{record.case} {record.boot} {record.arm}: {headline(record)}{remark}"
         if self._bar is None:
             self._line(f"[{', '.join(filter(None, (self._count, text)))}] {line}")
             note_output()
@@ -94,8 +94,8 @@ class Progress:
     def _count(self) -> str:
         return f"{self._done}/{self._total}"
 
-    def _going_on(self, name: str, began: float) -> str:
-        return f"[{self._count}] measuring {name} ... {time.monotonic() - began:.0f} s"
+    def _going_on(self, name: str, start: float) -> str:
+        return f"[{self._count}] measuring {name} ... {time.monotonic() - start:.0f} s"
 
     def _line(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ _LENGTH = 16  # hexadecimal digits: 64 bits, which no collection of runs exhaust
 def run_digest(records: Sequence[Record], verdicts: Sequence[Verdict]) -> str:
     """Return a name that two exports of one run share, and that changes when it is measured or judged again."""
     boots = sorted(
-        json.dumps([one.board, one.arm, one.case, one.boot_id, one.seed, dict(one.sources), dict(one.seconds)])
-        for one in records
+        json.dumps([boot.board, boot.arm, boot.case, boot.boot_id, boot.seed, dict(boot.sources), dict(boot.seconds)])
+        for boot in records
     )
-    return hashlib.sha256(json.dumps([boots, [one.as_json() for one in verdicts]]).encode()).hexdigest()[:_LENGTH]
+    return hashlib.sha256(json.dumps([boots, [entry.as_json() for entry in verdicts]]).encode()).hexdigest()[:_LENGTH]

@@ -66,8 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self) -> Path | None:
         """Return the file that is asked for; None if it is none of a report's."""
-        asked = self.path.partition("?")[0].removeprefix("/")
-        for name in (asked,) if asked else _FIRST:
+        request = self.path.partition("?")[0].removeprefix("/")
+        for name in (request,) if request else _FIRST:
             path = self.root / name
             if name in _TYPES and path.is_file() and not path.is_symlink():
                 return path

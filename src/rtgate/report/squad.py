@@ -45,21 +45,21 @@ def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: in
     Raises:
         ConfigError: a board's name cannot be an environment's.
     """
-    found = cases(records, verdicts)
+    reports = cases(records, verdicts)
     run = run_digest(records, verdicts)
-    made = []
-    for board in sorted({case.board for case in found}):
+    board_submissions = []
+    for board in sorted({case.board for case in reports}):
         environment = board or NO_BOARD
         if not _IDENTIFIER.fullmatch(environment):
             raise ConfigError(
                 f"board {plain_text(board)!r} cannot be an environment of SQUAD: rename it (allowed: letters and "
                 "digits, after the first also _ . -)"
             )
-        here = [case for case in found if case.board == board]
+        here = [case for case in reports if case.board == board]
         own = [record for case in here for record in (*case.baseline, *case.records)]
         documents: dict[str, Mapping[str, Any]] = {
             "tests": _tests(here),
-            "metrics": {name: one for case in here for name, one in _metrics(case).items()},
+            "metrics": {name: figure for case in here for name, figure in _metrics(case).items()},
             "metadata": {
                 # Unique in a project: SQUAD refuses what it has already.
                 "job_id": f"{run}-{environment}",
@@ -67,23 +67,23 @@ def submissions(records: Sequence[Record], verdicts: Sequence[Verdict], code: in
                 **_surroundings(own),
             },
         }
-        shown = {name: json.dumps(document, indent=1) + "\n" for name, document in documents.items()}
-        made.append(Submission(environment=environment, documents=shown))
-    return tuple(made)
+        texts = {name: json.dumps(document, indent=1) + "\n" for name, document in documents.items()}
+        board_submissions.append(Submission(environment=environment, documents=texts))
+    return tuple(board_submissions)
 
 
-def _status(found: Sequence[CaseReport], *, allow_unjudged: bool) -> Status:
+def _status(reports: Sequence[CaseReport], *, allow_unjudged: bool) -> Status:
     """Return what a board came to; that nothing was judged is fine where the run ended with 0 all the same."""
-    verdicts = [verdict for case in found for verdict in case.verdicts]
-    return outcome(found, exit_code(verdicts, allow_unjudged=allow_unjudged)).status
+    verdicts = [verdict for case in reports for verdict in case.verdicts]
+    return outcome(reports, exit_code(verdicts, allow_unjudged=allow_unjudged)).status
 
 
-def _tests(found: Sequence[CaseReport]) -> dict[str, dict[str, str]]:
+def _tests(reports: Sequence[CaseReport]) -> dict[str, dict[str, str]]:
     tests = {}
     # Two kernels of which nobody judged one have one name: the worst is written last.
-    for case in sorted(found, key=lambda case: case.status.rank, reverse=True):
+    for case in sorted(reports, key=lambda case: case.status.rank, reverse=True):
         first = dict.fromkeys((case.headline, *case.causes))
-        sentences = [f"{one.status.value} {one.kind.value}: {one.sentence}" for one in first]
+        sentences = [f"{verdict.status.value} {verdict.kind.value}: {verdict.sentence}" for verdict in first]
         log = plain_text("\n".join(sentences))
         tests[plain_text(case.case) or _NO_CASE] = {"result": _RESULTS.get(case.status, "skip"), "log": log}
     return tests
@@ -107,5 +107,5 @@ def _surroundings(records: Sequence[Record]) -> dict[str, str]:
         return {}
     arms = {f"kernel_{arm}": text for arm, text in kernels(records).items()}
     commits = {f"commit_{record.arm}": record.kernel.commit for record in records}
-    known = {"profile": first.profile, "flavour": first.kernel.flavour, "tools": first.environment.tools}
-    return {name: plain_text(text) for name, text in {**arms, **commits, **known}.items() if text}
+    fields = {"profile": first.profile, "flavour": first.kernel.flavour, "tools": first.environment.tools}
+    return {name: plain_text(text) for name, text in {**arms, **commits, **fields}.items() if text}

@@ -74,18 +74,18 @@ def steps(case: CaseReport, not_applicable: Mapping[str, str], *, detailed: bool
     """
     if not detailed:
         return (_verdicts(case), Step(name=_LEFT_OUT, status=Status.SKIP))
-    kept = {id(record) for record in _select_boots(case)}
-    boots = [_boot(record, case.verdicts, files=id(record) in kept) for record in case.records]
+    ids = {id(record) for record in _select_boots(case)}
+    boots = [_boot(record, case.verdicts, files=id(record) in ids) for record in case.records]
     looked = [_verdicts(case), *_latency(case), *_validity(case, not_applicable)]
     # Looking at stored records takes no time of the board; without a time Allure writes "unknown" beside them.
-    found = [_at(step, max((span[1] for span in map(times, case.records) if span), default=None)) for step in looked]
-    found += boots
+    parts = [_at(step, max((span[1] for span in map(times, case.records) if span), default=None)) for step in looked]
+    parts += boots
     if case.baseline:
         worst = figures(case.baseline).worst
         before = tuple(_boot(record, (), files=record is worst) for record in case.baseline)
         name = f"{case.other_arm}: {plural(len(before), 'boot')} to compare with"
-        found.append(Step(name=name, status=Status.PASS, steps=before))
-    return tuple(found)
+        parts.append(Step(name=name, status=Status.PASS, steps=before))
+    return tuple(parts)
 
 
 def _at(step: Step, moment: float | None) -> Step:
@@ -93,7 +93,7 @@ def _at(step: Step, moment: float | None) -> Step:
 
 
 def _verdicts(case: CaseReport) -> Step:
-    found = case.verdicts or (case.headline,)
+    verdicts = case.verdicts or (case.headline,)
     inner = tuple(
         Step(
             name=message(verdict),
@@ -108,9 +108,9 @@ def _verdicts(case: CaseReport) -> Step:
                 if value
             },
         )
-        for verdict in sorted(found, key=lambda verdict: verdict.status.rank)
+        for verdict in sorted(verdicts, key=lambda verdict: verdict.status.rank)
     )
-    return Step(name=f"{len(found)} verdicts" if len(found) > 1 else "verdict", status=case.status, steps=inner)
+    return Step(name=f"{len(verdicts)} verdicts" if len(verdicts) > 1 else "verdict", status=case.status, steps=inner)
 
 
 def _latency(case: CaseReport) -> list[Step]:
@@ -121,35 +121,35 @@ def _latency(case: CaseReport) -> list[Step]:
 
 
 def _summary(records: Sequence[Record]) -> str:
-    found = figures(records)
+    latencies = figures(records)
     ns = records[0].environment.instruction_ns if records else ""
     parts = [
         f"{name} {format_quantity(value, ns if name == 'max' else '')}"
-        for name, value in (("min", found.low), ("mean", found.mean), ("max", found.high))
+        for name, value in (("min", latencies.low), ("mean", latencies.mean), ("max", latencies.high))
         if value is not None
     ]
-    if found.worst is not None and len(records) > 1:
-        parts[-1] += f" in {found.worst.boot}"
-    if found.lost is not None:
-        parts.append(f"{found.lost} lost wake-ups")
+    if latencies.worst is not None and len(records) > 1:
+        parts[-1] += f" in {latencies.worst.boot}"
+    if latencies.lost is not None:
+        parts.append(f"{latencies.lost} lost wake-ups")
     return ", ".join(parts) or "none was measured"
 
 
 def _validity(case: CaseReport, not_applicable: Mapping[str, str]) -> list[Step]:
     """Return one step with a step for each check, which tells the boots apart only where they differ."""
-    found: dict[str, list[tuple[Record, Check]]] = {}
+    by_name: dict[str, list[tuple[Record, Check]]] = {}
     for record in case.records:
         if record.has_results:
             for check in checks(record, not_applicable):
-                found.setdefault(check.name, []).append((record, check))
-    if not found:
+                by_name.setdefault(check.name, []).append((record, check))
+    if not by_name:
         return []
-    inner = tuple(_check(name, results) for name, results in found.items())
-    failed = [
-        name for name, results in found.items() if any(check.result is CheckResult.FAILED for _, check in results)
+    inner = tuple(_check(name, results) for name, results in by_name.items())
+    failed_checks = [
+        name for name, results in by_name.items() if any(check.result is CheckResult.FAILED for _, check in results)
     ]
-    count = len(next(iter(found.values())))
-    summary = f"{', '.join(failed)} failed" if failed else f"every check held in {plural(count, 'boot')}"
+    count = len(next(iter(by_name.values())))
+    summary = f"{', '.join(failed_checks)} failed" if failed_checks else f"every check held in {plural(count, 'boot')}"
     return [Step(name=f"validity: {summary}", status=_worst(inner), steps=inner)]
 
 
@@ -161,21 +161,25 @@ def _check(name: str, results: Sequence[tuple[Record, Check]]) -> Step:
     for record, check in results:
         by_sentence.setdefault((check.result, plain_text(check.sentence)), []).append(record.boot)
     if len(by_sentence) == 1:
-        (held, sentence), boots = next(iter(by_sentence.items()))
-        return Step(name=f"{name}: {held.value} in {plural(len(boots), 'boot')}: {sentence}", status=_HELD[held])
+        (result, sentence), boots = next(iter(by_sentence.items()))
+        return Step(name=f"{name}: {result.value} in {plural(len(boots), 'boot')}: {sentence}", status=_HELD[result])
     inner = tuple(
-        Step(name=f"{held.value} in {', '.join(boots)}: {sentence}", status=_HELD[held])
-        for (held, sentence), boots in by_sentence.items()
+        Step(name=f"{result.value} in {', '.join(boots)}: {sentence}", status=_HELD[result])
+        for (result, sentence), boots in by_sentence.items()
     )
-    failed = [record.boot for record, check in results if check.result is CheckResult.FAILED]
-    name = f"{name}: failed in {', '.join(failed)}" if failed else f"{name}: ok in {plural(len(results), 'boot')}"
+    failed_boots = [record.boot for record, check in results if check.result is CheckResult.FAILED]
+    name = (
+        f"{name}: failed in {', '.join(failed_boots)}"
+        if failed_boots
+        else f"{name}: ok in {plural(len(results), 'boot')}"
+    )
     return Step(name=name, status=_worst(inner), steps=inner)
 
 
 def _worst(inner: Sequence[Step]) -> Status:
     """Return the worst status; a check that does not apply takes nothing from the others."""
-    told = [step.status for step in inner if step.status is not Status.SKIP]
-    return min(told, key=lambda status: status.rank, default=Status.SKIP)
+    statuses = [step.status for step in inner if step.status is not Status.SKIP]
+    return min(statuses, key=lambda status: status.rank, default=Status.SKIP)
 
 
 def times(record: Record) -> tuple[float, float] | None:
@@ -195,9 +199,9 @@ def _length(record: Record) -> float:
 
 def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
     """Return a boot's step; `verdicts` are those of its case, none for a baseline."""
-    told = [verdict.status for verdict in verdicts if verdict.boot == record.boot]
+    statuses = [verdict.status for verdict in verdicts if verdict.boot == record.boot]
     state = _STATES.get(record.state, Status.ERROR)
-    status = min([*told, state], key=lambda status: status.rank)
+    status = min([*statuses, state], key=lambda status: status.rank)
     span = times(record)
     start, stop = span or (None, None)
     middle = None if start is None else min(start + record.seconds.get("boot", 0.0), stop or start)
@@ -222,9 +226,11 @@ def _boot(record: Record, verdicts: Sequence[Verdict], *, files: bool) -> Step:
 
 def _fault(record: Record, fault: Fault, verdicts: Sequence[Verdict], moment: float | None) -> Step:
     """Return a fault's step with the status that the verdicts gave it: one that the baseline has too fails nobody."""
-    told = [one.status for one in verdicts if one.kind is Kind.FAULT and f": {fault.kind}: " in one.sentence]
+    statuses = [
+        verdict.status for verdict in verdicts if verdict.kind is Kind.FAULT and f": {fault.kind}: " in verdict.sentence
+    ]
     state = _STATES.get(record.state, Status.ERROR)
-    status = min(told, key=lambda status: status.rank, default=Status.DONE if state is Status.PASS else state)
+    status = min(statuses, key=lambda status: status.rank, default=Status.DONE if state is Status.PASS else state)
     name = f"{fault.kind}: {plain_text(fault.line)}"
     return Step(name=name, status=status, message=plain_text(fault.text), start=moment, stop=moment)
 
@@ -232,16 +238,16 @@ def _fault(record: Record, fault: Fault, verdicts: Sequence[Verdict], moment: fl
 def _title(record: Record) -> str:
     if not record.has_results:
         return f"{record.boot}: {record.state}: {plain_text(record.message).partition(chr(10))[0]}"
-    found = figures([record])
-    high = f", max {format_quantity(found.high, record.environment.instruction_ns)}" if found.high else ""
+    latencies = figures([record])
+    high = f", max {format_quantity(latencies.high, record.environment.instruction_ns)}" if latencies.high else ""
     return f"{record.boot}: boot {record.seconds.get('boot', 0.0):.1f} s, measured {_target_time(record)}{high}"
 
 
 def _target_time(record: Record) -> str:
-    elapsed = record.evidence.elapsed_s
-    if elapsed is None:
+    seconds = record.evidence.elapsed_s
+    if seconds is None:
         return "for an unknown time"
-    return f"{elapsed:.1f} {'virtual s' if record.virtual_time else 's'}"
+    return f"{seconds:.1f} {'virtual s' if record.virtual_time else 's'}"
 
 
 def _boot_line(record: Record) -> str:
@@ -265,9 +271,9 @@ def _measure_line(record: Record) -> str:
 def _numbers(record: Record) -> dict[str, str]:
     """Return every number that the tool reported, and the command that made it."""
     numbers = {
-        f"{one.name} {one.label}".strip(): format_quantity(one.quantity, "")
-        for one in record.measurements
-        if one.quantity is not None
+        f"{measurement.name} {measurement.label}".strip(): format_quantity(measurement.quantity, "")
+        for measurement in record.measurements
+        if measurement.quantity is not None
     }
     return {"command": " ".join(record.argv), **numbers}
 
@@ -276,11 +282,11 @@ def _select_boots(case: CaseReport) -> tuple[Record, ...]:
     """Return the boots whose files go into the report: all, or of many boots those that somebody will ask for."""
     if len(case.records) <= _MOST_BOOTS:
         return case.records
-    named = {verdict.boot for verdict in case.verdicts if verdict.status.rank < Status.PASS.rank}
+    bad_boots = {verdict.boot for verdict in case.verdicts if verdict.status.rank < Status.PASS.rank}
     worst = figures(case.records).worst
-    wanted = [record for record in case.records if not record.has_results or record.boot in named]
-    ordered = ([worst] if worst is not None else []) + [record for record in wanted if record is not worst]
-    return tuple(ordered[:_MOST_BOOTS])
+    bad_records = [record for record in case.records if not record.has_results or record.boot in bad_boots]
+    records = ([worst] if worst is not None else []) + [record for record in bad_records if record is not worst]
+    return tuple(records[:_MOST_BOOTS])
 
 
 def _files(record: Record) -> list[Attachment]:

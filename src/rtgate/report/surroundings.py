@@ -57,18 +57,18 @@ def surroundings(records: Sequence[Record]) -> dict[str, str]:
     arms: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         arms.setdefault((record.board, record.arm), []).append(record)
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for label, get in _FIELDS.items():
         values = {arm: _distinct(get(record) for record in here) for arm, here in arms.items()}
-        found.update(_value_by_arm(label, values))
-    found.update(_value_by_arm("boots", {arm: _boots(here) for arm, here in arms.items()}))
-    found["rtgate"] = __version__
-    return {name: plain_text(value).replace("\n", " ") for name, value in found.items() if value}
+        pairs.update(_value_by_arm(label, values))
+    pairs.update(_value_by_arm("boots", {arm: _boots(here) for arm, here in arms.items()}))
+    pairs["rtgate"] = __version__
+    return {name: plain_text(value).replace("\n", " ") for name, value in pairs.items() if value}
 
 
 def _distinct(values: Iterable[str]) -> str:
-    kept = dict.fromkeys(value for value in values if value)
-    return "; ".join(list(kept)[:4]) + (f"; and {len(kept) - 4} more" if len(kept) > 4 else "")
+    texts = dict.fromkeys(value for value in values if value)
+    return "; ".join(list(texts)[:4]) + (f"; and {len(texts) - 4} more" if len(texts) > 4 else "")
 
 
 def _value_by_arm(label: str, values: Mapping[tuple[str, str], str]) -> dict[str, str]:
@@ -100,9 +100,9 @@ def _ranges(numbers: Sequence[int]) -> str:
 def title(records: Sequence[Record]) -> str:
     """Return the report's name: the boards and the kernels that were judged; the last word tells its kernel apart."""
     boards = ", ".join(sorted({record.board for record in records})) or "nothing measured"
-    judged = [record for record in records if record.arm == ArmName.CANDIDATE] or records
-    releases = {record.environment.kernel_release or record.kernel.release for record in judged}
-    parts = ["rtgate:", boards, ", ".join(sorted(filter(None, releases))), _short_hash(judged)]
+    judged_records = [record for record in records if record.arm == ArmName.CANDIDATE] or records
+    releases = {record.environment.kernel_release or record.kernel.release for record in judged_records}
+    parts = ["rtgate:", boards, ", ".join(sorted(filter(None, releases))), _short_hash(judged_records)]
     return plain_text(" ".join(filter(None, parts))).replace("\n", " ")
 
 

@@ -76,25 +76,28 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def tables(found: Sequence[CaseReport]) -> tuple[Table, ...]:
+def tables(reports: Sequence[CaseReport]) -> tuple[Table, ...]:
     """Return the table of each board; what is said of a run, and of no case, is in none."""
-    named = [case for case in found if case.case]
-    return tuple(_table([case for case in named if case.board == board]) for board in sorted({c.board for c in named}))
+    case_reports = [case for case in reports if case.case]
+    return tuple(
+        _table([case for case in case_reports if case.board == board])
+        for board in sorted({c.board for c in case_reports})
+    )
 
 
-def _table(found: Sequence[CaseReport]) -> Table:
-    records = [record for case in found for record in (*case.baseline, *case.records)]
+def _table(reports: Sequence[CaseReport]) -> Table:
+    records = [record for case in reports for record in (*case.baseline, *case.records)]
     unit = "virtual us" if any(record.virtual_time for record in records) else "us"
-    flavour = next((case.flavour for case in found if case.flavour), "")
-    what = "latency" if any(family(case.records) == "latency" for case in found) else "times"  # of round trips, say
-    parts = [found[0].board or "no board", flavour, f"{what} in {unit}"]
-    if any(case.baseline for case in found):
+    flavour = next((case.flavour for case in reports if case.flavour), "")
+    what = "latency" if any(family(case.records) == "latency" for case in reports) else "times"  # of round trips, say
+    parts = [reports[0].board or "no board", flavour, f"{what} in {unit}"]
+    if any(case.baseline for case in reports):
         columns: tuple[str, ...] = ("figure", "baseline", "candidate", "change", "limit", "boots")
-        rows = [row for case in found for row in comparison_rows(case)]
+        rows = [row for case in reports for row in comparison_rows(case)]
     else:
-        bounds = any(map(_bound, found))
+        bounds = any(map(_bound, reports))
         columns = ("boots", "min", "mean", "max", "limit", *(("bound", "its limit") if bounds else ()), "lost")
-        rows = [Row(case=case, status=case.status, cells=_single_row(case, bounds=bounds)) for case in found]
+        rows = [Row(case=case, status=case.status, cells=_single_row(case, bounds=bounds)) for case in reports]
     return Table(
         heading=plain_text(", ".join(part for part in parts if part)),
         kernels=kernels(records),
@@ -105,14 +108,14 @@ def _table(found: Sequence[CaseReport]) -> Table:
 
 def kernels(records: Sequence[Record]) -> dict[str, str]:
     """Return by arm which kernel was measured: release, source (ref, hash, subject), and image, which no two share."""
-    found: dict[str, dict[str, None]] = {}
+    by_arm: dict[str, dict[str, None]] = {}
     for record in records:
         kernel = record.kernel
         release = record.environment.kernel_release or kernel.release
         image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else ""
         text = ", ".join(filter(None, (release, kernel.source, image)))
-        found.setdefault(record.arm, {})[f"{plain_text(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
-    return {arm: "; ".join(texts) for arm, texts in found.items()}
+        by_arm.setdefault(record.arm, {})[f"{plain_text(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
+    return {arm: "; ".join(texts) for arm, texts in by_arm.items()}
 
 
 def _single_row(case: CaseReport, *, bounds: bool) -> tuple[str, ...]:
@@ -126,13 +129,13 @@ def _single_row(case: CaseReport, *, bounds: bool) -> tuple[str, ...]:
 
 def comparison_rows(case: CaseReport) -> list[Row]:
     """Return the rows of a case, with the columns of two kernels: one that was measured alone has `-` for the other."""
-    told = [*([_boots(case.baseline)] if case.baseline else []), _boots(case.records)]
-    boots = "+".join(dict.fromkeys(told))
+    counts = [*([_boots(case.baseline)] if case.baseline else []), _boots(case.records)]
+    boots = "+".join(dict.fromkeys(counts))
     rows = []
     for number, line in enumerate(lines(case) or (Line(name="-"),)):
-        judged, baseline = _number(line.judged), _number(line.baseline)
+        figure, baseline = _number(line.judged), _number(line.baseline)
         # A baseline that nothing was compared with is what was judged.
-        kernels = (judged, baseline) if case.arm == "baseline" else (baseline, judged)
+        kernels = (figure, baseline) if case.arm == "baseline" else (baseline, figure)
         cells = (line.name, *kernels, line.change, _number(line.limit), "" if number else boots)
         rows.append(Row(case=case, status=None if number else case.status, cells=cells))
     return rows
@@ -141,35 +144,37 @@ def comparison_rows(case: CaseReport) -> list[Row]:
 def lines(case: CaseReport) -> tuple[Line, ...]:
     """Return the figures that tell how a case went: mean, maximum, and what became worse first of all."""
     now, before = _quantities(case.records), _quantities(case.baseline)
-    worse = next((one for one in case.causes if one.kind is Kind.REGRESSION), None)
-    blamed = worse.measurement if worse else ""
-    names = [name for name in {**now, **before} if _short(name) in _SHOWN or name == blamed]
+    worse = next((verdict for verdict in case.causes if verdict.kind is Kind.REGRESSION), None)
+    worse_name = worse.measurement if worse else ""
+    names = [name for name in {**now, **before} if _short(name) in _SHOWN or name == worse_name]
     names = names or list({**now, **before})[:_MOST_OTHERS]
     several = len({_family(name) for name in names}) > 1
-    made = []
+    case_lines = []
     for name in names:
         label = name if several else _SHOWN.get(_short(name), _short(name))
         line = Line(name=label, judged=now.get(name), baseline=before.get(name), limit=_limit(case, name))
         typical = f"{_family(name)} {_TYPICAL_MAX}" if several else _TYPICAL_MAX
-        made += _compared_line(line, worse, typical) if worse and name == blamed else [line]
-    if worse and blamed not in names:
-        value, baseline = (one.quantity if one else None for one in (worse.value, worse.baseline))
+        case_lines += _compared_line(line, worse, typical) if worse and name == worse_name else [line]
+    if worse and worse_name not in names:
+        value, baseline = (figure.quantity if figure else None for figure in (worse.value, worse.baseline))
         both = value is not None and baseline is not None
-        made.append(
-            Line(name=blamed, judged=value, baseline=baseline, estimate=str(worse.change or ""))
+        case_lines.append(
+            Line(name=worse_name, judged=value, baseline=baseline, estimate=str(worse.change or ""))
             if both
-            else Line(name=blamed, estimate=str(worse.value or ""))
+            else Line(name=worse_name, estimate=str(worse.value or ""))
         )
     bound = _bound(case)
-    return (*made, bound) if bound else tuple(made)
+    return (*case_lines, bound) if bound else tuple(case_lines)
 
 
 def _bound(case: CaseReport) -> Line | None:
     """Return the bound of a wake-up, where boots were followed and it is known."""
-    told = next((one for one in case.verdicts if one.measurement == BOUND and one.value), None)
-    if told is None:
+    bound = next((verdict for verdict in case.verdicts if verdict.measurement == BOUND and verdict.value), None)
+    if bound is None:
         return None
-    value, baseline, limit = (one.quantity if one else None for one in (told.value, told.baseline, told.limit))
+    value, baseline, limit = (
+        figure.quantity if figure else None for figure in (bound.value, bound.baseline, bound.limit)
+    )
     return Line(name="bound", judged=value, baseline=baseline, limit=limit)
 
 
@@ -182,11 +187,11 @@ def _compared_line(line: Line, verdict: Verdict, typical: str) -> list[Line]:
 
     Of a maximum it is called `typical`, and the largest of all boots stands beside it: that is what limits are about.
     """
-    value, baseline = (one.quantity if one else None for one in (verdict.value, verdict.baseline))
+    value, baseline = (figure.quantity if figure else None for figure in (verdict.value, verdict.baseline))
     if value is None or baseline is None:
         return [line]
     largest = _SHOWN.get(_short(verdict.measurement)) == "max"
-    compared = replace(
+    verdict_line = replace(
         line,
         name=typical if largest else line.name,
         judged=value,
@@ -194,7 +199,7 @@ def _compared_line(line: Line, verdict: Verdict, typical: str) -> list[Line]:
         limit=None if largest else line.limit,
         estimate=str(verdict.change or ""),
     )
-    return [compared, line] if largest else [compared]
+    return [verdict_line, line] if largest else [verdict_line]
 
 
 def _family(name: str) -> str:
@@ -220,5 +225,5 @@ def _number(quantity: Quantity | None) -> str:
 
 
 def _boots(records: Sequence[Record]) -> str:
-    measured = sum(record.state == "measured" for record in records)
-    return str(measured) if measured == len(records) else f"{measured}/{len(records)}"
+    count = sum(record.state == "measured" for record in records)
+    return str(count) if count == len(records) else f"{count}/{len(records)}"

@@ -39,18 +39,18 @@ def show(
     Each case is one line that begins with its status and its name, in a terminal and in a pipe alike, so that
     `grep '^FAIL '` finds what failed.
     """
-    found = cases(records, verdicts)
-    for shown in table.tables(found):
-        _print(console, Text(shown.heading, style="bold"))
-        width = max(map(len, shown.kernels), default=0)
-        for arm, kernel in shown.kernels.items():
+    reports = cases(records, verdicts)
+    for board_table in table.tables(reports):
+        _print(console, Text(board_table.heading, style="bold"))
+        width = max(map(len, board_table.kernels), default=0)
+        for arm, kernel in board_table.kernels.items():
             _print(console, Text(f"{arm:{width}}  {kernel}", style="dim"))
-        print_table(console, _rich(shown))
+        print_table(console, _rich(board_table))
         console.print()
     _made_before(console, records)
-    for case in sorted(found, key=lambda case: case.status.rank):
+    for case in sorted(reports, key=lambda case: case.status.rank):
         _sentences(console, case)
-    _outcome(console, found, exit_code)
+    _outcome(console, reports, exit_code)
     if report is not None:
         _print(console, Text(f"report: {report}"))
 
@@ -72,17 +72,17 @@ def _print(console: Console, text: Text) -> None:
     console.print(text, highlight=False, soft_wrap=not console.is_terminal)
 
 
-def _rich(shown: table.Table) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    made.add_column("status", no_wrap=True)
-    made.add_column("case", overflow="fold")
-    for name in shown.columns:
-        made.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
-    for row in shown.rows:
+def _rich(board_table: table.Table) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    grid.add_column("status", no_wrap=True)
+    grid.add_column("case", overflow="fold")
+    for name in board_table.columns:
+        grid.add_column(name, justify="left" if name == "figure" else "right", no_wrap=True)
+    for row in board_table.rows:
         status = _status(row.status) if row.status else Text()
         case = Text(plain_text(row.case.case), style="" if row.status else "dim")
-        made.add_row(status, case, *row.cells)
-    return made
+        grid.add_row(status, case, *row.cells)
+    return grid
 
 
 def _status(status: Status) -> Text:
@@ -91,8 +91,8 @@ def _status(status: Status) -> Text:
 
 def _sentences(console: Console, case: CaseReport) -> None:
     """Print what is not PASS, and what a comparison rules out: wrapped in a terminal, on one line in a pipe."""
-    told = [one for one in case.causes if one.status is not Status.PASS or one.kind in _RULED_OUT]
-    for verdict, count in group_verdicts(told):
+    verdicts = [verdict for verdict in case.causes if verdict.status is not Status.PASS or verdict.kind in _RULED_OUT]
+    for verdict, count in group_verdicts(verdicts):
         where = " ".join(part for part in (case.case or "the run", case.arm, case.board) if part)
         first, _, rest = plain_text(verdict.full_sentence).partition("\n")
         first += f" (the same {count} times)" if count > 1 else ""
@@ -106,10 +106,10 @@ def _sentences(console: Console, case: CaseReport) -> None:
             _print(console, Text(f"     {line}", style="dim"))
 
 
-def _outcome(console: Console, found: Sequence[CaseReport], exit_code: int) -> None:
-    told = outcome(found, exit_code)
+def _outcome(console: Console, reports: Sequence[CaseReport], exit_code: int) -> None:
+    run_outcome = outcome(reports, exit_code)
     console.print()
-    word = Text(told.status.value, style=_COLOURS[told.status])
-    _print(console, Text.assemble(word, f": {told.meaning} ({told.counts})"))
-    if told.action:
-        _print(console, Text(f"next: {told.action}"))
+    word = Text(run_outcome.status.value, style=_COLOURS[run_outcome.status])
+    _print(console, Text.assemble(word, f": {run_outcome.meaning} ({run_outcome.counts})"))
+    if run_outcome.action:
+        _print(console, Text(f"next: {run_outcome.action}"))

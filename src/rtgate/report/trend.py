@@ -44,15 +44,17 @@ def trend(figures: Path, history: Path) -> str:
     """
     entries: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
     runs = [_run(json.loads(line)) for line in history.read_text(encoding="utf-8").splitlines()][-_MOST_RUNS:]
-    known: dict[str, list[TrendLine]] = {}
+    by_case: dict[str, list[TrendLine]] = {}
     for name in dict.fromkeys(_case(entry) for entry in entries):
         lines = [line for entry in entries if _case(entry) == name and (line := _line(entry, runs))]
-        known |= {name: lines} if lines else {}
-    changed = {name: lines for name, lines in known.items() if any(line.changes for line in lines)}
-    shown = list((changed | known).items())[:_MOST_PLOTS]
-    plots = {name: trend_plot(name, lines).svg for name, lines in shown}
+        by_case |= {name: lines} if lines else {}
+    changed_cases = {name: lines for name, lines in by_case.items() if any(line.changes for line in lines)}
+    pairs = list((changed_cases | by_case).items())[:_MOST_PLOTS]
+    plots = {name: trend_plot(name, lines).svg for name, lines in pairs}
     return (
-        page.trend(plots, len(runs), [one for name in changed for one in _changes(name, known[name])]) if plots else ""
+        page.trend(plots, len(runs), [sentence for name in changed_cases for sentence in _changes(name, by_case[name])])
+        if plots
+        else ""
     )
 
 
@@ -83,10 +85,10 @@ def _run(data: Mapping[str, Any]) -> _Run:
 
 
 def _line(entry: Mapping[str, Any], runs: Sequence[_Run]) -> TrendLine | None:
-    known = [(run.name, float(run.figures[entry["key"]])) for run in runs if entry["key"] in run.figures]
-    if len(known) < _FEWEST:
+    points = [(run.name, float(run.figures[entry["key"]])) for run in runs if entry["key"] in run.figures]
+    if len(points) < _FEWEST:
         return None
-    names, values = zip(*known, strict=True)
+    names, values = zip(*points, strict=True)
     label = f"{entry['title'].rpartition(': ')[2]}\n{entry['unit']}"
-    changes = tuple(one.index for one in _find_changes(values))
+    changes = tuple(change.index for change in _find_changes(values))
     return TrendLine(label=label, runs=names, values=values, changes=changes)

@@ -68,18 +68,18 @@ def with_parents(entries: Iterable[Entry]) -> list[Entry]:
     Raises:
         ValueError: a name stands twice, or lies below something that is not a directory.
     """
-    found: dict[str, Entry] = {}
+    by_name: dict[str, Entry] = {}
     for entry in entries:
-        if entry.name in found:
+        if entry.name in by_name:
             raise ValueError(f"{entry.name} stands twice in the archive")
-        found[entry.name] = entry
-    for name in tuple(found):
+        by_name[entry.name] = entry
+    for name in tuple(by_name):
         parts = name.split("/")[:-1]
         for depth in range(1, len(parts) + 1):
-            parent = found.setdefault("/".join(parts[:depth]), directory("/".join(parts[:depth])))
+            parent = by_name.setdefault("/".join(parts[:depth]), directory("/".join(parts[:depth])))
             if not stat.S_ISDIR(parent.mode):
                 raise ValueError(f"{name} lies below {parent.name}, which is not a directory")
-    return list(found.values())
+    return list(by_name.values())
 
 
 def pack(entries: Iterable[Entry]) -> bytes:

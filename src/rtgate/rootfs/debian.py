@@ -101,16 +101,18 @@ class Archive:
         Raises:
             InfrastructureError: it has none of one of them.
         """
-        found: dict[str, list[str]] = {name: [] for name in suites}
+        by_package: dict[str, list[str]] = {name: [] for name in suites}
         for line in self._apt("apt-cache", "madison", *suites).splitlines():
             name, version, source = (part.strip() for part in line.split("|"))
             suite = source.split()[1].partition("/")[0]  # "ADDRESS trixie/main arm64 Packages"
-            if suite == suites.get(name) and version not in found[name]:
-                found[name].append(version)
-        missing = [f"{name} in {suites[name]}" for name, versions in found.items() if not versions]
-        if missing:
-            raise InfrastructureError(f"Debian has no {', '.join(missing)} for {self.architecture}: correct the recipe")
-        return {name: tuple(versions) for name, versions in found.items()}
+            if suite == suites.get(name) and version not in by_package[name]:
+                by_package[name].append(version)
+        missing_packages = [f"{name} in {suites[name]}" for name, versions in by_package.items() if not versions]
+        if missing_packages:
+            raise InfrastructureError(
+                f"Debian has no {', '.join(missing_packages)} for {self.architecture}: correct the recipe"
+            )
+        return {name: tuple(versions) for name, versions in by_package.items()}
 
     def download(self, versions: Mapping[str, str]) -> dict[str, Path]:
         """Fetch these versions of these packages; apt checks each against the signed list.
@@ -123,10 +125,10 @@ class Archive:
         return {name: self._file(place, name) for name in versions}
 
     def _file(self, place: Path, name: str) -> Path:
-        found = list(place.glob(f"{name}_*.deb"))
-        if len(found) != 1:
-            raise InfrastructureError(f"apt-get download left {len(found)} files for {name}: is the disk full?")
-        return found[0]
+        files = list(place.glob(f"{name}_*.deb"))
+        if len(files) != 1:
+            raise InfrastructureError(f"apt-get download left {len(files)} files for {name}: is the disk full?")
+        return files[0]
 
     def _apt(self, *argv: str, cwd: Path | None = None) -> str:
         environment = {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C"}
@@ -142,7 +144,7 @@ def run(
         InfrastructureError: it is missing, takes too long or fails; the message holds the line that says why.
     """
     try:
-        done = subprocess.run(argv, env=environment, cwd=cwd, capture_output=True, timeout=_TIMEOUT_S, check=False)
+        child = subprocess.run(argv, env=environment, cwd=cwd, capture_output=True, timeout=_TIMEOUT_S, check=False)
     except FileNotFoundError:
         package = _TOOLS.get(argv[0], argv[0])
         raise InfrastructureError(f"{argv[0]} is not installed: install the Debian package {package}") from None
@@ -150,12 +152,12 @@ def run(
         raise InfrastructureError(
             f"{argv[0]} took longer than {_TIMEOUT_S:.0f} s ({about}): is the network up?"
         ) from None
-    if done.returncode != 0:
+    if child.returncode != 0:
         raise InfrastructureError(
-            f"{_command(argv)} failed for {about}: {telling_line(done.stderr.decode(errors='replace'))}"
+            f"{_command(argv)} failed for {about}: {telling_line(child.stderr.decode(errors='replace'))}"
             " (check the network, apt's proxy settings and RTGATE_DEBIAN_MIRROR)"
         )
-    return done.stdout
+    return child.stdout
 
 
 def _command(argv: Sequence[str]) -> str:
@@ -180,16 +182,16 @@ def mirror() -> str:
     Raises:
         InfrastructureError: neither names one.
     """
-    named = os.environ.get("RTGATE_DEBIAN_MIRROR")
-    if named:
-        return named
-    found = choose_mirror(_index_targets()) or _mirror_without_lists()
-    if not found:
+    setting = os.environ.get("RTGATE_DEBIAN_MIRROR")
+    if setting:
+        return setting
+    address = choose_mirror(_index_targets()) or _mirror_without_lists()
+    if not address:
         raise InfrastructureError(
             "the system's apt sources name no mirror of Debian: correct /etc/apt/sources.list.d, or set"
             " RTGATE_DEBIAN_MIRROR to the address of one"
         )
-    return found
+    return address
 
 
 def _index_targets(*options: str) -> str:
@@ -218,9 +220,9 @@ def _mirror_without_lists() -> str:
         try:
             run(("apt-get", *options, "-o", "APT::Update::Error-Mode=any", "update", "-qq"), "the system's apt sources")
         except InfrastructureError:
-            if not (found := choose_mirror(_index_targets(*options))):
+            if not (address := choose_mirror(_index_targets(*options))):
                 raise
-            return found  # another source is away
+            return address  # another source is away
         return choose_mirror(_index_targets(*options))
 
 
@@ -245,22 +247,22 @@ def contents(package: Path) -> dict[str, Member]:
         InfrastructureError: the package cannot be read.
     """
     raw = run(("dpkg-deb", "--fsys-tarfile", str(package)), package.name)
-    found: dict[str, Member] = {}
+    by_name: dict[str, Member] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
             members = archive.getmembers()
             for member in members:
                 name = usr_path(member.name.removeprefix("./"))
                 if member.issym():
-                    found[name] = Member(stat.S_IFLNK | 0o777, member.linkname.encode())
+                    by_name[name] = Member(stat.S_IFLNK | 0o777, member.linkname.encode())
                 elif member.isfile() or member.islnk():
                     stream = archive.extractfile(member)
                     assert stream is not None
                     mode = 0o755 if member.mode & 0o100 else 0o644
-                    found[name] = Member(stat.S_IFREG | mode, stream.read())
+                    by_name[name] = Member(stat.S_IFREG | mode, stream.read())
     except tarfile.TarError as error:
         raise InfrastructureError(f"{package.name} cannot be read: {error}") from error
-    return found
+    return by_name
 
 
 def usr_path(name: str) -> str:

@@ -93,11 +93,11 @@ def needs(data: bytes) -> Needs:
 def _segments(data: bytes) -> list[Segment]:
     (table,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
-    found = []
+    segments = []
     for number in range(count):
         kind, _, offset, address, _, file_size = struct.unpack_from("<IIQQQQ", data, table + number * size)
-        found.append(Segment(kind, offset, address, file_size))
-    return found
+        segments.append(Segment(kind, offset, address, file_size))
+    return segments
 
 
 def _libraries(data: bytes, segments: list[Segment]) -> tuple[str, ...]:
@@ -147,14 +147,14 @@ def imports(data: bytes) -> tuple[Import, ...]:
         sections = _sections(data)
         numbers = _version_numbers(data, sections)
         versions = _versions_needed(data, sections)
-        copied = _copied_symbols(data, sections)
-        found = []
+        copies = _copied_symbols(data, sections)
+        symbols = []
         for number, symbol in enumerate(_symbols(data, sections)):
             # What is copied counts as the program's own, but the library must have it all the same.
-            if number in copied or (not symbol.defined and symbol.binding == _STB_GLOBAL):
+            if number in copies or (not symbol.defined and symbol.binding == _STB_GLOBAL):
                 version, library = versions.get(numbers[number] & 0x7FFF, ("", "")) if numbers else ("", "")
-                found.append(Import(symbol.name, version, library, number not in copied and symbol.kind == _STT_FUNC))
-        return tuple(found)
+                symbols.append(Import(symbol.name, version, library, number not in copies and symbol.kind == _STT_FUNC))
+        return tuple(symbols)
     except (struct.error, IndexError, KeyError, OverflowError) as error:
         raise ValueError(f"a broken ELF file: {error!r}") from error
 
@@ -164,11 +164,11 @@ def _sections(data: bytes) -> list[_Section]:
     size, count = struct.unpack_from("<HH", data, 58)
     if not count:
         raise ValueError("an ELF file without a table of sections")
-    found = []
+    sections = []
     for number in range(count):
         fields = struct.unpack_from("<IIQQQQIIQQ", data, table + number * size)
-        found.append(_Section(kind=fields[1], offset=fields[4], size=fields[5], link=fields[6]))
-    return found
+        sections.append(_Section(kind=fields[1], offset=fields[4], size=fields[5], link=fields[6]))
+    return sections
 
 
 def _symbols(data: bytes, sections: list[_Section]) -> Iterator[_Symbol]:
@@ -189,7 +189,7 @@ def _version_numbers(data: bytes, sections: list[_Section]) -> tuple[int, ...]:
 
 def _versions_needed(data: bytes, sections: list[_Section]) -> dict[int, tuple[str, str]]:
     """Return version and library by the number that symbols have for them."""
-    found: dict[int, tuple[str, str]] = {}
+    versions: dict[int, tuple[str, str]] = {}
     for section in sections:
         if section.kind != _SHT_VERNEED:
             continue
@@ -199,10 +199,10 @@ def _versions_needed(data: bytes, sections: list[_Section]) -> dict[int, tuple[s
             at = library_at + first
             for _ in range(count):
                 _, _, number, name, step = struct.unpack_from("<IHHII", data, at)
-                found[number] = (_text(data, names + name), _text(data, names + file))
+                versions[number] = (_text(data, names + name), _text(data, names + file))
                 at += step
             library_at += further
-    return found
+    return versions
 
 
 def _copied_symbols(data: bytes, sections: list[_Section]) -> frozenset[int]:
@@ -225,17 +225,17 @@ def stand_in(processor: int, soname: str, functions: Iterable[tuple[str, str]]) 
     Raises:
         ValueError: the processor is not one of our targets'.
     """
-    wanted = sorted(set(functions))
-    versions = {name: number for number, name in enumerate(sorted({version for _, version in wanted if version}), 2)}
+    pairs = sorted(set(functions))
+    versions = {name: number for number, name in enumerate(sorted({version for _, version in pairs if version}), 2)}
     strings = _Strings()
     strings.add(soname)
-    code, entries = _code(processor, [name for name, _ in wanted])
-    hashed = _hash_table([name for name, _ in wanted])
-    numbers = struct.pack(f"<{len(wanted) + 1}H", 0, *(versions.get(version, 1) for _, version in wanted))
-    defined = _version_definitions(soname, versions, strings)
-    places = [(strings.add(name), entry) for (name, _), entry in zip(wanted, entries, strict=True)]
+    code, entries = _code(processor, [name for name, _ in pairs])
+    hash_table = _hash_table([name for name, _ in pairs])
+    numbers = struct.pack(f"<{len(pairs) + 1}H", 0, *(versions.get(version, 1) for _, version in pairs))
+    definitions = _version_definitions(soname, versions, strings)
+    places = [(strings.add(name), entry) for (name, _), entry in zip(pairs, entries, strict=True)]
     body, at = bytearray(64 + 4 * 56), []
-    for part in (hashed, numbers, defined, bytes(strings.data), code):
+    for part in (hash_table, numbers, definitions, bytes(strings.data), code):
         body += bytes(-len(body) % 16)
         at.append(len(body))
         body += part

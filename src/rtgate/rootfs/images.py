@@ -73,16 +73,16 @@ def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress
     home = (cache or site.cache()) / "rootfs"
     directory = home / f"{name}-{arch}-{rootfs_recipe.key(chain, arch)}"
     try:
-        found = read(directory)
-        if found is None:
+        rootfs = read(directory)
+        if rootfs is None:
             with waiting_lock(home / f"{name}-{arch}.lock", "builds the same image", say, patience_s=_LOCK_S):
                 # Another process may have built it meanwhile.
-                found = read(directory) or _build(chain, arch, directory, say)
+                rootfs = read(directory) or _build(chain, arch, directory, say)
     except OSError as error:
         raise InfrastructureError(f"the root filesystem {name} for {arch} cannot be kept: {error}") from error
-    for warning in found.warnings:
+    for warning in rootfs.warnings:
         say(f"warning: {warning}")
-    return found
+    return rootfs
 
 
 def overlay(files: Mapping[str, bytes]) -> bytes:
@@ -99,7 +99,7 @@ def read(directory: Path) -> RootfsImage | None:
         manifest = json.loads((directory / _MANIFEST).read_text())
         if manifest["format"] != MANIFEST_FORMAT:
             return None
-        found = RootfsImage(
+        rootfs = RootfsImage(
             path=directory / manifest["image"],
             archive=directory / manifest["archive"],
             manifest=directory / _MANIFEST,
@@ -111,8 +111,8 @@ def read(directory: Path) -> RootfsImage | None:
             tools=MappingProxyType(manifest["tools"]),
             warnings=tuple(manifest["warnings"]),
         )
-        sums = ((found.path, found.sha256), (found.archive, found.content_sha256))
-        return found if all(hashlib.sha256(path.read_bytes()).hexdigest() == known for path, known in sums) else None
+        sums = ((rootfs.path, rootfs.sha256), (rootfs.archive, rootfs.content_sha256))
+        return rootfs if all(hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in sums) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -134,8 +134,8 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
         say(f"reading the versions of packages for {arch}")
         suites = rootfs_recipe.added_packages(chain, arch)
         with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as work:
-            found = Archive.open(work, suites.values(), facts.debian).versions(suites)
-        versions[arch] = {package: newest[0] for package, newest in found.items()}
+            by_package = Archive.open(work, suites.values(), facts.debian).versions(suites)
+        versions[arch] = {package: newest[0] for package, newest in by_package.items()}
     try:
         recipe.lock.write_text(rootfs_recipe.lock_text(recipe, versions))
     except OSError as error:
@@ -155,14 +155,14 @@ def _silent(_: str) -> None:
 def _build(chain: tuple[Recipe, ...], arch: str, directory: Path, say: Progress) -> RootfsImage:
     # All work is done beside the final place, so that one rename makes the image appear whole.
     with scratch(directory.parent, f".{directory.name}-") as place:
-        work, made = place / "work", place / "image"
+        work, output = place / "work", place / "image"
         work.mkdir()
-        made.mkdir()
-        build(chain, arch, made, work, say)
+        output.mkdir()
+        build(chain, arch, output, work, say)
         if directory.exists():  # damaged, or it would have been used
             shutil.rmtree(directory)
-        made.rename(directory)
-    found = read(directory)
-    if not found:
+        output.rename(directory)
+    rootfs = read(directory)
+    if not rootfs:
         raise InfrastructureError(f"{directory} cannot be read back: is the disk full or failing?")
-    return found
+    return rootfs

@@ -68,17 +68,17 @@ def build(chain: tuple[Recipe, ...], arch: str, directory: Path, work: Path, pro
         InfrastructureError: the packages cannot be fetched.
     """
     recipe = chain[-1]
-    fetched = fetch(chain, arch, work, progress)
-    content = compose(chain, arch, fetched.members, fetched.versions, progress)
+    fetched_packages = fetch(chain, arch, work, progress)
+    content = compose(chain, arch, fetched_packages.members, fetched_packages.versions, progress)
     progress("packing")
     archive = cpio.pack(content.entries)
-    compressed = cpio.compress(archive)
-    if len(compressed) > recipe.max_mib << 20:
+    image_bytes = cpio.compress(archive)
+    if len(image_bytes) > recipe.max_mib << 20:
         raise ConfigError(
-            f"{recipe.path}: the image has {len(compressed):,} bytes, more than max-mib ({recipe.max_mib}) allows"
+            f"{recipe.path}: the image has {len(image_bytes):,} bytes, more than max-mib ({recipe.max_mib}) allows"
         )
     image = directory / f"{recipe.name}-{arch}.cpio.gz"
-    image.write_bytes(compressed)
+    image.write_bytes(image_bytes)
     image.with_suffix("").write_bytes(archive)
     manifest = {
         "format": MANIFEST_FORMAT,
@@ -86,29 +86,29 @@ def build(chain: tuple[Recipe, ...], arch: str, directory: Path, work: Path, pro
         "arch": arch,
         "suites": sorted(set(packages(chain, arch).values())),
         "image": image.name,
-        "sha256": hashlib.sha256(compressed).hexdigest(),
-        "size": len(compressed),
+        "sha256": hashlib.sha256(image_bytes).hexdigest(),
+        "size": len(image_bytes),
         "archive": image.with_suffix("").name,
         "content_sha256": hashlib.sha256(archive).hexdigest(),
         "content_size": len(archive),
-        "packages": dict(sorted(fetched.versions.items())),
+        "packages": dict(sorted(fetched_packages.versions.items())),
         "tools": dict(sorted(content.programs.items())),
         "absent": dict(sorted(content.absent.items())),
-        "warnings": list(fetched.warnings),
+        "warnings": list(fetched_packages.warnings),
         "files": [_manifest_entry(entry) for entry in sorted(content.entries, key=lambda entry: entry.name)],
     }
     (directory / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def _manifest_entry(entry: cpio.Entry) -> dict[str, Any]:
-    listed: dict[str, Any] = {"name": entry.name, "mode": f"{entry.mode:06o}"}
+    facts: dict[str, Any] = {"name": entry.name, "mode": f"{entry.mode:06o}"}
     if stat.S_ISREG(entry.mode):
-        listed |= {"size": len(entry.data), "sha256": hashlib.sha256(entry.data).hexdigest()}
+        facts |= {"size": len(entry.data), "sha256": hashlib.sha256(entry.data).hexdigest()}
     elif stat.S_ISLNK(entry.mode):
-        listed["target"] = entry.target
+        facts["target"] = entry.target
     elif stat.S_ISCHR(entry.mode):
-        listed["device"] = list(entry.device)
-    return listed
+        facts["device"] = list(entry.device)
+    return facts
 
 
 def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) -> FetchedPackages:
@@ -116,30 +116,30 @@ def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) 
     suites = packages(chain, arch)
     progress(f"fetching the lists of packages of Debian {' and '.join(sorted(set(suites.values())))} for {arch}")
     archive = Archive.open(work, suites.values(), ARCHES[arch].debian)
-    wanted: dict[str, str] = {}
+    locks: dict[str, str] = {}
     for part in chain:
         # The innermost recipe decides, so that its content is in the outer one.
-        wanted = locked_versions(part, arch) | wanted
-    versions, warnings = choose(archive.versions(suites), wanted)
+        locks = locked_versions(part, arch) | locks
+    versions, warnings = choose(archive.versions(suites), locks)
     progress(f"fetching {len(suites)} packages")
     paths = archive.download(versions)
     return FetchedPackages({name: contents(path) for name, path in paths.items()}, versions, warnings)
 
 
 def choose(
-    available: Mapping[str, tuple[str, ...]], wanted: Mapping[str, str]
+    available: Mapping[str, tuple[str, ...]], locks: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the version to take of each package, and a warning for each that is not the locked one."""
-    chosen, warnings = {}, []
+    choices, warnings = {}, []
     for name, versions in available.items():
-        lock = wanted.get(name, versions[0])
-        chosen[name] = lock if lock in versions else versions[0]
-        if chosen[name] != lock:
+        lock = locks.get(name, versions[0])
+        choices[name] = lock if lock in versions else versions[0]
+        if choices[name] != lock:
             warnings.append(
-                f"the archive no longer has {name} {lock}: took {chosen[name]}, so this image is another than the"
+                f"the archive no longer has {name} {lock}: took {choices[name]}, so this image is another than the"
                 " locked one and its measurements are not comparable with those of the locked one"
             )
-    return chosen, tuple(warnings)
+    return choices, tuple(warnings)
 
 
 def compose(
@@ -187,12 +187,12 @@ def compose(
 
 def _add_own_programs(recipe: Recipe, arch: str, image: _Image) -> dict[str, str]:
     """Compile and add the recipe's own programs; return the version of each, with what it was made by."""
-    found = {}
+    versions = {}
     for name, sources in recipe.programs[arch].items():
         image.add([cpio.file(name, own_programs.build(sources, arch), 0o755)])
         made_by = own_programs.compiler(arch).identity
-        found[posixpath.basename(name)] = f"{own_programs.version(sources)} ({made_by})"
-    return found
+        versions[posixpath.basename(name)] = f"{own_programs.version(sources)} ({made_by})"
+    return versions
 
 
 def _add_xenomai(recipe: Recipe, arch: str, image: _Image, progress: Progress) -> dict[str, str]:
@@ -200,12 +200,12 @@ def _add_xenomai(recipe: Recipe, arch: str, image: _Image, progress: Progress) -
     if not recipe.xenomai:
         return {}
     tree = named_tree()
-    members, found = xenomai.installed(tree, arch, progress), {}
+    members, versions = xenomai.installed(tree, arch, progress), {}
     for name in _matching(recipe, f"Xenomai {tree.version}", recipe.xenomai, members):
         image.add_member(name, members[name])
         if not name.startswith(f"{xenomai.PREFIX[1:]}/lib/"):
-            found[f"xenomai {posixpath.basename(name)}"] = tree.version
-    return found
+            versions[f"xenomai {posixpath.basename(name)}"] = tree.version
+    return versions
 
 
 class _Image:
@@ -227,14 +227,14 @@ class _Image:
 
 
 def _matching(recipe: Recipe, source: str, patterns: tuple[str, ...], members: Mapping[str, Member]) -> Iterator[str]:
-    seen: set[str] = set()
+    known_names: set[str] = set()
     for pattern in patterns:
-        found = [name for name in sorted(members) if matches(name, pattern)]
-        if not found:
+        hits = [name for name in sorted(members) if matches(name, pattern)]
+        if not hits:
             raise ConfigError(f"{recipe.path}: {source} has no file {pattern!r}")
-        for name in found:
-            if name not in seen:
-                seen.add(name)
+        for name in hits:
+            if name not in known_names:
+                known_names.add(name)
                 yield name
 
 
@@ -242,8 +242,10 @@ def matches(name: str, pattern: str) -> bool:
     """Return whether a name matches: `*` stands for anything within one directory, `**` at the end for all below."""
     if pattern.endswith("/**"):
         return name.startswith(pattern.removesuffix("**"))
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) == len(wanted) and all(fnmatchcase(*pair) for pair in zip(parts, wanted, strict=True))
+    parts, pattern_parts = name.split("/"), pattern.split("/")
+    return len(parts) == len(pattern_parts) and all(
+        fnmatchcase(*pair) for pair in zip(parts, pattern_parts, strict=True)
+    )
 
 
 def _applets(recipe: Recipe, image: _Image) -> Iterator[cpio.Entry]:
@@ -265,26 +267,30 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
     for members in packages.values():
         for name, member in members.items():
             index.setdefault(posixpath.basename(name), []).append((name, member))
-    waiting = [entry for entry in image.entries.values() if elf.is_elf(entry.data)]
+    queue = [entry for entry in image.entries.values() if elf.is_elf(entry.data)]
     present = {posixpath.basename(name) for name in image.entries}
-    while waiting:
-        entry = waiting.pop()
+    while queue:
+        entry = queue.pop()
         needs = elf.needs(entry.data)
         interpreter = (usr_path(needs.interpreter.lstrip("/")),) if needs.interpreter else ()
-        for wanted in (*interpreter, *needs.libraries):
-            found = [
-                place for place in index.get(posixpath.basename(wanted), []) if "/" not in wanted or place[0] == wanted
+        for library in (*interpreter, *needs.libraries):
+            places = [
+                place
+                for place in index.get(posixpath.basename(library), [])
+                if "/" not in library or place[0] == library
             ]
-            if not found and posixpath.basename(wanted) in present:
+            if not places and posixpath.basename(library) in present:
                 continue  # a file of the recipe's own, or one of Xenomai's
-            if not found and wanted in absent:
-                image.absent.add(wanted)
+            if not places and library in absent:
+                image.absent.add(library)
                 continue
-            if not found:
-                raise ConfigError(f"{image.about}: {entry.name} needs {wanted}, which no package under `libraries` has")
+            if not places:
+                raise ConfigError(
+                    f"{image.about}: {entry.name} needs {library}, which no package under `libraries` has"
+                )
             # The plain variant lies above those for special processors (glibc-hwcaps).
-            name, member = min(found, key=lambda place: (place[0].count("/"), place[0]))
-            waiting += _take_library(image, name, member, index)
+            name, member = min(places, key=lambda place: (place[0].count("/"), place[0]))
+            queue += _take_library(image, name, member, index)
     _check_libc(image)
     if image.absent:
         _add_stand_in(image)
@@ -303,9 +309,9 @@ def _add_stand_in(image: _Image) -> None:
         if not image.absent.intersection(elf.needs(entry.data).libraries):
             continue
         processors.add(elf.machine(entry.data))
-        offered = frozenset[str]().union(*(elf.exports(library) for library in _needed_libraries(entry, files)))
+        exports = frozenset[str]().union(*(elf.exports(library) for library in _needed_libraries(entry, files)))
         for symbol in elf.imports(entry.data):
-            if symbol.library not in image.absent and (symbol.library or symbol.name in offered):
+            if symbol.library not in image.absent and (symbol.library or symbol.name in exports):
                 continue
             if not symbol.is_function:
                 raise ConfigError(
@@ -320,18 +326,18 @@ def _add_stand_in(image: _Image) -> None:
 
 def _needed_libraries(entry: cpio.Entry, files: Mapping[str, cpio.Entry]) -> Iterator[bytes]:
     """Yield the libraries that a program starts with, as far as they are in the image."""
-    waiting, seen = list(elf.needs(entry.data).libraries), set[str]()
-    while waiting:
-        name = waiting.pop()
-        found = files.get(name)
-        if name in seen or found is None:
+    queue, known_names = list(elf.needs(entry.data).libraries), set[str]()
+    while queue:
+        name = queue.pop()
+        library = files.get(name)
+        if name in known_names or library is None:
             continue
-        seen.add(name)
-        if stat.S_ISLNK(found.mode):
-            waiting.append(posixpath.basename(found.target))
+        known_names.add(name)
+        if stat.S_ISLNK(library.mode):
+            queue.append(posixpath.basename(library.target))
         else:
-            waiting += elf.needs(found.data).libraries
-            yield found.data
+            queue += elf.needs(library.data).libraries
+            yield library.data
 
 
 def _check_libc(image: _Image) -> None:

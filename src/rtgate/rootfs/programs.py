@@ -112,12 +112,12 @@ class _FailedError(InfrastructureError):
 def _run(command: Sequence[str], about: str, place: Path | None = None) -> str:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        done = subprocess.run(
+        child = subprocess.run(
             command, cwd=place, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise InfrastructureError(f"the C compiler {command[0]} cannot be run ({about}): {error}") from error
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        raise _FailedError(lines[0] if lines else f"exit code {done.returncode}")
-    return done.stdout
+    if child.returncode != 0:
+        lines = [line for line in child.stderr.splitlines() if "error" in line] or child.stderr.splitlines()
+        raise _FailedError(lines[0] if lines else f"exit code {child.returncode}")
+    return child.stdout

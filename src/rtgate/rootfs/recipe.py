@@ -96,10 +96,10 @@ def find(name: str) -> tuple[Recipe, ...]:
 
 def packages(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
     """Return all packages of recipes that extend each other, each with its suite; the innermost recipe decides."""
-    found: dict[str, str] = {}
+    suites: dict[str, str] = {}
     for recipe in reversed(chain):
-        found |= recipe.packages(arch)
-    return dict(sorted(found.items()))
+        suites |= recipe.packages(arch)
+    return dict(sorted(suites.items()))
 
 
 def added_packages(chain: tuple[Recipe, ...], arch: str) -> dict[str, str]:
@@ -138,8 +138,8 @@ def read(path: Path) -> Recipe:
     everywhere = _lists(top["packages"], checked=True)
     take = {arch: everywhere | _lists(top.get(f"packages-{arch}"), checked=True) for arch in ARCHES}
     libraries = {arch: (*common, *top.texts(f"libraries-{arch}")) for arch in ARCHES}
-    known = {name for kind in (take, libraries) for names in kind.values() for name in names}
-    suites, programs = _suites(top.get("suites"), known), _programs(top.get("programs"))
+    package_names = {name for kind in (take, libraries) for names in kind.values() for name in names}
+    suites, programs = _suites(top.get("suites"), package_names), _programs(top.get("programs"))
     own = _own_files(top.get("files"))
     return Recipe(
         name=path.stem,
@@ -150,7 +150,7 @@ def read(path: Path) -> Recipe:
         take=take,
         libraries=libraries,
         absent={name: entry.value.text() for name, entry in _read_entries(top.get("absent")).items()},
-        suites={arch: suites | _suites(top.get(f"suites-{arch}"), known) for arch in ARCHES},
+        suites={arch: suites | _suites(top.get(f"suites-{arch}"), package_names) for arch in ARCHES},
         applets=_lists(top.get("applets"), checked=False),
         programs={arch: programs | _programs(top.get(f"programs-{arch}")) for arch in ARCHES},
         xenomai=tuple(_name(value, value.text()) for value in _values(top.get("xenomai"))),
@@ -180,7 +180,7 @@ def _suites(value: Value | None, packages: Collection[str]) -> dict[str, str]:
 
 
 def _lists(value: Value | None, *, checked: bool) -> dict[str, tuple[str, ...]]:
-    found = {}
+    lists = {}
     for name, entry in ({} if value is None else value.entries()).items():
         items = entry.value.items()
         if not items:
@@ -189,8 +189,8 @@ def _lists(value: Value | None, *, checked: bool) -> dict[str, tuple[str, ...]]:
         for item, text in zip(items, texts, strict=True):
             if texts.count(text) > 1:
                 item.fail(f"{text!r} stands twice")
-        found[name] = tuple(texts)
-    return found
+        lists[name] = tuple(texts)
+    return lists
 
 
 def _name(value: Value, text: str) -> str:
@@ -221,13 +221,13 @@ def _sources(entry: Entry) -> tuple[Path, ...]:
     items = entry.value.items()
     if not items:
         entry.value.fail("expected a list of C files, found an empty one")
-    found = []
+    sources = []
     for item in items:
         source = entry.value.path.resolve().parent.parent / _name(item, item.text())
         if source.suffix != ".c" or not source.is_file():
             item.fail(f"no such C file: {source}")
-        found.append(source)
-    return tuple(found)
+        sources.append(source)
+    return tuple(sources)
 
 
 def locked_versions(recipe: Recipe, arch: str) -> dict[str, str]:

@@ -90,11 +90,11 @@ def _build(tree: XenomaiTree, arch: str, place: Path, progress: Callable[[str], 
 
 
 def _run(command: Sequence[str], directory: Path, log: Path) -> None:
-    done = process.attempt(command, directory=directory)
+    child = process.attempt(command, directory=directory)
     with log.open("a", encoding="utf-8") as file:
-        file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if _ERROR.search(line)] or [done.stderr.strip()]
+        file.write(f"$ {' '.join(command)}\n{child.stdout}{child.stderr}\n")
+    if child.returncode != 0:
+        lines = [line for line in child.stderr.splitlines() if _ERROR.search(line)] or [child.stderr.strip()]
         raise BuildError(f"Xenomai does not build ({posixpath.basename(command[0])}): {lines[0][:300]}", log)
 
 

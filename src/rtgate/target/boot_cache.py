@@ -91,24 +91,24 @@ class BootCache:
             if digest in self._made or path.stat().st_mtime >= self._began:
                 return None
             head, _, console = gzip.decompress(path.read_bytes()).partition(b"\n")
-            told = json.loads(head)
-            return CachedBoot(console, str(told["booted"]), {step: float(s) for step, s in told["seconds"].items()})
+            facts = json.loads(head)
+            return CachedBoot(console, str(facts["booted"]), {step: float(s) for step, s in facts["seconds"].items()})
         return None
 
     def keep(self, digest: str, console: bytes, seconds: Mapping[str, float]) -> None:
         """Keep what a boot printed; a disk that does not take it costs another boot, no more."""
         self._made.add(digest)
-        booted = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        head = json.dumps({"booted": booted, "seconds": dict(seconds)}).encode()
+        boot_time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        head = json.dumps({"booted": boot_time, "seconds": dict(seconds)}).encode()
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
-            handle, staged = tempfile.mkstemp(dir=self._directory)
+            handle, name = tempfile.mkstemp(dir=self._directory)
             try:
                 with os.fdopen(handle, "wb") as stream:
                     stream.write(gzip.compress(head + b"\n" + console))
-                Path(staged).replace(self._path(digest))
+                Path(name).replace(self._path(digest))
             finally:
-                Path(staged).unlink(missing_ok=True)
+                Path(name).unlink(missing_ok=True)
 
     def differs(self, digest: str) -> None:
         """Remove what did not repeat; from now on this run makes every boot."""
@@ -128,58 +128,60 @@ class BootCache:
         return self._directory / f"{digest}.gz"
 
 
-def digest(program: str, command: str, added: bytes, files: Iterable[Path]) -> str:
+def digest(program: str, command: str, extra: bytes, files: Iterable[Path]) -> str:
     """Return what names a boot: the digest of everything from which its console follows.
 
     Args:
         program: QEMU's name.
         command: its command line, without names of temporary files.
-        added: what the initramfs gets for this boot: the plan.
+        extra: what the initramfs gets for this boot: the plan.
         files: what else the guest gets: the kernel's image, the initramfs of all boots.
 
     Raises:
         InfrastructureError: a file cannot be read.
     """
-    found = shutil.which(program)
-    named = [word for word in re.split(r"[\s,=:]", command) if word.startswith("/") and Path(word).is_file()]
-    whole = [*([found] if found else []), *map(str, files), *named]
-    parts = [_FORMAT, command, hashlib.sha256(added).hexdigest(), *_parts(found or "")]
+    binary = shutil.which(program)
+    paths = [word for word in re.split(r"[\s,=:]", command) if word.startswith("/") and Path(word).is_file()]
+    whole = [*([binary] if binary else []), *map(str, files), *paths]
+    parts = [_FORMAT, command, hashlib.sha256(extra).hexdigest(), *_parts(binary or "")]
     parts += [boot_digests.sha256(Path(path)) for path in whole]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def difference(known: bytes, now: bytes) -> str:
+def difference(old_console: bytes, now: bytes) -> str:
     """Return where two consoles differ first, as people can look for it; empty if they do not."""
-    if known == now:
+    if old_console == now:
         return ""
-    before, after = known.split(b"\n"), now.split(b"\n")
-    number = next((i for i, (one, two) in enumerate(zip(before, after, strict=False)) if one != two), None)
+    before, after = old_console.split(b"\n"), now.split(b"\n")
+    number = next(
+        (i for i, (old_line, new_line) in enumerate(zip(before, after, strict=False)) if old_line != new_line), None
+    )
     if number is None:
         return f"it has {len(after)} lines, and had {len(before)}"
-    shown = (line[:80].decode("utf-8", errors="replace").strip() for line in (before[number], after[number]))
-    return "line {} of the console was {!r} and is {!r}".format(number + 1, *shown)
+    excerpts = (line[:80].decode("utf-8", errors="replace").strip() for line in (before[number], after[number]))
+    return "line {} of the console was {!r} and is {!r}".format(number + 1, *excerpts)
 
 
 def _state(path: str | Path) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime_ns
 
 
 @functools.cache
 def _parts(program: str) -> tuple[str, ...]:
     """Return QEMU's own modules and the firmware that it may give a guest, each with what changes when it does."""
     beside = Path(program).parent.parent
-    found = [path for part in _PARTS for path in sorted(beside.glob(f"{part}/*")) if path.is_file()]
-    return tuple(f"{path} {_state(path)}" for path in found)
+    paths = [path for part in _PARTS for path in sorted(beside.glob(f"{part}/*")) if path.is_file()]
+    return tuple(f"{path} {_state(path)}" for path in paths)
 
 
 def _tidy(directory: Path) -> None:
     """Remove what is too old, and the oldest of what is too much."""
     with suppress(OSError):
-        found = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in directory.glob("*"))
-        surplus = sum(size for _, size, _ in found) - _LARGEST_BYTES
-        for changed, size, path in found:
-            if surplus <= 0 and time.time() - changed < _LONGEST_S:
+        entries = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in directory.glob("*"))
+        surplus = sum(size for _, size, _ in entries) - _LARGEST_BYTES
+        for mtime, size, path in entries:
+            if surplus <= 0 and time.time() - mtime < _LONGEST_S:
                 return
             path.unlink(missing_ok=True)
             surplus -= size

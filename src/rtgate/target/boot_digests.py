@@ -23,37 +23,37 @@ def sha256(path: Path) -> str:
         InfrastructureError: it cannot be read.
     """
     try:
-        found = path.stat()
-        return _of(str(path), (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        status = path.stat()
+        return _of(str(path), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be read: {error.strerror}") from error
 
 
 @functools.lru_cache(maxsize=64)
-def _of(path: str, _unchanged: tuple[int, ...]) -> str:
+def _of(path: str, _stamp: tuple[int, ...]) -> str:
     return artefacts.sha256(Path(path))
 
 
 def program(binary: str) -> str:
     """Return the SHA-256 of the QEMU that a name stands for; empty if there is none. Raises as `sha256`."""
-    found = shutil.which(binary)
-    return sha256(Path(found).resolve()) if found else ""
+    path = shutil.which(binary)
+    return sha256(Path(path).resolve()) if path else ""
 
 
 def device_tree(argv: Sequence[str]) -> dict[str, str]:
     """Return the digest of the device tree that QEMU's command line names, if it names one. Raises as `sha256`."""
-    named = dict(itertools.pairwise(argv)).get("-dtb")
-    return {"dtb_sha256": sha256(Path(named))} if named else {}
+    path = dict(itertools.pairwise(argv)).get("-dtb")
+    return {"dtb_sha256": sha256(Path(path))} if path else {}
 
 
-def check_unchanged(what: str, path: object, expected: str, found: str) -> None:
+def check_unchanged(what: str, path: object, original: str, digest: str) -> None:
     """Check that a boot got what the run began with; nothing is expected where nobody knows.
 
     Raises:
         ChangedError: it got something else.
     """
-    if expected and found != expected:
+    if original and digest != original:
         raise ChangedError(
-            f"{what} changed while it was measured: {path} had SHA-256 {expected[:12]} when the run began, and has "
-            f"{found[:12]} now: find out who writes there, and measure again"
+            f"{what} changed while it was measured: {path} had SHA-256 {original[:12]} when the run began, and has "
+            f"{digest[:12]} now: find out who writes there, and measure again"
         )

@@ -52,8 +52,8 @@ def excuse(state: State, outcome: Outcome) -> str:
     if state in late and not fatal and outcome.host_stopped:
         return f"{outcome.host_stopped}, which is not the kernel's fault; measure again"
     if state in _TOO_LATE and not fatal and outcome.host_wait is not None and outcome.host_wait >= BUSY:
-        waited = f"it waited {outcome.host_wait:.0%} of the time for a processor"
-        return f"this host was too busy to run the board ({waited})"
+        reason = f"it waited {outcome.host_wait:.0%} of the time for a processor"
+        return f"this host was too busy to run the board ({reason})"
     return ""
 
 
@@ -81,14 +81,14 @@ def excuse_timeout(outcome: Outcome, time: TimeBase) -> str:
     Empty where the failure stands: on virtual time, on hardware, on a host that is known not to have been busy, and
     if the tool told of it.
     """
-    stopped = outcome.files.get("tool.deadline", b"").decode("utf-8", errors="replace").strip()
+    note = outcome.files.get("tool.deadline", b"").decode("utf-8", errors="replace").strip()
     if (
-        not stopped
+        not note
         or time != TimeBase.HOST
         or any(outcome.files.get(name, b"").strip() for name in ("tool.out", "tool.err"))
     ):
         return ""
-    state, message = _explain_timeout(outcome, f"the tool was stopped {stopped}: it did not end by itself", time)
+    state, message = _explain_timeout(outcome, f"the tool was stopped {note}: it did not end by itself", time)
     if state is State.LAB:
         return message
     busy = excuse(state, outcome)
@@ -119,15 +119,15 @@ def waited_s(pid: int) -> float | None:
 
     Nobody does once the process is gone, nor where the kernel keeps no account (CONFIG_SCHED_INFO).
     """
-    found = (_waited_s(account) for account in Path(f"/proc/{pid}/task").glob("*/schedstat"))
-    return max((seconds for seconds in found if seconds is not None), default=None)
+    waits = (_waited_s(account) for account in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    return max((seconds for seconds in waits if seconds is not None), default=None)
 
 
 def _waited_s(account: Path) -> float | None:
     try:
-        ran, waited, _ = account.read_text(encoding="ascii").split()
+        run_ns, wait_ns, _ = account.read_text(encoding="ascii").split()
         # A zombie's account goes on to exist; a thread that never ran tells nothing.
-        return int(waited) / 1e9 if int(ran) else None
+        return int(wait_ns) / 1e9 if int(run_ns) else None
     except (OSError, ValueError):
         return None  # it has just ended
 

@@ -59,15 +59,15 @@ class HostWatch:
     def _look(self) -> None:
         with self._lock:
             monotonic, boottime = _clocks()
-            passed, suspended = monotonic - self._last[0], boottime - self._last[1] - (monotonic - self._last[0])
+            duration, suspension = monotonic - self._last[0], boottime - self._last[1] - (monotonic - self._last[0])
             self._last = monotonic, boottime
-            if suspended >= _SUSPENDED_S:
-                self._add("this host was suspended", suspended)
-            if passed >= PAUSE_S:
-                self._add(f"this host stopped rtgate{'' if self._pid is None else ' and QEMU'}", passed)
+            if suspension >= _SUSPENDED_S:
+                self._add("this host was suspended", suspension)
+            if duration >= PAUSE_S:
+                self._add(f"this host stopped rtgate{'' if self._pid is None else ' and QEMU'}", duration)
             elif why := "" if self._pid is None else host.why_stopped(self._pid):
                 # Since the last look at most; a stop that has just begun is a look's length to be sure of.
-                self._add(f"this host stopped QEMU ({why})", max(passed, _LOOK_S))
+                self._add(f"this host stopped QEMU ({why})", max(duration, _LOOK_S))
 
     def _add(self, what: str, seconds: float) -> None:
         self._seconds[what] = self._seconds.get(what, 0.0) + seconds

@@ -29,22 +29,22 @@ def compile_library(source: Path, flags: Sequence[str], purpose: str, parts: Seq
     """
     inputs = [file.read_bytes() for file in (source, *parts)]
     key = hashlib.sha256(b"\0".join([*inputs, *map(str.encode, flags)])).hexdigest()[:12]
-    made = site.cache() / f"{source.stem}-{key}.so"
-    if made.is_file():
-        return made
+    library = site.cache() / f"{source.stem}-{key}.so"
+    if library.is_file():
+        return library
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise InfrastructureError(f"{purpose} needs a C compiler: on Debian, apt install gcc")
-    made.parent.mkdir(parents=True, exist_ok=True)
-    handle, staged = tempfile.mkstemp(dir=made.parent, suffix=".so")
+    library.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=library.parent, suffix=".so")
     os.close(handle)
     sources = [str(file) for file in (source, *parts) if file.suffix == ".c"]
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", staged, *sources, *flags]
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", name, *sources, *flags]
     try:
         subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        Path(staged).unlink(missing_ok=True)
-        said = getattr(error, "stderr", "") or ""
-        raise InfrastructureError(f"{source.name} does not compile: {error} {said[:300]}") from error
-    Path(staged).replace(made)
-    return made
+        Path(name).unlink(missing_ok=True)
+        output = getattr(error, "stderr", "") or ""
+        raise InfrastructureError(f"{source.name} does not compile: {error} {output[:300]}") from error
+    Path(name).replace(library)
+    return library

@@ -58,8 +58,8 @@ def _host_facts(host_wait: float | None) -> dict[str, str]:
 
 def _wait_share(pid: int, began: float) -> float | None:
     """Return the share of the time for which QEMU waited for a processor; None when it is gone."""
-    waited = host.waited_s(pid)
-    return None if waited is None else waited / max(time.monotonic() - began, 1.0)
+    wait_s = host.waited_s(pid)
+    return None if wait_s is None else wait_s / max(time.monotonic() - began, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,9 @@ class LiveTarget:
             stack.callback(transport.close)
             return transport
 
-        known = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
-        known["image_sha256"] = boot_digests.sha256(image)
-        return cls(board=board, open=opener, stop=stop, boots=True, machine=known)
+        facts = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
+        facts["image_sha256"] = boot_digests.sha256(image)
+        return cls(board=board, open=opener, stop=stop, boots=True, machine=facts)
 
     @classmethod
     def of_console(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
@@ -131,14 +131,14 @@ class LiveTarget:
                 pid = self._pid(shell.transport)
                 watch = stack.enter_context(HostWatch(pid))
                 outcome = self._on(shell, plan, began)
-                waited = None if pid is None else _wait_share(pid, began)
-                outcome = replace(outcome, host_wait=waited, host_stopped=watch.stop_reason())
+                wait_share = None if pid is None else _wait_share(pid, began)
+                outcome = replace(outcome, host_wait=wait_share, host_stopped=watch.stop_reason())
         except InfrastructureError as error:
             outcome = Outcome(state=State.LAB, message=str(error))
-        repeated = outcome.line.repeated + (shell.again if shell else 0)
+        repeats = outcome.line.repeated + (shell.again if shell else 0)
         return replace(
             outcome,
-            line=replace(outcome.line, received=len(log), repeated=repeated),
+            line=replace(outcome.line, received=len(log), repeated=repeats),
             console=bytes(log),
             faults=scan(log.decode("utf-8", errors="replace")),
             seconds={**outcome.seconds, "total": round(time.monotonic() - began, 3)},
@@ -159,12 +159,12 @@ class LiveTarget:
         except (KernelFaultError, HangError, EndedError) as error:
             return self._no_shell(shell, error)
         boot = round(time.monotonic() - began, 3)
-        carried = _PlanRun(Session(shell, self.waits), plan)
+        plan_run = _PlanRun(Session(shell, self.waits), plan)
         try:
             try:
-                outcome = carried.outcome()
+                outcome = plan_run.outcome()
             except (HangError, DeadlineError) as error:
-                return carried.hung(error)
+                return plan_run.hung(error)
         except KernelFaultError as error:
             return Outcome(state=State.FAULT, message=f"the kernel died during the measurement: {error}")
         except Interrupted:
@@ -203,11 +203,11 @@ class LiveTarget:
 
     def _wait_for_boot(self, shell: Shell, deadline: Deadline) -> None:
         """Wait for the board's prompt, or for silence after a boot: its shell may have another prompt."""
-        size, moved = 0, time.monotonic()
+        size, last_change = 0, time.monotonic()
         while not deadline.expired and self.board.console.prompt.encode() not in shell.log:
             if len(shell.log) != size:
-                size, moved = len(shell.log), time.monotonic()
-            elif size and time.monotonic() - moved > self.waits.quiet:
+                size, last_change = len(shell.log), time.monotonic()
+            elif size and time.monotonic() - last_change > self.waits.quiet:
                 break
             shell.read()
         self._refuse_login(shell)
@@ -249,19 +249,19 @@ class _PlanRun:
         """
         began = time.monotonic()
         self._prepare()
-        uploaded = time.monotonic()
+        upload_end = time.monotonic()
         shell, waits = self.session.shell, self.session.waits
         start = len(shell.log)
         for _ in range(_STARTS):
-            allowed = waits.target * self.plan.deadline_s + waits.spare
-            reader = frames(shell, f"sh {self._path}", self.plan.nonce, allowed, over=has_measured)
+            limit = waits.target * self.plan.deadline_s + waits.spare
+            reader = frames(shell, f"sh {self._path}", self.plan.nonce, limit, over=has_measured)
             if reader.complete:
                 break
             self._explain_incomplete(bytes(shell.log[start:]))
             if reader.has_closing_line or self.session.sure(f"[ -e {self._work} ]") != 1:
                 break
-        ended = time.monotonic()
-        seconds = {"upload": round(uploaded - began, 3), "plan": round(ended - uploaded, 3)}
+        plan_end = time.monotonic()
+        seconds = {"upload": round(upload_end - began, 3), "plan": round(plan_end - upload_end, 3)}
         outcome = read_outcome(reader, seconds)
         if outcome.state is State.MEASURED:
             check_boot(outcome.files, self._boot_id)
@@ -310,6 +310,6 @@ class _PlanRun:
     def _explain_incomplete(self, log: bytes) -> None:
         """Say why the results are incomplete, if it is not the line. Raises KernelFaultError or InfrastructureError."""
         self.session.check_same_boot(self._boot_id)
-        found = re.search(rb"rtgate: cannot write [^\r\n]*", log)
-        if found:
-            raise InfrastructureError(f"the target's disk is full or not writable: {found[0].decode(errors='replace')}")
+        match = re.search(rb"rtgate: cannot write [^\r\n]*", log)
+        if match:
+            raise InfrastructureError(f"the target's disk is full or not writable: {match[0].decode(errors='replace')}")

@@ -30,7 +30,7 @@ class PowerCycle:
     def __call__(self) -> None:
         """Carry it out. Raises InfrastructureError: it failed, or does not end."""
         try:
-            done = subprocess.run(
+            child = subprocess.run(
                 ["sh", "-c", self.command],
                 capture_output=True,
                 timeout=_POWER_S,
@@ -39,9 +39,9 @@ class PowerCycle:
             )
         except subprocess.TimeoutExpired:
             raise InfrastructureError(f"the power-cycle command did not end within {_POWER_S:g} s") from None
-        if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", errors="replace").strip()[-200:]
-            raise InfrastructureError(f"the power-cycle command ended with {done.returncode}: {said!r}")
+        if child.returncode:
+            output = (child.stderr or child.stdout).decode("utf-8", errors="replace").strip()[-200:]
+            raise InfrastructureError(f"the power-cycle command ended with {child.returncode}: {output!r}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class PowerCycledTarget:
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
         outcome = self._after_death(plan) if self.dead else self.live.run(plan)
-        died = death(plan, outcome)
-        if died:
-            self.dead = f"{died}, earlier"
+        cause = death(plan, outcome)
+        if cause:
+            self.dead = f"{cause}, earlier"
         return outcome
 
     def _after_death(self, plan: Plan) -> Outcome:

@@ -127,10 +127,10 @@ def version(binary: str) -> str:
         package = _PACKAGES.get(binary, "qemu-system")
         raise InfrastructureError(f"{binary} is not installed: on Debian, apt install {package}")
     try:
-        done = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise InfrastructureError(f"{binary} does not start: {error}") from error
-    return done.stdout.split("\n", 1)[0].strip()
+    return answer.stdout.split("\n", 1)[0].strip()
 
 
 @contextlib.contextmanager

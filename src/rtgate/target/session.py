@@ -50,8 +50,8 @@ class Session:
         if self.sure("dmesg >/dev/null 2>&1") > 0:
             raise InfrastructureError("the target's kernel log cannot be read (dmesg): a fault would not be seen")
         boot_id = self.boot_id()
-        quoted = shlex.quote(directory)
-        if self.sure(f"mkdir -p {quoted}; [ -d {quoted} ]") > 0:
+        path = shlex.quote(directory)
+        if self.sure(f"mkdir -p {path}; [ -d {path} ]") > 0:
             raise InfrastructureError(f"the target cannot make the directory {directory}")
         return boot_id
 
@@ -60,16 +60,16 @@ class Session:
             raise InfrastructureError("the target lacks cksum, which a plan cannot do without")
         if self.sure(f"(for i in {PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
             return
-        lacking = [one for one in PROGRAMS.split() if self.sure(f"command -v {one} >/dev/null") > 0]
-        raise InfrastructureError(f"the target lacks {', '.join(lacking)}, which a plan cannot do without")
+        programs = [program for program in PROGRAMS.split() if self.sure(f"command -v {program} >/dev/null") > 0]
+        raise InfrastructureError(f"the target lacks {', '.join(programs)}, which a plan cannot do without")
 
     def boot_id(self) -> str:
         """Return the boot's own name, empty where there is none; a damaged one is read again."""
         for _ in range(_READS):
-            _, said = self.output_of(f"cat {BOOT_ID}")
-            found = re.search(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", said)
-            if found and self.sure(_same_boot(found[0].decode())) == 0:
-                return found[0].decode()
+            _, output = self.output_of(f"cat {BOOT_ID}")
+            match = re.search(rb"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", output)
+            if match and self.sure(_same_boot(match[0].decode())) == 0:
+                return match[0].decode()
         return ""
 
     def check_same_boot(self, boot_id: str) -> None:
@@ -111,6 +111,6 @@ def _same_boot(boot_id: str) -> str:
 
 def check_boot(files: Mapping[str, bytes], boot_id: str) -> None:
     """Check that results are not those of another boot. Raises KernelFaultError."""
-    found = re.search(rb"^" + BOOT_ID.encode() + rb":([0-9a-f-]{36})$", files.get("facts", b""), re.MULTILINE)
-    if found and boot_id and found[1].decode() != boot_id:
+    match = re.search(rb"^" + BOOT_ID.encode() + rb":([0-9a-f-]{36})$", files.get("facts", b""), re.MULTILINE)
+    if match and boot_id and match[1].decode() != boot_id:
         raise KernelFaultError(_OTHER_BOOT)

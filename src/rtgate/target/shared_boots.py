@@ -25,13 +25,13 @@ class SharedBoots:
         """Return what came of a plan: made now, or what the other arm's equal plan came to. Raises as `make`."""
         key = repr(plan)
         with self._lock:
-            known = self._made.pop(key, None)
+            future = self._made.pop(key, None)
             mine: Future[Outcome] = Future()
-            if known is None:
+            if future is None:
                 self._made[key] = mine
-        if known is not None:
-            found = known.result()
-            return replace(found, machine={**found.machine, SHARED: "yes"})
+        if future is not None:
+            outcome = future.result()
+            return replace(outcome, machine={**outcome.machine, SHARED: "yes"})
         try:
             mine.set_result(make(plan))
         except BaseException as error:

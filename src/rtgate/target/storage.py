@@ -60,13 +60,13 @@ def needs(storage: Storage) -> tuple[Need, ...]:
     kind = storage.file_system
     programs = "dd df mount stat sync umount"
     there = f"(for one in {programs}; do command -v $one || exit 1; done) >/dev/null"
-    found = [Need(test=there, reason=f"the target lacks one of {programs}")]
+    requirements = [Need(test=there, reason=f"the target lacks one of {programs}")]
     if kind is not FileSystem.NONE:
-        made = _MAKE[kind].partition(" ")[0]
-        known = f"{{ grep -qw {kind.value} /proc/filesystems || modprobe -q {kind.value}; }} 2>/dev/null"
-        found.append(Need(test=f"command -v {made} >/dev/null", reason=f"the target has no {made}"))
-        found.append(Need(test=known, reason=f"the kernel has no {kind.value} file system"))
-    return tuple(found)
+        program = _MAKE[kind].partition(" ")[0]
+        kernel_test = f"{{ grep -qw {kind.value} /proc/filesystems || modprobe -q {kind.value}; }} 2>/dev/null"
+        requirements.append(Need(test=f"command -v {program} >/dev/null", reason=f"the target has no {program}"))
+        requirements.append(Need(test=kernel_test, reason=f"the kernel has no {kind.value} file system"))
+    return tuple(requirements)
 
 
 def prepare(use: Use) -> str:

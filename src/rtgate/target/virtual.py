@@ -102,18 +102,18 @@ class VirtualBoard:
                     raise ChangedError(_CHANGED.format(boot.machine.image))
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
-        ran = {"qemu": identity, "rootfs": image.content_sha256, "command": boot.command}
-        ran |= digests
-        ran["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
-        return replace(outcome, machine={**ran, **outcome.machine})
+        facts = {"qemu": identity, "rootfs": image.content_sha256, "command": boot.command}
+        facts |= digests
+        facts["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
+        return replace(outcome, machine={**facts, **outcome.machine})
 
     def _input_digests(self, boot: _Boot) -> dict[str, str]:
         """Return the digests of what QEMU is handed. Raises ChangedError: the run began with something else."""
         image, program = boot_digests.sha256(boot.machine.image), boot_digests.program(self._qemu.binary)
         boot_digests.check_unchanged("the kernel", boot.machine.image, self.image_sha256, image)
         boot_digests.check_unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
-        named = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
-        return named | boot_digests.device_tree(boot.machine.argv())
+        digests = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
+        return digests | boot_digests.device_tree(boot.machine.argv())
 
     def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
@@ -134,30 +134,30 @@ class VirtualBoard:
         if self.boot_cache is None or not boot.machine.is_isolated or self.plugin:
             return self._boot(boot)
         digest = self._digest(boot)
-        known = self.boot_cache.find(digest)
-        if known is not None and not self.boot_cache.is_due(digest, boot.plan.case, boot.plan.seed):
-            found = self._watch(boot).read(known.console)
-            taken = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            return replace(found, seconds=known.seconds, machine={"booted": known.booted, "taken": taken})
+        cached_boot = self.boot_cache.find(digest)
+        if cached_boot is not None and not self.boot_cache.is_due(digest, boot.plan.case, boot.plan.seed):
+            outcome = self._watch(boot).read(cached_boot.console)
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            return replace(outcome, seconds=cached_boot.seconds, machine={"booted": cached_boot.booted, "taken": now})
         outcome = self._boot(boot)
         whole = outcome.state is State.MEASURED and "ended" not in outcome.machine
         if self._digest(boot) != digest:
             raise ChangedError(_CHANGED.format(boot.machine.image))
-        if known is None and whole:
+        if cached_boot is None and whole:
             self.boot_cache.keep(digest, outcome.console, outcome.seconds)
         # What QEMU prints after the results, until it is ended by force, depends on this machine.
-        if known is None or outcome.state is State.LAB or (outcome.state is State.MEASURED and not whole):
+        if cached_boot is None or outcome.state is State.LAB or (outcome.state is State.MEASURED and not whole):
             return outcome
-        return self._check_repetition(outcome, known, digest)
+        return self._check_repetition(outcome, cached_boot, digest)
 
-    def _check_repetition(self, outcome: Outcome, known: CachedBoot, digest: str) -> Outcome:
+    def _check_repetition(self, outcome: Outcome, cached_boot: CachedBoot, digest: str) -> Outcome:
         """Return the outcome of a boot that was made again: no measurement, if it printed something else."""
         assert self.boot_cache is not None
-        different = boot_cache.difference(known.console, outcome.console)
+        different = boot_cache.difference(cached_boot.console, outcome.console)
         if not different:
-            return replace(outcome, machine={"repeated": known.booted})
+            return replace(outcome, machine={"repeated": cached_boot.booted})
         self.boot_cache.differs(digest)
-        message = f"virtual time did not repeat: an equal boot of {known.booted} printed other bytes: {different}"
+        message = f"virtual time did not repeat: an equal boot of {cached_boot.booted} printed other bytes: {different}"
         message += f" ({outcome.message})" if outcome.message else ""
         return replace(
             outcome, state=State.UNREPEATED, faults=(), message=f"{message}; --no-boot-cache makes every boot anew"
@@ -177,12 +177,12 @@ class VirtualBoard:
             watch = self._watch(boot)
             began = time.monotonic()
             with process(cores.bind_command(boot.machine.argv(), core), boot.directory / "qemu.log") as child:
-                ended = watch.until_over(child)
+                reason = watch.until_over(child)
                 watch.seconds["qemu"] = round(time.monotonic() - began, 3)
-            outcome = watch.outcome(ended, child.returncode)
-            cut = {"ended": ended or f"exit code {child.returncode}"} if ended or child.returncode else {}
+            outcome = watch.outcome(reason, child.returncode)
+            facts = {"ended": reason or f"exit code {child.returncode}"} if reason or child.returncode else {}
             seconds = {**watch.seconds, "total": round(time.monotonic() - began, 3)}
-            return replace(outcome, seconds=seconds, machine=cut)
+            return replace(outcome, seconds=seconds, machine=facts)
 
     def _watch(self, boot: _Boot) -> _Watch:
         return _Watch(boot.directory, boot.plan, self.board.arch, self.stop)
@@ -252,35 +252,35 @@ class _Watch:
             self._read()
 
     def _follow(self, child: subprocess.Popen[bytes], wait: Callable[[float], object]) -> str:
-        moved = clock_read = time.monotonic()
-        clock = waited = still = spent = 0.0
-        dying: Deadline | None = None
+        last_change = clock_read = time.monotonic()
+        clock = wait_s = still = cpu_s = 0.0
+        grace: Deadline | None = None
         while child.poll() is None:
             wait(_POLL_S)
             if self._stop.is_set():
                 raise Interrupted("stopped")
             if self._read():
-                still, waited = 0.0, host.waited_s(child.pid) or 0.0
-                moved = time.monotonic()
-                if dying is None and self._fatal():
-                    dying = Deadline.after(_PANIC_GRACE_S)
-            if dying is not None and dying.expired:
+                still, wait_s = 0.0, host.waited_s(child.pid) or 0.0
+                last_change = time.monotonic()
+                if grace is None and self._fatal():
+                    grace = Deadline.after(_PANIC_GRACE_S)
+            if grace is not None and grace.expired:
                 return "fault"
             if time.monotonic() - clock_read < 1.0:
                 continue
-            clock_read, since = time.monotonic(), max(clock_read, moved)
+            clock_read, since = time.monotonic(), max(clock_read, last_change)
             still = watched_s(still, clock_read - since)
             now = virtual_seconds(self._monitor, self._arch)
             if now is not None and now != clock:
-                clock, still, waited = now, 0.0, host.waited_s(child.pid) or 0.0
-                moved = time.monotonic()
-            before, spent = spent, cpu_seconds(child.pid)
+                clock, still, wait_s = now, 0.0, host.waited_s(child.pid) or 0.0
+                last_change = time.monotonic()
+            before, cpu_s = cpu_s, cpu_seconds(child.pid)
             # What waits for a processor gives no sign of life either, and is not the kernel's fault.
-            standing = still - max(0.0, (host.waited_s(child.pid) or 0.0) - waited)
-            silent = self._monitor.silent and spent == before
+            stall = still - max(0.0, (host.waited_s(child.pid) or 0.0) - wait_s)
+            silent = self._monitor.silent and cpu_s == before
             reason = (
-                self._stop_reason(child.pid, standing, silent=silent)
-                or self._overdue(clock, standing, spent)
+                self._stop_reason(child.pid, stall, silent=silent)
+                or self._overdue(clock, stall, cpu_s)
                 or self._starvation_reason(still)
             )
             if reason:
@@ -288,14 +288,14 @@ class _Watch:
         return ""
 
     @staticmethod
-    def _stop_reason(pid: int, standing: float, *, silent: bool) -> str:
-        why = host.why_stopped(pid, silent=silent) if standing > _STALL_S else ""
-        return why and f"{_HOST}stopped QEMU ({why}), not the kernel: no sign of life for {standing:.0f} s"
+    def _stop_reason(pid: int, stall: float, *, silent: bool) -> str:
+        why = host.why_stopped(pid, silent=silent) if stall > _STALL_S else ""
+        return why and f"{_HOST}stopped QEMU ({why}), not the kernel: no sign of life for {stall:.0f} s"
 
     @staticmethod
     def _starvation_reason(still: float) -> str:
-        gave = f"{_HOST}gave the machine no processor: no sign of life for {_STARVED_S:.0f} s"
-        return gave if still > _STARVED_S else ""
+        reason = f"{_HOST}gave the machine no processor: no sign of life for {_STARVED_S:.0f} s"
+        return reason if still > _STARVED_S else ""
 
     def _read(self) -> bool:
         if not self._console.exists():
@@ -304,8 +304,8 @@ class _Watch:
             stream.seek(len(self._log))
             new = stream.read()
         self._log += new
-        for name, reached in (("boot", has_started), ("measured", has_measured)):
-            if new and name not in self.seconds and reached(self._log[-len(new) - 100 :].decode("latin-1")):
+        for name, predicate in (("boot", has_started), ("measured", has_measured)):
+            if new and name not in self.seconds and predicate(self._log[-len(new) - 100 :].decode("latin-1")):
                 self.seconds[name] = round(time.monotonic() - self._began, 3)
         return bool(new)
 
@@ -315,7 +315,7 @@ class _Watch:
         self._looked = len(self._log)
         return any(fault.kind in FATAL for fault in scan(new.decode("utf-8", errors="replace")))
 
-    def _overdue(self, clock: float, standing: float, spent: float) -> str:
+    def _overdue(self, clock: float, stall: float, cpu_s: float) -> str:
         """Return which deadline has passed.
 
         The host's deadline is in CPU time of QEMU, not on the wall clock: a host that is busy with other things must
@@ -327,14 +327,14 @@ class _Watch:
         if clock > whole:
             return f"the plan did not end within {whole:.0f} virtual seconds"
         # What has a fixed amount of work to do takes as long as the plan lets it, whatever its length is called.
-        allowed = _BOOT_CPU_S + (_CPU_S_PER_S * self._plan.tool_deadline_s if "boot" in self.seconds else 0)
-        if spent > allowed:
-            return f"{allowed:.0f} s of this machine's CPU time were not enough"
-        if standing > _STALL_S:
+        limit = _BOOT_CPU_S + (_CPU_S_PER_S * self._plan.tool_deadline_s if "boot" in self.seconds else 0)
+        if cpu_s > limit:
+            return f"{limit:.0f} s of this machine's CPU time were not enough"
+        if stall > _STALL_S:
             return f"no sign of life for {_STALL_S:.0f} s"
         return ""
 
-    def outcome(self, ended: str, exit_code: int) -> Outcome:
+    def outcome(self, reason: str, exit_code: int) -> Outcome:
         """Say what the boot came to."""
         reader = FrameReader(self._plan.nonce)
         reader.feed(self._log)
@@ -349,24 +349,24 @@ class _Watch:
             except ParseError as error:
                 state, message = State.UNREADABLE, str(error)
         else:
-            state, message = self._explain_unfinished(ended, exit_code, faults)
+            state, message = self._explain_unfinished(reason, exit_code, faults)
         return Outcome(state=state, message=message, files=files, console=self._log, faults=faults, line=line)
 
-    def _explain_unfinished(self, ended: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
+    def _explain_unfinished(self, reason: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
         where = "during the measurement" if "boot" in self.seconds else "while booting"
         fatal = [fault for fault in faults if fault.kind in FATAL]
         if fatal:
             state = State.FAULT if "boot" in self.seconds else State.NO_BOOT
             return state, f"the kernel died {where}: {fatal[0].line}"
-        if ended.startswith(_HOST):
-            return State.LAB, f"{ended} {where}; measure again"
-        if ended:
+        if reason.startswith(_HOST):
+            return State.LAB, f"{reason} {where}; measure again"
+        if reason:
             state = State.HANG if "boot" in self.seconds else State.NO_BOOT
-            return state, f"the kernel hung {where}: {ended}; {console_end(self._log)}"
-        said = self._errors.read_text(errors="replace").strip()
+            return state, f"the kernel hung {where}: {reason}; {console_end(self._log)}"
+        message = self._errors.read_text(errors="replace").strip()
         # A warning of QEMU's says nothing about a machine that printed something and stopped.
-        if exit_code != 0 or (said and not self._log):
-            return State.LAB, f"QEMU ended with exit code {exit_code}: {said[:500] or 'no message'}"
+        if exit_code != 0 or (message and not self._log):
+            return State.LAB, f"QEMU ended with exit code {exit_code}: {message[:500] or 'no message'}"
         if "rtgate: cannot write" in self._log.decode("latin-1"):
             return State.LAB, "the target's RAM file system is full or not writable"
         state = State.FAULT if "boot" in self.seconds else State.NO_BOOT

@@ -22,8 +22,8 @@ class CaseName:
     tuning: str = DEFAULT.name
 
     def __str__(self) -> str:
-        tuned = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
-        return f"{self.suite}/{self.tool}:{self.load}{tuned}"
+        suffix = "" if self.tuning == DEFAULT.name else f"+{self.tuning}"
+        return f"{self.suite}/{self.tool}:{self.load}{suffix}"
 
     @classmethod
     def parse(cls, text: str) -> CaseName:

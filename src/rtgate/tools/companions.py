@@ -39,12 +39,12 @@ def as_load(tool: Tool, setting: Setting) -> Load:
 
 def read_measurements(tool: Tool, output: Output) -> tuple[Measurement, ...]:
     """Return what a companion measured, under its name. Raises ParseError."""
-    return tuple(replace(one, name=f"{tool.name}.{one.name}") for one in tool.parse(output))
+    return tuple(replace(measurement, name=f"{tool.name}.{measurement.name}") for measurement in tool.parse(output))
 
 
 def with_companion(expected: Expected, tool: Tool, setting: Setting) -> Expected:
     """Return what both have to do, of what `expected` says about the other tool alone."""
     more = tool.expected(companion_setting(setting))
-    counts = (replace(one, measurement=f"{tool.name}.{one.measurement}") for one in more.counts)
+    counts = (replace(count, measurement=f"{tool.name}.{count.measurement}") for count in more.counts)
     health = f"{tool.name}.{more.health}" if more.health else expected.health
     return replace(expected, counts=(*expected.counts, *counts), health=health)

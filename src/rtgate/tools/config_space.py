@@ -113,16 +113,18 @@ def _dword(data: bytes, offset: int) -> int:
     return int.from_bytes(data[offset : offset + 4], "little")
 
 
-def _capability(data: bytes, wanted: int) -> int | None:
+def _capability(data: bytes, capability_id: int) -> int | None:
     """Return the offset of a capability; the lowest two bits of a pointer are reserved."""
     if not _word(data, 0x06) & _STATUS_CAPABILITIES:
         return None
-    offset, seen = data[_FIRST_CAPABILITY] & ~3, set[int]()
+    offset, offsets = data[_FIRST_CAPABILITY] & ~3, set[int]()
     while offset:
-        if offset < _HEADER or offset in seen:
-            raise ParseError(f"its chain of capabilities {'loops' if offset in seen else 'leads out'} at {offset:#x}")
-        seen.add(offset)
-        if data[offset] == wanted:
+        if offset < _HEADER or offset in offsets:
+            raise ParseError(
+                f"its chain of capabilities {'loops' if offset in offsets else 'leads out'} at {offset:#x}"
+            )
+        offsets.add(offset)
+        if data[offset] == capability_id:
             return offset
         offset = data[offset + 1] & ~3
     return None

@@ -88,14 +88,14 @@ class Cyclicdeadline(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram, or a common period, the wake-ups are counted."""
-        counted = (Count(measurement="wakeups", least=0.95 * self._period_count(self._threads(setting) - 1, setting)),)
+        counts = (Count(measurement="wakeups", least=0.95 * self._period_count(self._threads(setting) - 1, setting)),)
         alike = self.range_us and (not self.step_us or self._threads(setting) == 1)
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
             duration_s=math.ceil(setting.duration_s),
             seen=ThreadScope.OWN,
             interval_us=self.interval_us if alike else 0,
-            counts=() if alike else counted,
+            counts=() if alike else counts,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -109,15 +109,17 @@ class Cyclicdeadline(Tool):
         """
         check_end("cyclicdeadline", output)
         _complete(output)
-        found = document("cyclicdeadline", output.text(JSON))
-        if found.integer("resolution_in_ns") != 0:
+        report = document("cyclicdeadline", output.text(JSON))
+        if report.integer("resolution_in_ns") != 0:
             raise ParseError("cyclicdeadline's JSON is not in microseconds")
-        threads = found.numbered_objects("thread")
-        asked = self._threads(output.setting)
-        if list(threads) != list(range(asked)):
+        threads = report.numbered_objects("thread")
+        thread_count = self._threads(output.setting)
+        if list(threads) != list(range(thread_count)):
             numbers = ", ".join(str(number) for number in threads)
-            raise ParseError(f"cyclicdeadline reports threads {numbers}: {asked} were asked for")
-        return tuple(one for number, thread in threads.items() for one in self._thread(number, thread, output))
+            raise ParseError(f"cyclicdeadline reports threads {numbers}: {thread_count} were asked for")
+        return tuple(
+            measurement for number, thread in threads.items() for measurement in self._thread(number, thread, output)
+        )
 
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
@@ -145,9 +147,9 @@ class Cyclicdeadline(Tool):
     def _distribution(self, thread: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
         """Return the histogram and the minimum."""
         histogram = self._histogram(thread, output)
-        filled = [value for value, samples in histogram.counts.items() if samples]
-        low, high = min(filled, default=thread.integer("min")), thread.integer("max")
-        agree = high >= histogram.limit if histogram.overflow else high == max(filled)
+        values = [value for value, samples in histogram.counts.items() if samples]
+        low, high = min(values, default=thread.integer("min")), thread.integer("max")
+        agree = high >= histogram.limit if histogram.overflow else high == max(values)
         if not agree:
             raise ParseError(f"cyclicdeadline's maximum {high} and its histogram contradict each other")
         if low > thread.number("avg"):
@@ -167,6 +169,6 @@ def _complete(output: Output) -> None:
     """Check that no thread failed and that no break value ended the run, which the exit code does not tell."""
     if "# Break value:" in output.text("tool.out"):
         raise ParseError("cyclicdeadline broke off at its break value: the run is not complete")
-    said = output.text("tool.err")
-    if _FAILED.search(said):
-        raise ParseError(f"cyclicdeadline did not measure: {said.strip()[:300]}")
+    message = output.text("tool.err")
+    if _FAILED.search(message):
+        raise ParseError(f"cyclicdeadline did not measure: {message.strip()[:300]}")

@@ -81,10 +81,10 @@ class Cyclictest(Tool):
 
     def __post_init__(self) -> None:
         """Check what is text. Raises ConfigError."""
-        for name, allowed in (("clock", ("", *_CLOCKS)), ("policy", ("", "fifo", "rr"))):
-            if getattr(self, name) not in allowed:
+        for name, choices in (("clock", ("", *_CLOCKS)), ("policy", ("", "fifo", "rr"))):
+            if getattr(self, name) not in choices:
                 raise ConfigError(
-                    f"{name} of cyclictest is {getattr(self, name)!r} (allowed: {_format_words(allowed)})"
+                    f"{name} of cyclictest is {getattr(self, name)!r} (allowed: {_format_words(choices)})"
                 )
         for name, words in (("affinity", _AFFINITIES), ("taskset", ("",))):
             text = getattr(self, name)
@@ -130,14 +130,14 @@ class Cyclictest(Tool):
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
         seconds = self._seconds(setting)
         slowest_us = self._interval_us(self._threads(setting) - 1, setting)
-        counted = Count(measurement="wakeups", least=_SHARE * seconds * 1e6 / slowest_us)
+        wakeups = Count(measurement="wakeups", least=_SHARE * seconds * 1e6 / slowest_us)
         policy = SCHED_RR if self.policy == "rr" else SCHED_FIFO
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=policy, priority=self.priority),),
             duration_s=seconds,
             seen=ThreadScope.OWN,
             interval_us=self.interval_us if self._range(setting) else 0,
-            counts=() if self._range(setting) else (counted,),
+            counts=() if self._range(setting) else (wakeups,),
             clock=self.clock == "realtime",
             cpus=tuning.cpus(self._places) if self._places else (),
             processors=self._processors(setting),
@@ -166,8 +166,8 @@ class Cyclictest(Tool):
     def _affinity(self, setting: Setting) -> tuple[str, ...]:
         if self.affinity == "none":
             return ()
-        listed = setting.cpu_list if self.affinity == "each" else self.affinity
-        return (f"--affinity={listed}" if listed else "--affinity",)
+        cpu_list = setting.cpu_list if self.affinity == "each" else self.affinity
+        return (f"--affinity={cpu_list}" if cpu_list else "--affinity",)
 
     def _histogram(self, setting: Setting) -> tuple[str, ...]:
         if setting.virtual_time and self.virtual_range_us:
@@ -201,9 +201,9 @@ class Cyclictest(Tool):
         check_end("cyclictest", output)
         if "# Break value:" in output.text("tool.out"):
             raise ParseError("cyclictest broke off at its break value: the run is not complete")
-        found = document("cyclictest", output.text(JSON))
-        nanoseconds = found.integer("resolution_in_ns") == 1
-        threads = found.numbered_objects("thread")
+        report = document("cyclictest", output.text(JSON))
+        nanoseconds = report.integer("resolution_in_ns") == 1
+        threads = report.numbered_objects("thread")
         cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
         shared = self.threads > places
@@ -215,9 +215,9 @@ class Cyclictest(Tool):
             shared=shared,
         )
         return tuple(
-            one
+            measurement
             for number, thread in threads.items()
-            for one in reader.read(thread, number, self._expected_wakeups(number, output))
+            for measurement in reader.read(thread, number, self._expected_wakeups(number, output))
         )
 
     def _expected_wakeups(self, number: int, output: Output) -> int:
@@ -238,8 +238,8 @@ class _Threads:
         if cycles <= 0:
             raise NoWakeupsError(f"cyclictest reports a thread that never woke up (0 of {due} cycles)")
         cpu = thread.integer("cpu")
-        bound = {"cpu": str(cpu)} if cpu != _NOWHERE else {}
-        labels = {**bound, **({"thread": str(number)} if self.shared or not bound else {})}
+        cpu_label = {"cpu": str(cpu)} if cpu != _NOWHERE else {}
+        labels = {**cpu_label, **({"thread": str(number)} if self.shared or not cpu_label else {})}
         low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
         if not low <= mean <= high:
             raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")

@@ -127,7 +127,9 @@ class DeadlineTest(Tool):
                 f"deadline_test reports {len(threads)} threads of {self._threads(output.setting)}: "
                 f"{errors[:300] or text.strip()[-300:] or 'no output'}"
             )
-        return tuple(one for number, thread in enumerate(threads) for one in self._thread(number, thread, output))
+        return tuple(
+            measurement for number, thread in enumerate(threads) for measurement in self._thread(number, thread, output)
+        )
 
     def _threads(self, setting: Setting) -> int:
         """Return how many threads run: two on one CPU, so that the scheduler has to choose between deadlines."""
@@ -137,24 +139,24 @@ class DeadlineTest(Tool):
         return self.interval_us + number * self.step_us
 
     def _thread(self, number: int, thread: re.Match[str], output: Output) -> tuple[Measurement, ...]:
-        found = {name: int(value) for name, value in thread.groupdict().items()}
-        if found["deadline"] != self._deadline_us(number):
+        figures = {name: int(value) for name, value in thread.groupdict().items()}
+        if figures["deadline"] != self._deadline_us(number):
             raise ParseError(
-                f"deadline_test's thread {number} ran with a deadline of {found['deadline']} us, "
+                f"deadline_test's thread {number} ran with a deadline of {figures['deadline']} us, "
                 f"not of {self._deadline_us(number)} us"
             )
-        if not found["min"] <= found["avg"] <= found["max"]:
+        if not figures["min"] <= figures["avg"] <= figures["max"]:
             raise ParseError(
-                f"deadline_test's minimum {found['min']}, average {found['avg']} and maximum {found['max']} "
+                f"deadline_test's minimum {figures['min']}, average {figures['avg']} and maximum {figures['max']} "
                 f"contradict each other"
             )
-        run = found["tried"] - _SETUP_PERIODS
-        if run <= 0:
+        own_periods = figures["tried"] - _SETUP_PERIODS
+        if own_periods <= 0:
             raise ParseError(f"deadline_test's thread {number} never ran in a period of its own")
         labels = {"thread": str(number)}
         return (
-            count("deadlines.missed", found["deadlines"], Better.LOWER, labels),
-            count("periods.missed", found["periods"], Better.LOWER, labels),
-            count("periods", run + found["deadlines"] + found["periods"], Better.NEITHER, labels),
-            *(time(f"runtime.{name}", found[name], output.microsecond, labels) for name in ("min", "avg", "max")),
+            count("deadlines.missed", figures["deadlines"], Better.LOWER, labels),
+            count("periods.missed", figures["periods"], Better.LOWER, labels),
+            count("periods", own_periods + figures["deadlines"] + figures["periods"], Better.NEITHER, labels),
+            *(time(f"runtime.{name}", figures[name], output.microsecond, labels) for name in ("min", "avg", "max")),
         )

@@ -42,12 +42,12 @@ def measurements(output: Output) -> tuple[Measurement, ...]:
     if errors < 0:
         raise ParseError("the disk counted fewer media errors after the measurement than before: it is not the same")
     warnings = _warning(before) | _warning(after)
-    used = _within(after, "percent_used", 0, _MOST_PERCENT)
-    kelvin = max(_within(one, "temperature", 0, _HOTTEST_K) for one in (before, after))
+    percentage = _within(after, "percent_used", 0, _MOST_PERCENT)
+    kelvin = max(_within(health, "temperature", 0, _HOTTEST_K) for health in (before, after))
     return (
         count("disk.critical_warning", warnings, Better.LOWER),
         count("disk.media_errors", errors, Better.LOWER),
-        Measurement(name="disk.used", better=Better.LOWER, quantity=Quantity(used / 100, Unit.RATIO)),
+        Measurement(name="disk.used", better=Better.LOWER, quantity=Quantity(percentage / 100, Unit.RATIO)),
         Measurement(
             name="disk.temperature",
             better=Better.LOWER,
@@ -56,14 +56,14 @@ def measurements(output: Output) -> tuple[Measurement, ...]:
     )
 
 
-def _warning(found: Document) -> int:
+def _warning(health: Document) -> int:
     """Return the bits of the critical warning (NVMe base specification, SMART / Health Information)."""
-    return _within(found, "critical_warning", 0, 255)
+    return _within(health, "critical_warning", 0, 255)
 
 
-def _errors(found: Document) -> int:
+def _errors(health: Document) -> int:
     """Return the media errors, which is a counter of 128 bits."""
-    value = found.data.get("media_errors")
+    value = health.data.get("media_errors")
     # nvme-cli writes counters that a double cannot hold as text.
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 40:
         return int(value)
@@ -72,8 +72,8 @@ def _errors(found: Document) -> int:
     return value
 
 
-def _within(found: Document, name: str, low: int, high: int) -> int:
-    value = found.integer(name)
+def _within(health: Document, name: str, low: int, high: int) -> int:
+    value = health.integer(name)
     if not low <= value <= high:
         raise ParseError(f"the disk's {name} is {value}, which cannot be")
     return value

@@ -134,33 +134,33 @@ class Dmatest(Tool):
         _refuse_stopped(output)
         check_end("dmatest", output, codes=(0, 4))
         log = kernel_log.lines("dmatest", output)
-        misused = [line.text for line in log if MISUSED.search(line.text)]
-        if misused:
-            raise ParseError(f"dmatest was not set up on the target: {misused[0][:200]}")
-        compared, different = _comparison(text)
-        failed = [line.text for line in log if FAILED.search(line.text)]
-        if not failed and output.exit_code == 4:
+        misuses = [line.text for line in log if MISUSED.search(line.text)]
+        if misuses:
+            raise ParseError(f"dmatest was not set up on the target: {misuses[0][:200]}")
+        total, different = _comparison(text)
+        failures = [line.text for line in log if FAILED.search(line.text)]
+        if not failures and output.exit_code == 4:
             raise ParseError("dmatest gave up after a failure that the kernel's log does not hold")
         counts = (
-            count("failures", len(failed) + different, Better.LOWER),
-            count("bytes.compared", compared, Better.HIGHER),
+            count("failures", len(failures) + different, Better.LOWER),
+            count("bytes.compared", total, Better.HIGHER),
         )
-        if failed or different:
+        if failures or different:
             return counts
         runs = results(log)
-        asked = [tuple(map(int, found)) for found in _RUN.findall(text)]
-        groups = by_start(runs, asked)
+        starts = [tuple(map(int, words)) for words in _RUN.findall(text)]
+        groups = by_start(runs, starts)
         completion = _BY_INTERRUPT if _by_interrupt(text, runs) else ""
         rates = {
             f"{completion}{DIRECTIONS[direction]}.{size_name(size)}": _rate(groups, size, write=direction == WRITE)
             for direction in DIRECTIONS
             for size in self.sizes
         }
-        measured = [rate(f"{name}.rate", value, output.megabytes_per_second) for name, value in rates.items()]
+        measurements = [rate(f"{name}.rate", value, output.megabytes_per_second) for name, value in rates.items()]
         return (
-            *measured,
-            *_shares(measured, output.setting),
-            count("runs", len(asked), Better.HIGHER),
+            *measurements,
+            *_shares(measurements, output.setting),
+            count("runs", len(starts), Better.HIGHER),
             *counts,
         )
 
@@ -185,8 +185,8 @@ def _rate(groups: Sequence[Sequence[Run]], size: int, *, write: bool) -> float:
     mine = [runs for runs in groups if (runs[0].size, runs[0].loops, runs[0].write) == (size, cycles(size), write)]
     if not mine:
         raise ParseError(f"dmatest has no result for {size_name(size)}, {'write' if write else 'read'}")
-    moved = sum(run.total_bytes for runs in mine for run in runs)
-    return moved / sum(max(run.us for run in runs) for runs in mine) * 1e6
+    byte_count = sum(run.total_bytes for runs in mine for run in runs)
+    return byte_count / sum(max(run.us for run in runs) for runs in mine) * 1e6
 
 
 def _by_interrupt(text: str, runs: Sequence[Run]) -> bool:
@@ -195,7 +195,7 @@ def _by_interrupt(text: str, runs: Sequence[Run]) -> bool:
     Raises:
         ParseError: the interrupts were not looked at before and after.
     """
-    looks = [sum(map(int, found.split())) for found in _INTERRUPTS.findall(text)]
+    looks = [sum(map(int, counts.split())) for counts in _INTERRUPTS.findall(text)]
     if len(looks) % 2 or text.count("\ninterrupts ") != 2:
         raise ParseError("dmatest does not say how many interrupts came")
     half = len(looks) // 2
@@ -207,18 +207,18 @@ def _as_tool(output: Output) -> Output:
     """Return the output of a load as that of a tool; that the plan had to stop the other one is for that to tell."""
     files = {"tool.out": output.files.get("load.out", b""), "dmesg": output.files.get("dmesg", b"")}
     # A load that does not end within the plan's patience is killed.
-    killed = {"tool.deadline": b"when the other tool had ended"} if output.exit_code == _KILLED else {}
-    return replace(output, files={**files, **killed})
+    deadline = {"tool.deadline": b"when the other tool had ended"} if output.exit_code == _KILLED else {}
+    return replace(output, files={**files, **deadline})
 
 
 def _refuse_stopped(output: Output) -> None:
     """Refuse a run that the plan had to stop, with what the kernel said of it."""
     if not output.text("tool.deadline").strip():
         return
-    failed = [line for line in output.text("dmesg").splitlines() if FAILED.search(line)]
-    if failed:
-        stopped = output.text("tool.deadline").strip()
-        raise ParseError(f"dmatest was stopped {stopped}: transfers never end; the kernel says: {failed[0][:200]}")
+    failures = [line for line in output.text("dmesg").splitlines() if FAILED.search(line)]
+    if failures:
+        deadline = output.text("tool.deadline").strip()
+        raise ParseError(f"dmatest was stopped {deadline}: transfers never end; the kernel says: {failures[0][:200]}")
 
 
 def _shares(rates: Sequence[Measurement], setting: Setting) -> tuple[Measurement, ...]:
@@ -233,22 +233,22 @@ def _shares(rates: Sequence[Measurement], setting: Setting) -> tuple[Measurement
         return ()
     return tuple(
         Measurement(
-            name=one.name.removesuffix("rate") + "share",
+            name=measurement.name.removesuffix("rate") + "share",
             better=Better.HIGHER,
-            quantity=Quantity(pcie_limits.share(one.quantity, link), Unit.RATIO),
+            quantity=Quantity(pcie_limits.share(measurement.quantity, link), Unit.RATIO),
         )
-        for one in rates
-        if one.quantity is not None
+        for measurement in rates
+        if measurement.quantity is not None
     )
 
 
 def _comparison(text: str) -> tuple[int, int]:
     """Return bytes compared and bytes that differ; nothing where the memory could not be read."""
-    found = _COMPARED.findall(text)
-    if len(found) != 1:
+    matches = _COMPARED.findall(text)
+    if len(matches) != 1:
         raise ParseError("dmatest does not say whether data were compared")
-    [(compared, different)] = found
-    return int(compared or 0), int(different or 0)
+    [(total, different)] = matches
+    return int(total or 0), int(different or 0)
 
 
 # Exit codes: 3 with a line `error:`, the test could not be run; 4, a transfer failed and the rest was left out.

@@ -111,22 +111,22 @@ def _result(match: re.Match[str]) -> Run:
         raise ParseError(f"dmatest's line names one direction and counts another: {line}")
     if not run.us or not run.total_bytes:
         raise ParseError(f"dmatest's line has no time or no bytes, so no rate: {line}")
-    printed, real = int(match["speed"]), run.total_bytes * 976 / run.us
+    speed, real = int(match["speed"]), run.total_bytes * 976 / run.us
     # A speed that wrapped is no reason to refuse a run that moved what it should: it is computed again.
-    if run.total_bytes < _BYTES and abs(printed - real) > 1 + _SLACK * real:
+    if run.total_bytes < _BYTES and abs(speed - real) > 1 + _SLACK * real:
         raise ParseError(f"dmatest's line contradicts itself, {real:.0f} KB/S by its own figures: {line}")
     return run
 
 
-def by_start(runs: Sequence[Run], asked: Sequence[tuple[int, ...]]) -> list[Sequence[Run]]:
+def by_start(runs: Sequence[Run], starts: Sequence[tuple[int, ...]]) -> list[Sequence[Run]]:
     """Return the results of each start, one for each channel. Raises ParseError: they are not what was started."""
-    if not asked:
+    if not starts:
         raise ParseError("dmatest ran nothing")
-    wanted = [entry for entry in asked for _ in range(LINES[entry[3]])]
-    found = [(run.size, run.loops, WRITE * run.write + READ * run.read) for run in runs]
-    if len(found) < len(wanted):
-        raise ParseError(f"dmatest printed {len(found)} of the {len(wanted)} results of {len(asked)} runs")
-    if found != [entry[:3] for entry in wanted]:
+    plan = [entry for entry in starts for _ in range(LINES[entry[3]])]
+    entries = [(run.size, run.loops, WRITE * run.write + READ * run.read) for run in runs]
+    if len(entries) < len(plan):
+        raise ParseError(f"dmatest printed {len(entries)} of the {len(plan)} results of {len(starts)} runs")
+    if entries != [entry[:3] for entry in plan]:
         raise ParseError("dmatest's results are not those of the runs that were started: somebody else used it")
-    left = iter(runs)
-    return [[next(left) for _ in range(LINES[entry[3]])] for entry in asked]
+    rest = iter(runs)
+    return [[next(rest) for _ in range(LINES[entry[3]])] for entry in starts]

@@ -47,16 +47,16 @@ def _split_output(output: Output) -> Output:
     That the plan had to stop the other tool is for that one to tell.
     """
     lines = output.text("load.out").splitlines(keepends=True)
-    said = "".join(line for line in lines if line.startswith(_SAID))
-    printed = "".join(line for line in lines if not line.startswith(_SAID))
-    return replace(output, files={"tool.out": printed.encode(), "tool.err": said.encode()})
+    messages = "".join(line for line in lines if line.startswith(_SAID))
+    report = "".join(line for line in lines if not line.startswith(_SAID))
+    return replace(output, files={"tool.out": report.encode(), "tool.err": messages.encode()})
 
 
 def _of_test(output: Output, test: str) -> Document:
-    found = document("pcie-edu", output.text("tool.out"))
-    if found.text("test") != test:
-        raise ParseError(f"pcie-edu reports {found.text('test')!r:.40}, not {test!r}")
-    return found
+    report = document("pcie-edu", output.text("tool.out"))
+    if report.text("test") != test:
+        raise ParseError(f"pcie-edu reports {report.text('test')!r:.40}, not {test!r}")
+    return report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,24 +110,24 @@ class EduDma(Tool):
         """
         output = _split_output(output) if output.setting.beside else output
         check_end("pcie-edu", output, codes=(0, _WRONG))
-        found = _of_test(output, "dma")
-        wrong, guards = found.natural("wrong"), found.natural("guards")
-        transfers, moved, took = (found.natural(name) for name in ("transfers", "bytes", "ns"))
+        report = _of_test(output, "dma")
+        wrong, guards = report.natural("wrong"), report.natural("guards")
+        transfers, byte_count, duration_ns = (report.natural(name) for name in ("transfers", "bytes", "ns"))
         if bool(wrong + guards) != (output.exit_code == _WRONG):
             raise ParseError(
                 f"pcie-edu reports {wrong + guards} wrong bytes and ends with exit code {output.exit_code}"
             )
-        asked = 1 + found.natural("rounds") * self._round()
-        if transfers != asked or moved < transfers or took < transfers * _TRANSFER_S * 1e9 * 0.99:
+        total = 1 + report.natural("rounds") * self._round()
+        if transfers != total or byte_count < transfers or duration_ns < transfers * _TRANSFER_S * 1e9 * 0.99:
             raise ParseError(
-                f"pcie-edu contradicts itself: {transfers} of {asked} transfers, {moved} bytes, {took} ns (edu takes "
-                f"{_TRANSFER_S:g} s for each)"
+                f"pcie-edu contradicts itself: {transfers} of {total} transfers, {byte_count} bytes, {duration_ns} ns "
+                f"(edu takes {_TRANSFER_S:g} s for each)"
             )
         return (
             count("bytes.wrong", wrong, Better.LOWER),
             count("guards.wrong", guards, Better.LOWER),
             count("transfers", transfers, Better.NEITHER),
-            count("bytes", moved, Better.NEITHER),
+            count("bytes", byte_count, Better.NEITHER),
         )
 
     def _round(self) -> int:
@@ -196,46 +196,46 @@ class EduMsi(Tool):
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself.
         """
         check_end("pcie-edu", output, codes=(0, _NO_INTERRUPT))
-        found = _of_test(output, "msi")
-        handled, lost, asked = (found.natural(name) for name in ("cycles", "lost", "asked"))
+        report = _of_test(output, "msi")
+        interrupts, losses, total = (report.natural(name) for name in ("cycles", "lost", "asked"))
         whole = output.exit_code == 0
         if (
-            asked != self._interrupts(output.setting)
-            or lost != (not whole)
-            or (handled != asked if whole else handled >= asked)
+            total != self._interrupts(output.setting)
+            or losses != (not whole)
+            or (interrupts != total if whole else interrupts >= total)
         ):
             raise ParseError(
-                f"pcie-edu contradicts itself: {handled} of {asked} interrupts came, {lost} were lost, exit code "
+                f"pcie-edu contradicts itself: {interrupts} of {total} interrupts came, {losses} were lost, exit code "
                 f"{output.exit_code}; {self._interrupts(output.setting)} were asked for"
             )
-        labels = {"cpu": str(found.natural("cpu"))}
+        labels = {"cpu": str(report.natural("cpu"))}
         return (
-            count("interrupts", handled, Better.NEITHER, labels),
-            count("interrupts.lost", lost, Better.LOWER, labels),
-            count("interrupts.spurious", found.natural("spurious"), Better.LOWER, labels),
-            *(self._latency(found, output.setting, labels) if handled else ()),
+            count("interrupts", interrupts, Better.NEITHER, labels),
+            count("interrupts.lost", losses, Better.LOWER, labels),
+            count("interrupts.spurious", report.natural("spurious"), Better.LOWER, labels),
+            *(self._latency(report, output.setting, labels) if interrupts else ()),
         )
 
-    def _latency(self, found: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
-        low, high, mean = found.natural("min"), found.natural("max"), found.number("avg")
+    def _latency(self, report: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
+        low, high, mean = report.natural("min"), report.natural("max"), report.number("avg")
         # The average is printed with two digits.
         if not low - 0.01 <= mean <= high + 0.01:
             raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")
-        histogram, unit = self._histogram(found, setting)
+        histogram, unit = self._histogram(report, setting)
         return (
             Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
             *time_figures("latency", (low, mean, high), unit, labels),
         )
 
-    def _histogram(self, found: Document, setting: Setting) -> tuple[Histogram, Unit]:
+    def _histogram(self, report: Document, setting: Setting) -> tuple[Histogram, Unit]:
         """Return the histogram and its unit. Raises ParseError if it is not the one that was asked for."""
         resolution = 1 if setting.virtual_time else 1000
         limit = self.virtual_range_us * 1000 if setting.virtual_time else self.range_us
-        if (found.integer("resolution_in_ns"), found.integer("range")) != (resolution, limit):
+        if (report.integer("resolution_in_ns"), report.integer("range")) != (resolution, limit):
             raise ParseError(f"pcie-edu's histogram is not in steps of {resolution} ns up to {limit} of them")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.US
-        histogram = found.histogram(unit, limit)
-        low, lowest = found.integer("min"), min((value for value, n in histogram.counts.items() if n), default=None)
+        histogram = report.histogram(unit, limit)
+        low, lowest = report.integer("min"), min((value for value, n in histogram.counts.items() if n), default=None)
         if lowest is not None and lowest != low:
             raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
         return histogram, unit

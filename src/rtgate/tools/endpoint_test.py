@@ -113,26 +113,28 @@ class Pcitest(Tool):
         bars = _FOUND.fullmatch(before)
         if bars is None:
             raise ParseError("pcitest: the endpoint's BARs were not read (resource of its function in /sys)")
-        found = bars[1].split()
-        results = [result for text in rounds for result in self._results(text, found)]
-        passed = results.count("OKAY")
-        if not passed:
+        bar_names = bars[1].split()
+        results = [result for text in rounds for result in self._results(text, bar_names)]
+        passes = results.count("OKAY")
+        if not passes:
             raise ParseError(
                 "pcitest says OKAY to nothing: every test failed, or this kernel returns 0 for passed, as newer ones "
                 "do, which pcitest takes for failed: use the kernel's own kselftest"
             )
         return (
-            count("passed", passed, Better.HIGHER),
-            count("bars", len(found), Better.NEITHER),
-            count("failures", len(results) - passed, Better.LOWER),
+            count("passed", passes, Better.HIGHER),
+            count("bars", len(bar_names), Better.NEITHER),
+            count("failures", len(results) - passes, Better.LOWER),
         )
 
     def _results(self, text: str, bars: list[str]) -> list[str]:
         lines = [(re.sub(r"\( +", "(", match["test"]), match["result"]) for match in _LINE.finditer(text)]
-        found, asked = [test for test, _ in lines], self._test_names(bars)
-        if found != asked:
-            missing = [test for test in asked if test not in found]
-            raise ParseError(f"pcitest printed {len(found)} of {len(asked)} results; missing: {', '.join(missing[:5])}")
+        tests, plan = [test for test, _ in lines], self._test_names(bars)
+        if tests != plan:
+            missing_tests = [test for test in plan if test not in tests]
+            raise ParseError(
+                f"pcitest printed {len(tests)} of {len(plan)} results; missing: {', '.join(missing_tests[:5])}"
+            )
         return [result for _, result in lines]
 
     def _test_names(self, bars: list[str]) -> list[str]:
@@ -210,18 +212,18 @@ class EndpointKselftest(Tool):
         """
         _, texts = _rounds("pci_endpoint_test", output)
         rounds = [tap(text) for text in texts]
-        missing = [test for results in rounds for test in _ALWAYS if test not in results]
-        if missing:
-            raise ParseError(f"pci_endpoint_test did not do {', '.join(missing[:3])}")
-        failed = [test for results in rounds for test, result in results.items() if result == "fail"]
-        dma = sum(test.startswith(_DMA) for test in failed)
+        missing_tests = [test for results in rounds for test in _ALWAYS if test not in results]
+        if missing_tests:
+            raise ParseError(f"pci_endpoint_test did not do {', '.join(missing_tests[:3])}")
+        failures = [test for results in rounds for test, result in results.items() if result == "fail"]
+        dma = sum(test.startswith(_DMA) for test in failures)
         bars = [sum(results[f"pci_ep_bar.BAR{bar}.BAR_TEST"] != "skip" for bar in range(6)) for results in rounds]
-        passed = sum(result == "pass" for results in rounds for result in results.values())
+        passes = sum(result == "pass" for results in rounds for result in results.values())
         return (
-            count("passed", passed, Better.HIGHER),
+            count("passed", passes, Better.HIGHER),
             count("bars", min(bars), Better.NEITHER),
             count("failed.dma", dma, Better.LOWER),
-            count("failures", len(failed) - dma, Better.LOWER),
+            count("failures", len(failures) - dma, Better.LOWER),
         )
 
 
@@ -232,17 +234,17 @@ def tap(text: str) -> dict[str, str]:
         ParseError: a result is missing or there twice, or plan, numbers or totals do not fit.
     """
     plans, totals = _PLAN.findall(text), _TOTALS.findall(text)
-    found = list(_TEST.finditer(text))
+    matches = list(_TEST.finditer(text))
     if len(plans) != 1 or len(totals) != 1:
         raise ParseError("the TAP output has no plan or no totals, or several: it did not come to its end")
-    numbers = [int(match["number"]) for match in found]
+    numbers = [int(match["number"]) for match in matches]
     if numbers != list(range(1, int(plans[0]) + 1)):
         raise ParseError(f"the TAP output has the results {numbers[:40]}, {plans[0]} were planned")
-    results = {match["test"]: _result(match) for match in found}
-    counted = [list(results.values()).count(result) for result in ("pass", "fail", "skip")]
-    passed, broken, xfail, xpass, skipped, error = map(int, totals[0])
-    if len(results) != len(found) or counted != [passed + xpass, broken + error, skipped + xfail]:
-        raise ParseError(f"the TAP output contradicts itself: {counted} passed, failed and skipped, and {totals[0]}")
+    results = {match["test"]: _result(match) for match in matches}
+    counts = [list(results.values()).count(result) for result in ("pass", "fail", "skip")]
+    passes, failures, xfail, xpass, skips, error = map(int, totals[0])
+    if len(results) != len(matches) or counts != [passes + xpass, failures + error, skips + xfail]:
+        raise ParseError(f"the TAP output contradicts itself: {counts} passed, failed and skipped, and {totals[0]}")
     return results
 
 

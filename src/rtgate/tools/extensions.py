@@ -93,35 +93,39 @@ def cached_lookup() -> Iterator[None]:
         _KNOWN.reset(token)
 
 
-def extensions(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
+def extensions(kind: Kind, own_names: Collection[str]) -> Mapping[str, Extension]:
     """Return what comes from outside, by name; nothing of it is imported.
 
     Args:
         kind: tools or loads.
-        shipped: the names that are taken by rtgate's own.
+        own_names: the names that are taken by rtgate's own.
 
     Raises:
         ConfigError: a name is taken, stands for two, or cannot be one; the site directory does not exist.
     """
-    known = _KNOWN.get()
-    if known is None:
-        return _look(kind, shipped)
-    if kind not in known:
-        known[kind] = _look(kind, shipped)
-    return known[kind]
+    by_kind = _KNOWN.get()
+    if by_kind is None:
+        return _look(kind, own_names)
+    if kind not in by_kind:
+        by_kind[kind] = _look(kind, own_names)
+    return by_kind[kind]
 
 
-def _look(kind: Kind, shipped: Collection[str]) -> Mapping[str, Extension]:
-    found: dict[str, Extension] = {}
-    for one in (*_of_files(kind), *_installed_extensions(kind, tuple(sys.path))):
-        if not _NAME.fullmatch(one.name):
-            raise one.fail(f"{one.name!r} cannot be the name of one of the {kind.value} (allowed: {_RULE}): rename it")
-        if one.name in shipped:
-            raise one.fail(f"rtgate has {one.name!r} among its own {kind.value}: rename yours")
-        if one.name in found:
-            raise one.fail(f"{found[one.name].place} is called {one.name!r}, too: rename or remove one of them")
-        found[one.name] = one
-    return found
+def _look(kind: Kind, own_names: Collection[str]) -> Mapping[str, Extension]:
+    by_name: dict[str, Extension] = {}
+    for extension in (*_of_files(kind), *_installed_extensions(kind, tuple(sys.path))):
+        if not _NAME.fullmatch(extension.name):
+            raise extension.fail(
+                f"{extension.name!r} cannot be the name of one of the {kind.value} (allowed: {_RULE}): rename it"
+            )
+        if extension.name in own_names:
+            raise extension.fail(f"rtgate has {extension.name!r} among its own {kind.value}: rename yours")
+        if extension.name in by_name:
+            raise extension.fail(
+                f"{by_name[extension.name].place} is called {extension.name!r}, too: rename or remove one of them"
+            )
+        by_name[extension.name] = extension
+    return by_name
 
 
 def _of_files(kind: Kind) -> Iterator[Extension]:
@@ -138,7 +142,7 @@ def _installed_extensions(kind: Kind, _path: tuple[str, ...]) -> tuple[Extension
     """Return those of installed packages. All packages on the path are read, which takes a while: once for a path."""
     return tuple(
         Extension(kind=kind, name=point.name, place=_place(point), point=point)
-        for point in sorted(metadata.entry_points(group=kind.group), key=lambda one: (one.name, one.value))
+        for point in sorted(metadata.entry_points(group=kind.group), key=lambda point: (point.name, point.value))
     )
 
 

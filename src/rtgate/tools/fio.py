@@ -104,9 +104,9 @@ class Fio(DestructiveTool):
     def fill(self, setting: Setting) -> tuple[str, ...]:
         """Return the command that writes the test file from end to end, so that no read finds a hole."""
         assert setting.storage is not None
-        created = () if setting.storage.overwrite is Overwrite.FILE or _has_file_system(setting.storage) else ("0",)
+        words = () if setting.storage.overwrite is Overwrite.FILE or _has_file_system(setting.storage) else ("0",)
         return (
-            *("fio", "-output-format=json", "-output=fill.json", *(f"-allow_file_create={word}" for word in created)),
+            *("fio", "-output-format=json", "-output=fill.json", *(f"-allow_file_create={word}" for word in words)),
             *self._place(setting, setting.storage),
             *("-direct=1", "-iodepth", "32", "-thread", "-rw=write", f"-ioengine={setting.storage.engine}"),
             *("-bs=1024K", f"-size={self._size(setting)}", "-end_fsync=1", "-name=fill"),
@@ -143,20 +143,23 @@ class Fio(DestructiveTool):
         if errors:
             return (*errors, *health.measurements(output))
         self._check_end(output)
-        found = {job.name: job for job in _jobs(output, _json(setting), required=True)}
+        by_name = {job.name: job for job in _jobs(output, _json(setting), required=True)}
         names = (*self._rounds(setting), self.job)
-        if tuple(found) != names:
-            raise ParseError(f"fio ran the jobs {', '.join(found) or 'none'}, not {', '.join(names)}")
+        if tuple(by_name) != names:
+            raise ParseError(f"fio ran the jobs {', '.join(by_name) or 'none'}, not {', '.join(names)}")
         self._check_fill(jobs, setting)
         rounds = [
             rate(
-                "round.bandwidth", found[name].figures(self).bandwidth, output.megabytes_per_second, {"round": name[5:]}
+                "round.bandwidth",
+                by_name[name].figures(self).bandwidth,
+                output.megabytes_per_second,
+                {"round": name[5:]},
             )
             for name in self._rounds(setting)
         ]
-        measured = found[self.job].figures(self).measurements(output)
+        measurements = by_name[self.job].figures(self).measurements(output)
         none = count("io.errors", 0, Better.LOWER)
-        return (*measured, *rounds, none, *health.measurements(output))
+        return (*measurements, *rounds, none, *health.measurements(output))
 
     def _check_end(self, output: Output) -> None:
         if output.setting.beside:
@@ -168,10 +171,10 @@ class Fio(DestructiveTool):
         check_end("fio", output)
 
     def _check_fill(self, jobs: list[_Job], setting: Setting) -> None:
-        wanted = self.file_bytes(setting)
-        written = sum(job.data.object("write").integer("io_bytes") for job in jobs if job.name == "fill")
-        if written < wanted:
-            raise ParseError(f"only {written} of {wanted} bytes of the test file were written before measuring")
+        file_bytes = self.file_bytes(setting)
+        fill_bytes = sum(job.data.object("write").integer("io_bytes") for job in jobs if job.name == "fill")
+        if fill_bytes < file_bytes:
+            raise ParseError(f"only {fill_bytes} of {file_bytes} bytes of the test file were written before measuring")
 
     def _place(self, setting: Setting, storage: Storage) -> tuple[str, ...]:
         raw = storage.overwrite is not Overwrite.FILE and not _has_file_system(storage)
@@ -241,9 +244,9 @@ class _Job:
 
     def figures(self, tool: Fio) -> _Figures:
         """Return what the job measured. Raises ParseError."""
-        mine, other = ("write", "read") if "write" in tool.mode else ("read", "write")
-        if self.data.object(other).integer("total_ios"):
-            raise ParseError(f"fio's {self.name} did a {other}, and {tool.mode} was asked for")
+        mine, opposite = ("write", "read") if "write" in tool.mode else ("read", "write")
+        if self.data.object(opposite).integer("total_ios"):
+            raise ParseError(f"fio's {self.name} did a {opposite}, and {tool.mode} was asked for")
         side = self.data.object(mine)
         block = int(tool.block.removesuffix("K")) << 10
         if side.integer("short_ios") or side.integer("io_bytes") != block * side.integer("total_ios"):
@@ -267,11 +270,11 @@ class _Figures:
     @property
     def bandwidth(self) -> float:
         """Bytes per second. Raises ParseError."""
-        told = self.side.number("bw_bytes")
-        computed = self.side.integer("io_bytes") * 1000 / self.side.integer("runtime")
-        if abs(told - computed) > 0.01 * computed + 1:
-            raise ParseError(f"fio's {self.name} says {told:.0f} B/s and counted {computed:.0f} B/s")
-        return told
+        bandwidth = self.side.number("bw_bytes")
+        quotient = self.side.integer("io_bytes") * 1000 / self.side.integer("runtime")
+        if abs(bandwidth - quotient) > 0.01 * quotient + 1:
+            raise ParseError(f"fio's {self.name} says {bandwidth:.0f} B/s and counted {quotient:.0f} B/s")
+        return bandwidth
 
     def measurements(self, output: Output) -> tuple[Measurement, ...]:
         """Return everything. Raises ParseError."""
@@ -290,11 +293,11 @@ class _Figures:
         times = self.side.object("clat_ns")
         table = times.object("percentile")
         low, mean, high = times.integer("min"), times.number("mean"), times.integer("max")
-        listed = [(name, table.integer(f"{float(name):.6f}")) for name in _PERCENTILES]
-        rising = [low, *(value for _, value in listed)]
-        if not 0 <= low <= mean <= high or rising != sorted(rising) or rising[-1] > high * _BUCKET + 1:
+        percentiles = [(name, table.integer(f"{float(name):.6f}")) for name in _PERCENTILES]
+        latencies = [low, *(value for _, value in percentiles)]
+        if not 0 <= low <= mean <= high or latencies != sorted(latencies) or latencies[-1] > high * _BUCKET + 1:
             raise ParseError(f"fio's completion latencies of {self.name} contradict each other")
-        return [("mean", mean), *((f"p{name}", value) for name, value in listed), ("max", high)]
+        return [("mean", mean), *((f"p{name}", value) for name, value in percentiles), ("max", high)]
 
 
 def _jobs(output: Output, name: str, *, required: bool) -> list[_Job]:
@@ -304,14 +307,14 @@ def _jobs(output: Output, name: str, *, required: bool) -> list[_Job]:
     text = text[notes.end() :] if notes else text
     if not text.strip() and not required:
         return []
-    found = document("fio", text)
-    version = found.data.get("fio version")
+    report = document("fio", text)
+    version = report.data.get("fio version")
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise ParseError(f"this is the JSON of {version!r:.60}, and that of fio 3 can be read")
-    listed = found.data.get("jobs")
-    if not isinstance(listed, list) or not all(isinstance(job, dict) for job in listed):
+    jobs = report.data.get("jobs")
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise ParseError("fio's JSON has no list of jobs")
-    return [_Job(str(job.get("jobname", "?")), Document("fio", job)) for job in listed]
+    return [_Job(str(job.get("jobname", "?")), Document("fio", job)) for job in jobs]
 
 
 def _errors(jobs: list[_Job]) -> Iterator[Measurement]:
@@ -321,8 +324,8 @@ def _errors(jobs: list[_Job]) -> Iterator[Measurement]:
         if number == errno.ENOSPC:
             raise ParseError(f"fio's {job.name}: the file system is full")
         if number:
-            known = errno.errorcode.get(number, str(number))
-            labels = {"job": job.name, "error": f"{known} ({os.strerror(number)})"}
+            name = errno.errorcode.get(number, str(number))
+            labels = {"job": job.name, "error": f"{name} ({os.strerror(number)})"}
             yield count("io.errors", 1, Better.LOWER, labels)
 
 
@@ -346,5 +349,5 @@ def _has_file_system(storage: Storage) -> bool:
 
 
 def _reason(output: Output, name: str) -> str:
-    said = output.text(name).strip() or "no message"
-    return f"{said.splitlines()[-1][:300]} (exit code {output.exit_code})"
+    message = output.text(name).strip() or "no message"
+    return f"{message.splitlines()[-1][:300]} (exit code {output.exit_code})"

@@ -83,11 +83,11 @@ class Hackbench(Tool):
         complaint, text = output.text("tool.err").strip(), output.text("tool.out")
         if complaint:
             raise ParseError(f"hackbench did not do all its work: {complaint[:300]}")
-        found = _PRINTED.fullmatch(text)
-        if found is None:
+        match = _PRINTED.fullmatch(text)
+        if match is None:
             raise ParseError(f"hackbench printed no time, or something else: {text.strip()[-300:] or 'nothing'}")
-        self._check(found, output.setting)
-        microseconds = int(found["seconds"]) * 1_000_000 + int(found["thousandths"]) * 1000
+        self._check(match, output.setting)
+        microseconds = int(match["seconds"]) * 1_000_000 + int(match["thousandths"]) * 1000
         if not microseconds:
             raise ParseError("hackbench took less than the millisecond that it can measure")
         return (time("duration", microseconds, output.microsecond),)
@@ -98,9 +98,9 @@ class Hackbench(Tool):
     def _groups(self, setting: Setting) -> int:
         return self.groups or setting.cpus
 
-    def _check(self, found: re.Match[str], setting: Setting) -> None:
-        did = (found["mode"], *(int(found[name]) for name in ("groups", "descriptors", "tasks", "loops", "size")))
+    def _check(self, match: re.Match[str], setting: Setting) -> None:
+        work = (match["mode"], *(int(match[name]) for name in ("groups", "descriptors", "tasks", "loops", "size")))
         group, groups = 2 * self.senders, self._groups(setting)
-        asked = ("process", groups, group, groups * group, self._loops(setting), self.size)
-        if did != asked:
-            raise ParseError(f"hackbench did other work than it was asked for: {did}, not {asked}")
+        order = ("process", groups, group, groups * group, self._loops(setting), self.size)
+        if work != order:
+            raise ParseError(f"hackbench did other work than it was asked for: {work}, not {order}")

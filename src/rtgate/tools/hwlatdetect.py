@@ -106,8 +106,8 @@ class Hwlatdetect(Tool):
             ParseError: it failed, was stopped, measured with other parameters, or contradicts itself.
         """
         text = output.text("tool.out")
-        stopped = output.text("tool.deadline").strip()
-        if "Max Latency:" not in text and not stopped:
+        deadline = output.text("tool.deadline").strip()
+        if "Max Latency:" not in text and not deadline:
             raise ParseError(f"hwlatdetect measured nothing: {_last(output)}")
         check_end("hwlatdetect", output)
         if re.search("^interrupted$", text, re.MULTILINE):
@@ -119,14 +119,14 @@ class Hwlatdetect(Tool):
         return max(self.least_s, math.ceil(setting.duration_s))
 
     def _check_parameters(self, text: str, setting: Setting) -> None:
-        asked = {
+        options = {
             "Latency threshold": self.threshold_us,
             "Sample window": self.window_us,
             "Sample width": self.width_us,
         }
-        found = {name: int(value) for name, value in _PARAMETER.findall(text)}
-        if found != asked:
-            raise ParseError(f"hwlatdetect measured with {found}, not with {asked}")
+        parameters = {name: int(value) for name, value in _PARAMETER.findall(text)}
+        if parameters != options:
+            raise ParseError(f"hwlatdetect measured with {parameters}, not with {options}")
         if _DURATION.findall(text) != [str(self._seconds(setting))]:
             raise ParseError(f"hwlatdetect does not say that it measured for {self._seconds(setting)} s")
 
@@ -137,23 +137,23 @@ def _report(text: str, output: Output) -> tuple[Measurement, ...]:
         raise ParseError(f"hwlatdetect's report is damaged: {len(reports)} of it could be read")
     [report] = reports
     lines = list(_SAMPLE.finditer(text, report.end()))  # before it stand those that `--watch` printed
-    samples, exceeding = int(report["samples"]), int(report["exceeding"])
+    samples, excesses = int(report["samples"]), int(report["exceeding"])
     gaps = sum(int(line["count"] or 1) for line in lines)
     largest = max((int(line[part]) for line in lines for part in ("inner", "outer")), default=0)
-    told = int(report["max"] or 0)
-    if (len(lines), gaps, largest) != (samples, exceeding, told) or bool(told) != bool(samples):
+    maximum = int(report["max"] or 0)
+    if (len(lines), gaps, largest) != (samples, excesses, maximum) or bool(maximum) != bool(samples):
         raise ParseError(
-            f"hwlatdetect contradicts itself: it reports {samples} samples, {exceeding} over the threshold, at most "
-            f"{told} us, and lists {len(lines)} with {gaps}, at most {largest} us"
+            f"hwlatdetect contradicts itself: it reports {samples} samples, {excesses} over the threshold, at most "
+            f"{maximum} us, and lists {len(lines)} with {gaps}, at most {largest} us"
         )
     return (
         count("samples", samples, Better.LOWER),
-        count("samples.exceeding", exceeding, Better.LOWER),
-        *((time("latency.max", told, output.microsecond),) if report["max"] is not None else ()),
+        count("samples.exceeding", excesses, Better.LOWER),
+        *((time("latency.max", maximum, output.microsecond),) if report["max"] is not None else ()),
     )
 
 
 def _last(output: Output) -> str:
     """Return the last line of what it said, which in Python's messages is the one that tells."""
-    said = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
-    return f"{said.splitlines()[-1][:300]} (exit code {output.exit_code})"
+    message = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
+    return f"{message.splitlines()[-1][:300]} (exit code {output.exit_code})"

@@ -60,26 +60,26 @@ def seconds(kind: str, log: Sequence[Line]) -> tuple[Second, ...]:
     Raises:
         ParseError: there are too few lines, they have no times, come irregularly, or contradict themselves.
     """
-    found = [(line, match) for line in log for match in [_COUNT.search(line.text)] if match and match["kind"] == kind]
-    if len(found) < _LEAST_LINES:
-        raise ParseError(f"the kernel's log has {len(found)} lines `{kind} count=`, {_LEAST_LINES} are needed")
-    return tuple(_between(before, after) for before, after in pairwise(found))
+    matches = [(line, match) for line in log for match in [_COUNT.search(line.text)] if match and match["kind"] == kind]
+    if len(matches) < _LEAST_LINES:
+        raise ParseError(f"the kernel's log has {len(matches)} lines `{kind} count=`, {_LEAST_LINES} are needed")
+    return tuple(_between(before, after) for before, after in pairwise(matches))
 
 
 def _between(before: tuple[Line, re.Match[str]], after: tuple[Line, re.Match[str]]) -> Second:
     (earlier, first), (later, last) = before, after
-    counted = (int(last["count"]) - int(first["count"])) % _WRAP
-    told = None if last["ns"] is None else Second(interrupts=int(last["new"]), seconds=int(last["ns"]) / 1e9)
-    if told is not None and told.interrupts != counted:
-        raise ParseError(f"the counts differ by {counted}, not as the line says: {last[0].strip()}")
+    interrupts = (int(last["count"]) - int(first["count"])) % _WRAP
+    statement = None if last["ns"] is None else Second(interrupts=int(last["new"]), seconds=int(last["ns"]) / 1e9)
+    if statement is not None and statement.interrupts != interrupts:
+        raise ParseError(f"the counts differ by {interrupts}, not as the line says: {last[0].strip()}")
     if earlier.seconds is None or later.seconds is None:
-        if told is None:
+        if statement is None:
             raise ParseError("the kernel's log has no times (printk.time=1), so nobody knows what a count stands for")
-        return _regular(told)
-    stamped = Second(interrupts=counted, seconds=later.seconds - earlier.seconds)
-    if told is not None and not math.isclose(told.seconds, stamped.seconds, rel_tol=_AGREE):
-        raise ParseError(f"the log's times are {stamped.seconds:.3f} s apart, not as the line says: {last[0].strip()}")
-    return _regular(told or stamped)
+        return _regular(statement)
+    span = Second(interrupts=interrupts, seconds=later.seconds - earlier.seconds)
+    if statement is not None and not math.isclose(statement.seconds, span.seconds, rel_tol=_AGREE):
+        raise ParseError(f"the log's times are {span.seconds:.3f} s apart, not as the line says: {last[0].strip()}")
+    return _regular(statement or span)
 
 
 def _regular(second: Second) -> Second:
@@ -131,22 +131,24 @@ class MsiRate(Tool):
             ParseError: no interrupt came, lines are missing, or they contradict themselves.
         """
         check_end(self.name, output)
-        found = seconds(self.kind, kernel_log.lines(self.name, output))
-        interrupts, took = sum(one.interrupts for one in found), sum(one.seconds for one in found)
+        spans = seconds(self.kind, kernel_log.lines(self.name, output))
+        interrupts, duration_s = sum(span.interrupts for span in spans), sum(span.seconds for span in spans)
         if not interrupts:
             raise ParseError(
-                f"no {self.kind.upper()} came in {took:.1f} s: is the sender loaded on the other side "
+                f"no {self.kind.upper()} came in {duration_s:.1f} s: is the sender loaded on the other side "
                 "(target/modules), is the link up?"
             )
-        if took < self._seconds(output.setting) - _EDGES_S:
-            raise ParseError(f"counts stand for {took:.1f} s of {self._seconds(output.setting)} s: the printer stopped")
-        slowest = max(one.seconds / one.interrupts for one in found if one.interrupts)
+        if duration_s < self._seconds(output.setting) - _EDGES_S:
+            raise ParseError(
+                f"counts stand for {duration_s:.1f} s of {self._seconds(output.setting)} s: the printer stopped"
+            )
+        slowest = max(span.seconds / span.interrupts for span in spans if span.interrupts)
         return (
-            time("period", took / interrupts * 1e6, output.microsecond),
+            time("period", duration_s / interrupts * 1e6, output.microsecond),
             time("period.max", slowest * 1e6, output.microsecond),
-            frequency("rate", interrupts / took, output.per_second),
+            frequency("rate", interrupts / duration_s, output.per_second),
             count("interrupts", interrupts, Better.HIGHER),
-            count("seconds.silent", sum(not one.interrupts for one in found), Better.LOWER),
+            count("seconds.silent", sum(not span.interrupts for span in spans), Better.LOWER),
         )
 
     def _seconds(self, setting: Setting) -> int:

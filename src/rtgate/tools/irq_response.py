@@ -77,31 +77,31 @@ class IrqHard(Tool):
         result = document(self.name, output.text("tool.out"))
         if result.text("test") != self.context:
             raise ParseError(f"{self.name} reports {result.text('test')!r:.40}, not {self.context!r}")
-        asked, handled, lost, spurious, cpu = (
+        total, interrupts, losses, spurious, cpu = (
             result.natural(name) for name in ("asked", "cycles", "lost", "spurious", "cpu")
         )
-        if asked != self._interrupts(output.setting) or handled > asked or lost != (handled < asked):
+        if total != self._interrupts(output.setting) or interrupts > total or losses != (interrupts < total):
             raise ParseError(
-                f"{self.name} contradicts itself: {handled} of {asked} interrupts came, {lost} were lost; "
+                f"{self.name} contradicts itself: {interrupts} of {total} interrupts came, {losses} were lost; "
                 f"{self._interrupts(output.setting)} were asked for"
             )
         labels = {"cpu": str(cpu)}
         return (
-            count("interrupts", handled, Better.NEITHER, labels),
-            count("interrupts.lost", lost, Better.LOWER, labels),
+            count("interrupts", interrupts, Better.NEITHER, labels),
+            count("interrupts.lost", losses, Better.LOWER, labels),
             count("interrupts.spurious", spurious, Better.LOWER, labels),
-            *(self._response(result, handled, output.setting, labels) if handled else ()),
+            *(self._response(result, interrupts, output.setting, labels) if interrupts else ()),
         )
 
     def _response(
-        self, result: Document, handled: int, setting: Setting, labels: Mapping[str, str]
+        self, result: Document, interrupts: int, setting: Setting, labels: Mapping[str, str]
     ) -> tuple[Measurement, ...]:
         limit = self.range_us * 1000 // RESOLUTION_NS * RESOLUTION_NS
         if (result.integer("resolution_in_ns"), result.integer("range")) != (RESOLUTION_NS, limit):
             raise ParseError(f"{self.name}'s histogram is not in steps of {RESOLUTION_NS} ns up to {limit} ns")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
         low, high, total = (result.natural(name) for name in ("min", "max", "sum"))
-        if not low * handled <= total <= high * handled:
+        if not low * interrupts <= total <= high * interrupts:
             raise ParseError(f"{self.name}'s minimum {low}, maximum {high} and sum {total} contradict each other")
         histogram = result.histogram(unit, limit)
         if any(value % RESOLUTION_NS for value in histogram.counts):
@@ -111,7 +111,7 @@ class IrqHard(Tool):
             raise ParseError(f"{self.name}'s minimum {low} and its histogram contradict each other")
         return (
             Measurement(name="response", better=Better.LOWER, histogram=histogram, labels=labels),
-            *time_figures("response", (low, total / handled, high), unit, labels),
+            *time_figures("response", (low, total / interrupts, high), unit, labels),
         )
 
     def _interrupts(self, setting: Setting) -> int:

@@ -118,17 +118,17 @@ def _running_inmate(text: str) -> str:
 
 def _values(text: str) -> Sequence[int]:
     """Return the jitter of the lines that came while the console was read, in nanoseconds. Raises ParseError."""
-    kept = _KEPT.search(text)
-    if kept is None:
+    backlog = _KEPT.search(text)
+    if backlog is None:
         raise ParseError(f"nobody counted what Jailhouse's console had kept: {text.strip()[:300]!r}")
-    fired = [line for line in text[kept.end() :].splitlines() if line.startswith("Timer fired")]
-    lines = [_LINE.fullmatch(line) for line in fired]
-    for line, match in zip(fired, lines, strict=True):
+    ticks = [line for line in text[backlog.end() :].splitlines() if line.startswith("Timer fired")]
+    lines = [_LINE.fullmatch(line) for line in ticks]
+    for line, match in zip(ticks, lines, strict=True):
         # The console is a ring, so the first line that it keeps may lack its beginning, and the last its end.
-        if match is None and line not in (fired[0], fired[-1]):
+        if match is None and line not in (ticks[0], ticks[-1]):
             raise ParseError(f"a line of the inmate is damaged: {line[:100]!r}")
     numbers = [tuple(map(int, match.groups())) for match in lines if match]
-    new = numbers[int(kept[1]) :]
+    new = numbers[int(backlog[1]) :]
     if not new:
         raise ParseError("the inmate printed nothing while its console was read: is it gic-demo or apic-demo?")
     for jitter, least, most in new:

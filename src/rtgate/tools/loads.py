@@ -165,11 +165,11 @@ def _syscalls(_: Board) -> Load:
 
 def _combination(board: Board) -> Load:
     """Return hackbench, stress-ng and disk writes at once; when one of them ends, all do, so that it shows."""
-    messages, mixed, disk = _hackbench(board), _stress_ng(board), _disk(board)
-    repeated = f"while {shlex.join(messages.argv)}; do :; done"
+    messages, stress, disk = _hackbench(board), _stress_ng(board), _disk(board)
+    loop = f"while {shlex.join(messages.argv)}; do :; done"
     end = "kill -KILL 0"
-    command = f"({repeated}; {end}) & ({disk.argv[-1]}; {end}) & {shlex.join(mixed.argv)}; {end}"
-    processes = messages.processes + mixed.processes + disk.processes
+    command = f"({loop}; {end}) & ({disk.argv[-1]}; {end}) & {shlex.join(stress.argv)}; {end}"
+    processes = messages.processes + stress.processes + disk.processes
     return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
 
 
@@ -191,9 +191,9 @@ def _dd_hackbench(board: Board) -> Load:
     said last is kept.
     """
     dd = f"dd if=/dev/zero of=bigfile bs=1024000 count={1024 if board.scratch else _RAM_DISK_COUNT}"
-    written, needs = _on_disk(board, f'{{ while {dd} 2>"$said"; do :; done; cat "$said" >&2; }}')
-    end, killed = "kill -KILL 0", "while sleep 5; do killall hackbench 2>/dev/null; done"
-    command = f"said=$PWD/dd.said; ({written}; {end}) & ({_AGAIN}; {end}) & {killed}; {end}"
+    writer, needs = _on_disk(board, f'{{ while {dd} 2>"$said"; do :; done; cat "$said" >&2; }}')
+    end, killer = "kill -KILL 0", "while sleep 5; do killall hackbench 2>/dev/null; done"
+    command = f"said=$PWD/dd.said; ({writer}; {end}) & ({_AGAIN}; {end}) & {killer}; {end}"
     programs = tuple(
         Need(test=f"command -v {name} >/dev/null", reason=f"the target has no {name}")
         for name in ("dd", "hackbench", "killall")
@@ -238,16 +238,16 @@ def check(extension: Extension) -> Callable[[Board], Load]:
 
 
 def _from_outside(extension: Extension, board: Board) -> Load:
-    made = check(extension)(board)
-    if not isinstance(made, Load):
-        raise extension.fail(f"its function returned {made!r}: return a rtgate.tools.loads.Load")
-    if made.name != extension.name:
+    product = check(extension)(board)
+    if not isinstance(product, Load):
+        raise extension.fail(f"its function returned {product!r}: return a rtgate.tools.loads.Load")
+    if product.name != extension.name:
         raise extension.fail(
-            f"its load calls itself {made.name!r}, and is to be {extension.name!r}: give both one name"
+            f"its load calls itself {product.name!r}, and is to be {extension.name!r}: give both one name"
         )
-    if not made.argv or made.measures:
+    if not product.argv or product.measures:
         raise extension.fail("its load has no command, or says that it measures: only tools measure; give it an `argv`")
-    return made
+    return product
 
 
 # What programs of loads print when something of theirs failed, and not when the plan ends them with SIGTERM: then
@@ -265,8 +265,8 @@ _COMPLAINT = re.compile(
 
 def complaint(output: str) -> str:
     """Return the first line in which a load's output says that something of it failed; empty if there is none."""
-    found = _COMPLAINT.search(output)
-    return found[0].strip()[:200] if found else ""
+    match = _COMPLAINT.search(output)
+    return match[0].strip()[:200] if match else ""
 
 
 _OPTIONS: Mapping[str, tuple[str, ...]] = {"stress": _STRESS, "stress-ng": _STRESS_NG}
@@ -293,11 +293,11 @@ def load(name: str, board: Board, options: Options | None = None) -> Load:
 
 def check_options(name: str, options: Options) -> None:
     """Check that a load has these options. Raises ConfigError."""
-    known = _OPTIONS.get(name, ())
+    allowed_names = _OPTIONS.get(name, ())
     for option, value in options.items():
-        if option not in known:
-            allowed = ", ".join(known) or "none"
-            raise ConfigError(f"the load {name} has no option {option!r} (allowed: {allowed})")
+        if option not in allowed_names:
+            choices = ", ".join(allowed_names) or "none"
+            raise ConfigError(f"the load {name} has no option {option!r} (allowed: {choices})")
         if option in _WORKERS and not (isinstance(value, int) and value > 0):
             raise ConfigError(f"{option} of the load {name} is {value!r} (allowed: a whole number of at least 1)")
     if options and not set(options) & set(_WORKERS):

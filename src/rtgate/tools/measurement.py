@@ -70,14 +70,14 @@ class Histogram:
     def quantiles(self, shares: Iterable[float]) -> list[Quantity | None]:
         """Return the quantile of each share, as `quantile` does; the samples are put in order once."""
         total, values = self.total, sorted(self.counts)
-        seen = list(accumulate(map(self.counts.__getitem__, values)))
-        found: list[Quantity | None] = []
+        sums = list(accumulate(map(self.counts.__getitem__, values)))
+        quantities: list[Quantity | None] = []
         for share in shares:
-            place = bisect_left(seen, share * total)
-            while place and seen[place - 1] / total >= share:  # 0.07 * 100 is more than 7
+            place = bisect_left(sums, share * total)
+            while place and sums[place - 1] / total >= share:  # 0.07 * 100 is more than 7
                 place -= 1
-            found.append(Quantity(values[place], self.unit) if place < len(values) else None)
-        return found
+            quantities.append(Quantity(values[place], self.unit) if place < len(values) else None)
+        return quantities
 
     @classmethod
     def merge(cls, parts: Iterable[Histogram]) -> Histogram:

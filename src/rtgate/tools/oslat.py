@@ -109,10 +109,10 @@ class Oslat(Tool):
         if "not yet supported" in output.text("tool.out"):
             raise ParseError(f"oslat does not know this CPU: {output.text('tool.out').strip()[:300]}")
         threads = document("oslat", output.text(JSON)).numbered_objects("thread")
-        measured = [thread.integer("cpu") for thread in threads.values()]
-        if measured != list(self._cpus(output.setting)):
-            raise ParseError(f"oslat measured on the CPUs {measured}, not on {list(self._cpus(output.setting))}")
-        return tuple(one for thread in threads.values() for one in self._thread(thread, output))
+        cpus = [thread.integer("cpu") for thread in threads.values()]
+        if cpus != list(self._cpus(output.setting)):
+            raise ParseError(f"oslat measured on the CPUs {cpus}, not on {list(self._cpus(output.setting))}")
+        return tuple(measurement for thread in threads.values() for measurement in self._thread(thread, output))
 
     def _cpus(self, setting: Setting) -> tuple[int, ...]:
         """Return the CPUs to measure on."""
@@ -125,9 +125,9 @@ class Oslat(Tool):
         return max(self.least_s, math.ceil(min(setting.duration_s, _SHORT_S) if short else setting.duration_s))
 
     def _thread(self, thread: Document, output: Output) -> tuple[Measurement, ...]:
-        asked, took = self._seconds(output.setting), thread.number("duration")
-        if took < asked * (1 - _TOLERANCE):
-            raise ParseError(f"oslat measured for {took} s of the {asked} s asked for")
+        seconds, duration = self._seconds(output.setting), thread.number("duration")
+        if duration < seconds * (1 - _TOLERANCE):
+            raise ParseError(f"oslat measured for {duration} s of the {seconds} s asked for")
         histogram = self._histogram(thread, output.microsecond)
         labels = {"cpu": str(thread.integer("cpu"))}
         return (
@@ -139,16 +139,16 @@ class Oslat(Tool):
 
     def _histogram(self, thread: Document, unit: Unit) -> Histogram:
         """Return the histogram by the lower ends of its buckets. Raises ParseError."""
-        found = {upper: samples for upper, samples in thread.counts("histogram").items() if samples}
-        if not found or min(found) < 1 or max(found) > self.buckets:
+        buckets = {upper: samples for upper, samples in thread.counts("histogram").items() if samples}
+        if not buckets or min(buckets) < 1 or max(buckets) > self.buckets:
             raise ParseError(f"oslat's histogram is empty, or has other buckets than 1 to {self.buckets} us")
-        for name, upper in (("min", min(found)), ("max", max(found))):
+        for name, upper in (("min", min(buckets)), ("max", max(buckets))):
             value = thread.integer(name)
             # Rounded up or down; beyond the last bucket there is no upper end.
             if not (upper - 1 <= value <= upper or (upper == self.buckets and value > upper)):
                 raise ParseError(f"oslat's {name} {value} contradicts its histogram, where it is below {upper} us")
-        overflow = found.pop(self.buckets, 0)
-        counts = {upper - 1: samples for upper, samples in found.items()}
+        overflow = buckets.pop(self.buckets, 0)
+        counts = {upper - 1: samples for upper, samples in buckets.items()}
         return Histogram(unit=unit, counts=counts, overflow=overflow, limit=self.buckets - 1)
 
 
@@ -157,6 +157,6 @@ def _is_alone(setting: Setting) -> bool:
     return setting.cpus == 1 and not setting.cpu_list
 
 
-def _main_cpu(measured: tuple[int, ...], setting: Setting) -> int:
+def _main_cpu(cpus: tuple[int, ...], setting: Setting) -> int:
     """Return the CPU for the main thread: the first of the board that is not measured on; 0 if there is none."""
-    return next((cpu for cpu in range(setting.board_cpus or setting.cpus) if cpu not in measured), 0)
+    return next((cpu for cpu in range(setting.board_cpus or setting.cpus) if cpu not in cpus), 0)

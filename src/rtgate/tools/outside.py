@@ -29,12 +29,15 @@ def outside_tool(extension: Extension) -> type[Tool]:
 def _tool_of_file(extension: Extension, module: ModuleType) -> object:
     """Return the one tool that a file defines; a class without a name of its own is for others to derive from."""
     own = [
-        one
-        for one in vars(module).values()
-        if isinstance(one, type) and one.__module__ == module.__name__ and Tool in one.__mro__ and "name" in vars(one)
+        member
+        for member in vars(module).values()
+        if isinstance(member, type)
+        and member.__module__ == module.__name__
+        and Tool in member.__mro__
+        and "name" in vars(member)
     ]
     if len(own) != 1:
-        names = ", ".join(one.__name__ for one in own) or "none"
+        names = ", ".join(member.__name__ for member in own) or "none"
         raise extension.fail(
             f"the file defines {len(own)} tools ({names}): define one class derived from rtgate.tools.Tool, with a name"
         )
@@ -47,14 +50,16 @@ def _mistakes(tool: Any, name: str) -> Iterator[str]:
         yield f"calls itself {getattr(tool, 'name', None)!r}, and is to be {name!r}: give both one name"
     if not (is_dataclass(tool) and getattr(tool, "__dataclass_params__").frozen):  # noqa: B009 - private there
         yield "is not a frozen dataclass: decorate it with @dataclass(frozen=True, kw_only=True)"
-    elif needed := [one.name for one in fields(tool) if one.default is MISSING]:
-        yield f"has options without a default value: give one to {', '.join(needed)}"
-    if missing := [method for method in _METHODS if getattr(tool, method) is getattr(Tool, method)]:
-        yield f"does not define {', '.join(missing)}: define them as rtgate.tools.Tool describes"
+    elif options := [field.name for field in fields(tool) if field.default is MISSING]:
+        yield f"has options without a default value: give one to {', '.join(options)}"
+    if missing_methods := [method for method in _METHODS if getattr(tool, method) is getattr(Tool, method)]:
+        yield f"does not define {', '.join(missing_methods)}: define them as rtgate.tools.Tool describes"
     suites, reports = getattr(tool, "suites", None), getattr(tool, "reports", None)
-    if not (isinstance(suites, tuple) and suites and all(isinstance(one, str) for one in suites)):
+    if not (isinstance(suites, tuple) and suites and all(isinstance(suite, str) for suite in suites)):
         yield f'has no suites: `suites` is a tuple of names, as ("latency",), not {suites!r}'
-    if not (isinstance(reports, Mapping) and reports and all(isinstance(one, Reports) for one in reports.values())):
+    if not (
+        isinstance(reports, Mapping) and reports and all(isinstance(report, Reports) for report in reports.values())
+    ):
         yield f"does not say what it measures: `reports` has a value of Reports for each name, not {reports!r}"
     if tool.image not in _IMAGES:
         images = " or ".join(_IMAGES)

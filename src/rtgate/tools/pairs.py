@@ -72,8 +72,8 @@ class Pairs(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: a pair per CPU, bound to it. The tools lock their memory without being asked."""
-        bound = ("--affinity",) if self.affinity else ()
-        pairs = ("--smp",) if self._smp else (f"--threads={self._pairs(setting)}", *bound)
+        affinity = ("--affinity",) if self.affinity else ()
+        pairs = ("--smp",) if self._smp else (f"--threads={self._pairs(setting)}", *affinity)
         return (
             *(*self.launcher, self.name, "--quiet", *pairs, f"--prio={self.priority}"),
             *(f"--interval={self.interval_us}", f"--distance={self.distance_us}", *self._length(setting)),
@@ -119,21 +119,21 @@ class Pairs(Tool):
         reason = output.text("tool.err").strip()
         if reason and not output.text(f"{self.name}.json").strip():
             raise ParseError(f"{self.name} wrote no JSON: {reason[:300]}")
-        found = document(self.name, output.text(f"{self.name}.json")).numbered_objects("thread")
-        pairs = [_Pair(self, number, pair) for number, pair in found.items()]
+        threads = document(self.name, output.text(f"{self.name}.json")).numbered_objects("thread")
+        pairs = [_Pair(self, number, pair) for number, pair in threads.items()]
         self._complete(pairs, output.setting)
-        return tuple(one for pair in pairs for one in pair.measurements(output.microsecond))
+        return tuple(measurement for pair in pairs for measurement in pair.measurements(output.microsecond))
 
     def _complete(self, pairs: list[_Pair], setting: Setting) -> None:
         """Check that there was a pair on each CPU, and that one of them did what was asked. Raises ParseError."""
-        cpus, wanted = [pair.cpu for pair in pairs], self._pairs(setting)
-        spread = len(set(cpus)) == min(wanted, setting.cpus)
-        if len(cpus) != wanted or (self.affinity and not spread):
+        cpus, pair_count = [pair.cpu for pair in pairs], self._pairs(setting)
+        spread = len(set(cpus)) == min(pair_count, setting.cpus)
+        if len(cpus) != pair_count or (self.affinity and not spread):
             where = ", ".join(map(str, cpus))
-            raise ParseError(f"{self.name} had pairs on the CPUs {where}, not one on each of {wanted}")
-        most, asked = max(pair.samples for pair in pairs), self._sample_count(setting)
-        if most < asked:
-            raise ParseError(f"{self.name} ended after {most} of {asked} samples: something stopped it")
+            raise ParseError(f"{self.name} had pairs on the CPUs {where}, not one on each of {pair_count}")
+        most, total = max(pair.samples for pair in pairs), self._sample_count(setting)
+        if most < total:
+            raise ParseError(f"{self.name} ended after {most} of {total} samples: something stopped it")
 
     def _sample_count(self, setting: Setting) -> int:
         """Return the samples that one pair must have; 0 if a time ends the run."""
@@ -160,10 +160,10 @@ class Pairs(Tool):
         if self._smp:
             return (Threads(count=2 * setting.cpus, policy=SCHED_FIFO, priority=self.priority),)
         # It falls to 1 and no further; that of sigwaittest would fall to 0, where no thread is a real-time one.
-        falling = [max(1, self.priority - pair) for pair in range(self._pairs(setting))]
+        priorities = [max(1, self.priority - pair) for pair in range(self._pairs(setting))]
         return tuple(
-            Threads(count=2 * falling.count(priority), policy=SCHED_FIFO, priority=priority)
-            for priority in dict.fromkeys(falling)
+            Threads(count=2 * priorities.count(priority), policy=SCHED_FIFO, priority=priority)
+            for priority in dict.fromkeys(priorities)
         )
 
 
@@ -178,9 +178,9 @@ class _Pair:
         if self.samples <= 0:
             raise ParseError(f"{self.name} has no samples")
         interval = self.sender.integer("interval")
-        asked = tool.interval_us + number * tool.distance_us
-        if interval != asked:
-            raise ParseError(f"{self.name} had an interval of {interval} us, {asked} us were asked for")
+        nominal = tool.interval_us + number * tool.distance_us
+        if interval != nominal:
+            raise ParseError(f"{self.name} had an interval of {interval} us, {nominal} us were asked for")
         # Only pmqtest has it, and only its option --forcetimeout, which is not used here, makes it count.
         if "timeoutcount" in self.receiver and self.receiver.integer("timeoutcount") != 0:
             raise ParseError(f"{self.name} waited in vain {self.receiver.integer('timeoutcount')} times")

@@ -89,13 +89,13 @@ class PcieBar(Tool):
                 a rate is higher than the link permits.
         """
         check_end(self.name, output, codes=(0, _WRONG))
-        found = document(self.name, output.text("tool.out"))
-        runs = tuple(found.numbered_objects("run").values())
-        asked = [(name, many) for many in _threads(output.setting) for name in OPERATIONS]
-        did = [(run.text("operation"), run.integer("threads")) for run in runs]
-        if did != asked:
-            raise ParseError(f"pcie-bar did {_format_runs(did)}, not {_format_runs(asked)}")
-        if found.data.get("verified") is not True:
+        report = document(self.name, output.text("tool.out"))
+        runs = tuple(report.numbered_objects("run").values())
+        plan = [(name, many) for many in _threads(output.setting) for name in OPERATIONS]
+        work = [(run.text("operation"), run.integer("threads")) for run in runs]
+        if work != plan:
+            raise ParseError(f"pcie-bar did {_format_runs(work)}, not {_format_runs(plan)}")
+        if report.data.get("verified") is not True:
             raise ParseError("pcie-bar did not compare the data")
         wrong = sum(run.natural("wrong") for run in runs)
         if bool(wrong) != (output.exit_code == _WRONG):
@@ -103,7 +103,7 @@ class PcieBar(Tool):
         least_ns = self._seconds(output.setting) * 1e9 * 0.999  # the clock is read after what it measures
         return (
             count("bytes.wrong", wrong, Better.LOWER),
-            *(one for run in runs for one in _read_run(run, least_ns, output.setting)),
+            *(measurement for run in runs for measurement in _read_run(run, least_ns, output.setting)),
         )
 
     def _seconds(self, setting: Setting) -> float:
@@ -123,22 +123,27 @@ def _format_runs(runs: list[tuple[str, int]]) -> str:
 
 
 def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
-    moved, took = run.natural("bytes"), run.natural("ns")
+    byte_count, duration_ns = run.natural("bytes"), run.natural("ns")
     operation, threads = run.text("operation"), run.integer("threads")
-    if not moved or took < least_ns:
-        raise ParseError(f"pcie-bar's {operation} moved {moved} bytes in {took} ns: it was asked for {least_ns:.0f} ns")
+    if not byte_count or duration_ns < least_ns:
+        raise ParseError(
+            f"pcie-bar's {operation} moved {byte_count} bytes in {duration_ns} ns: it was asked for {least_ns:.0f} ns"
+        )
     many = "" if threads == 1 else ".threads"
     unit = Unit.VIRTUAL_MB_S if setting.virtual_time else Unit.MB_S
-    measured = rate(
-        f"{operation}.rate{many}", moved * 1e9 / took, unit, {} if threads == 1 else {"threads": str(threads)}
+    measurement = rate(
+        f"{operation}.rate{many}",
+        byte_count * 1e9 / duration_ns,
+        unit,
+        {} if threads == 1 else {"threads": str(threads)},
     )
-    assert measured.quantity is not None
+    assert measurement.quantity is not None
     link = None if setting.virtual_time else expected_link(setting.pcie.get(DEVICE))
     if link is None:
-        return (measured,)
-    share = Quantity(pcie_limits.share(measured.quantity, link), Unit.RATIO)
+        return (measurement,)
+    share = Quantity(pcie_limits.share(measurement.quantity, link), Unit.RATIO)
     name = f"{operation}.share{many}"
-    return (measured, Measurement(name=name, better=Better.HIGHER, quantity=share, labels=measured.labels))
+    return (measurement, Measurement(name=name, better=Better.HIGHER, quantity=share, labels=measurement.labels))
 
 
 def expected_link(function: Function | None) -> pcie_limits.Link | None:

@@ -93,12 +93,12 @@ class PcieLink(Tool):
         """
         check_end("pcie-link", output)
         first, last = _looks(output.text("tool.out"))
-        found: list[Measurement] = []
+        measurements: list[Measurement] = []
         for function in output.setting.pcie.values():
-            found += _link_measurements(function, first, last, self.seconds)
-        if not found:
+            measurements += _link_measurements(function, first, last, self.seconds)
+        if not measurements:
             raise ParseError("the board's file lists no function, so pcie-link has nothing to look at")
-        return tuple(found)
+        return tuple(measurements)
 
 
 def _bounds(function: Function) -> Iterator[Bound]:
@@ -125,7 +125,7 @@ def _looks(text: str) -> tuple[_Look, _Look]:
     lines = text.splitlines()
     if not lines or lines.pop() != "end":
         raise ParseError(f"pcie-link did not come to its end: {text.strip()[-200:] or 'it printed nothing'}")
-    found: dict[str, _Look] = {"first": {}, "last": {}}
+    looks: dict[str, _Look] = {"first": {}, "last": {}}
     number = 0
     while number < len(lines):
         head = _FUNCTION.fullmatch(lines[number])
@@ -134,10 +134,10 @@ def _looks(text: str) -> tuple[_Look, _Look]:
         start = number = number + 1
         while number < len(lines) and _BYTES.fullmatch(lines[number]):
             number += 1
-        found[head["look"]][head["address"]] = _read_state(head, bytes.fromhex("".join(lines[start:number])))
-    if not found["first"]:
+        looks[head["look"]][head["address"]] = _read_state(head, bytes.fromhex("".join(lines[start:number])))
+    if not looks["first"]:
         raise ParseError("the target has no PCI function at all: its kernel has no PCI, or its host bridge no driver")
-    return found["first"], found["last"]
+    return looks["first"], looks["last"]
 
 
 def _read_state(head: re.Match[str], data: bytes) -> _FunctionState:
@@ -159,12 +159,12 @@ def _link_measurements(function: Function, first: _Look, last: _Look, seconds: i
         return
     above = first[address].above
     if function.port:
-        other = {"seen": f"it is below {above}"} if above != function.port else {}
-        yield count("port.present", 0 if other else 1, Better.HIGHER, labels | other)
+        mismatch = {"seen": f"it is below {above}"} if above != function.port else {}
+        yield count("port.present", 0 if mismatch else 1, Better.HIGHER, labels | mismatch)
     port = first[above].space if above in first else None
-    for end, one in (("device", space), ("port", port)):
-        if one is not None and one.express is not None:
-            yield from _express(one.express, labels, end)
+    for end, configuration in (("device", space), ("port", port)):
+        if configuration is not None and configuration.express is not None:
+            yield from _express(configuration.express, labels, end)
     yield count("link.changes", _changes((address, above), first, last), Better.LOWER, labels)
 
 
@@ -172,12 +172,14 @@ def _find_address(function: Function, look: _Look) -> str:
     """Return a function's address: of the board's file, or where its vendor:device is. Raises ParseError."""
     if function.address:
         return function.address
-    found = [address for address, one in look.items() if one.space is not None and one.space.id == function.id]
-    if len(found) > 1:
+    addresses = [
+        address for address, state in look.items() if state.space is not None and state.space.id == function.id
+    ]
+    if len(addresses) > 1:
         raise ParseError(
-            f"{', '.join(found)} are all {function.id}: the board's file must name the address of {function.name}"
+            f"{', '.join(addresses)} are all {function.id}: the board's file must name the address of {function.name}"
         )
-    return found[0] if found else ""
+    return addresses[0] if addresses else ""
 
 
 def _space(function: Function, look: _Look, address: str) -> tuple[ConfigSpace | None, str]:

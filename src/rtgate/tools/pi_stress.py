@@ -82,11 +82,11 @@ class PiStress(Tool):
             ParseError: it did not run, was ended by something else, or its output is missing, damaged or contradicts
                 itself.
         """
-        said = output.text("tool.err").strip()
-        deadlocked = set(_DEADLOCKED.findall(said))
-        if deadlocked:
-            return (_failures(len(deadlocked)),)
-        if output.text("tool.deadline").strip() and not said and not output.text("tool.out").strip():
+        message = output.text("tool.err").strip()
+        deadlocks = set(_DEADLOCKED.findall(message))
+        if deadlocks:
+            return (_failures(len(deadlocks)),)
+        if output.text("tool.deadline").strip() and not message and not output.text("tool.out").strip():
             return (_failures(1),)
         check_end("pi_stress", output)
         return (_failures(0), count("inversions", _inversions(output), Better.NEITHER))
@@ -102,8 +102,8 @@ def _failures(number: int) -> Measurement:
 
 
 def _inversions(output: Output) -> int:
-    found = document("pi_stress", output.text(JSON))
-    code, inversions = found.integer("return_code"), found.integer("inversion")
+    report = document("pi_stress", output.text(JSON))
+    code, inversions = report.integer("return_code"), report.integer("inversion")
     summary = _TOTAL.search(output.text("tool.out"))
     if summary is None:
         raise ParseError("pi_stress printed no summary")

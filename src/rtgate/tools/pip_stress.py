@@ -62,16 +62,16 @@ class PipStress(Tool):
         Raises:
             ParseError: it failed, complained, brought about no inversion, or said nothing that is known.
         """
-        said, complaint = output.text("tool.out").strip(), output.text("tool.err").strip()
-        if output.text("tool.deadline").strip() and not said and not complaint:
+        text, complaint = output.text("tool.out").strip(), output.text("tool.err").strip()
+        if output.text("tool.deadline").strip() and not text and not complaint:
             return (_failures(1),)
         check_end("pip_stress", output)
         if complaint:
             raise ParseError(f"pip_stress could not do its test: {complaint[:300]}")
-        if said == _NOT_TESTED:
+        if text == _NOT_TESTED:
             raise ParseError("pip_stress brought about no inversion, so priority inheritance was not tested")
-        if said != _HANDLED:
-            raise ParseError(f"pip_stress printed no result: {said[:300] or 'nothing'}")
+        if text != _HANDLED:
+            raise ParseError(f"pip_stress printed no result: {text[:300] or 'nothing'}")
         return (_failures(0),)
 
 

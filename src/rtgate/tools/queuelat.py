@@ -122,26 +122,26 @@ class Queuelat(Tool):
             ParseError: it failed, was stopped, could not lock its memory, did not begin to measure, or its output is
                 damaged or contradicts itself.
         """
-        text, said = output.text("tool.out"), output.text("tool.err").strip()
-        if _UNLOCKED in said:
-            raise ParseError(f"queuelat could not lock its memory, so page faults would be measured: {said[:300]}")
+        text, message = output.text("tool.out"), output.text("tool.err").strip()
+        if _UNLOCKED in message:
+            raise ParseError(f"queuelat could not lock its memory, so page faults would be measured: {message[:300]}")
         check_end("queuelat", output)
         start = _START.search(text)
         if start is None:
-            reason = said or (text.strip().splitlines() or ["no output"])[-1]
+            reason = message or (text.strip().splitlines() or ["no output"])[-1]
             raise ParseError(
                 f"queuelat never left its calibration, the search for a block whose copy takes "
                 f"{self.max_latency_ns // 2} ns: it measured nothing ({reason[:300]})"
             )
         result = _RESULT.fullmatch(text, start.end())
         if result is None:
-            raise ParseError(f"queuelat printed no result: {said[:300] or text[start.end() :].strip()[-300:]}")
+            raise ParseError(f"queuelat printed no result: {message[:300] or text[start.end() :].strip()[-300:]}")
         histogram = self._histogram(result, output.setting)
-        longest, exceeded = int(result["longest"]), int(result["exceeded"])
-        if (longest > self.max_latency_ns // self.packet_ns) != (exceeded > 0):
-            raise ParseError(f"queuelat's longest queue, {longest} packets, contradicts {exceeded} that were too long")
+        longest, excesses = int(result["longest"]), int(result["exceeded"])
+        if (longest > self.max_latency_ns // self.packet_ns) != (excesses > 0):
+            raise ParseError(f"queuelat's longest queue, {longest} packets, contradicts {excesses} that were too long")
         return (
-            count("queue.exceeded", exceeded, Better.LOWER),
+            count("queue.exceeded", excesses, Better.LOWER),
             count("queue.longest", longest, Better.LOWER),
             Measurement(name="loop", better=Better.LOWER, histogram=histogram),
             count("loops", histogram.total, Better.NEITHER),
@@ -151,8 +151,8 @@ class Queuelat(Tool):
         counts = _counts(result["buckets"])
         total = sum(counts.values())
         # The tool's average counts each bucket with its last nanosecond.
-        summed = sum((value + _BUCKET_NS - 1) * samples for value, samples in counts.items())
-        if not total or summed // total != int(result["mean"]):
+        sum_ns = sum((value + _BUCKET_NS - 1) * samples for value, samples in counts.items())
+        if not total or sum_ns // total != int(result["mean"]):
             raise ParseError(f"queuelat's histogram is damaged: its average is not {result['mean']} ns")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
         return Histogram(unit=unit, counts=counts, overflow=counts.pop(_LIMIT_NS, 0), limit=_LIMIT_NS)
@@ -171,11 +171,11 @@ def _counts(text: str) -> dict[int, int]:
     counts: dict[int, int] = {}
     due, skipped = 0, False
     for line in text.splitlines():
-        found = _BUCKET.fullmatch(line)
-        if found is None:
+        match = _BUCKET.fullmatch(line)
+        if match is None:
             skipped = True
             continue
-        low, samples = int(found["low"]), int(found["count"])
+        low, samples = int(match["low"]), int(match["count"])
         if low % _BUCKET_NS or low < due or (low > due) != skipped:
             raise ParseError(f"queuelat's histogram is damaged at {line}")
         if samples:

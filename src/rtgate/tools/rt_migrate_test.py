@@ -114,35 +114,39 @@ class RtMigrateTest(Tool):
                 contradict each other or the command line.
         """
         failed, rounds = self._verdict(output)
-        found = document(self.name, output.text(JSON))
-        if found.integer("return_code") != int(failed):
+        report = document(self.name, output.text(JSON))
+        if report.integer("return_code") != int(failed):
             raise ParseError(f"rt-migrate-test's return_code contradicts its exit code {output.exit_code}")
-        tasks = found.numbered_objects("thread")
+        tasks = report.numbered_objects("thread")
         priorities = [task.integer("prio") for task in tasks.values()]
-        asked = [self.priority + number for number in range(self._tasks(output.setting))]
-        if list(tasks) != list(range(len(tasks))) or priorities != asked:
-            raise ParseError(f"rt-migrate-test ran tasks with the priorities {priorities}, not {asked}")
+        plan = [self.priority + number for number in range(self._tasks(output.setting))]
+        if list(tasks) != list(range(len(tasks))) or priorities != plan:
+            raise ParseError(f"rt-migrate-test ran tasks with the priorities {priorities}, not {plan}")
         return (
             *((count("failures", int(failed), Better.LOWER),) if self.check else ()),
             count("rounds", rounds, Better.NEITHER),
-            *(one for number, task in tasks.items() for one in _latencies(number, task, rounds, output)),
+            *(
+                measurement
+                for number, task in tasks.items()
+                for measurement in _latencies(number, task, rounds, output)
+            ),
         )
 
     def _verdict(self, output: Output) -> tuple[bool, int]:
         """Return whether it failed, and in how many rounds it measured, going by its text. Raises ParseError."""
         check_end(self.name, output, (0, _FAILED))
-        text, said = output.text("tool.out"), output.text("tool.err").strip()
-        if "Warning, can't set" in said:
-            raise ParseError(f"rt-migrate-test ran without its priorities: {said[:300]}")
+        text, message = output.text("tool.out"), output.text("tool.err").strip()
+        if "Warning, can't set" in message:
+            raise ParseError(f"rt-migrate-test ran without its priorities: {message[:300]}")
         verdicts = _VERDICT.findall(text)
         if len(verdicts) != int(self.check) or ("Failed" in verdicts) != (output.exit_code == _FAILED):
             raise ParseError(
                 f"rt-migrate-test ended with exit code {output.exit_code} and the verdict "
-                f"{' and '.join(verdicts) or 'none'}: {said[:300] or 'no message'}"
+                f"{' and '.join(verdicts) or 'none'}: {message[:300] or 'no message'}"
             )
-        failed, rounds, asked = "Failed" in verdicts, len(_ROUND.findall(text)), self._rounds(output.setting)
-        if not (1 <= rounds <= asked if failed else rounds == asked):
-            raise ParseError(f"rt-migrate-test reports {rounds} rounds of {asked}")
+        failed, rounds, total = "Failed" in verdicts, len(_ROUND.findall(text)), self._rounds(output.setting)
+        if not (1 <= rounds <= total if failed else rounds == total):
+            raise ParseError(f"rt-migrate-test reports {rounds} rounds of {total}")
         return failed, rounds
 
     def _rounds(self, setting: Setting) -> int:

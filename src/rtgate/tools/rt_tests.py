@@ -34,9 +34,9 @@ def check_end(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
     Raises:
         ParseError: it failed, or the plan had to stop it.
     """
-    stopped = output.text("tool.deadline").strip()
-    if stopped:
-        raise ParseError(f"{tool} was stopped {stopped}: it did not end by itself")
+    deadline = output.text("tool.deadline").strip()
+    if deadline:
+        raise ParseError(f"{tool} was stopped {deadline}: it did not end by itself")
     if output.exit_code not in codes:
         reason = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
         raise ParseError(f"{tool} ended with exit code {output.exit_code}: {reason[:300]}")
@@ -51,12 +51,12 @@ def document(tool: str, text: str) -> Document:
     if not text.strip():
         raise ParseError(f"{tool} wrote no JSON")
     try:
-        found = json.loads(_strip_command_line(text))
+        content = json.loads(_strip_command_line(text))
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise ParseError(f"{tool}'s JSON is damaged: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ParseError(f"{tool}'s JSON is not an object")
-    return Document(tool, found)
+    return Document(tool, content)
 
 
 def _strip_command_line(text: str) -> str:
@@ -90,34 +90,34 @@ class Document:
 
     def object(self, name: str) -> Document:
         """Return the object of this name. Raises ParseError."""
-        found = self._field(name)
-        if not isinstance(found, dict):
+        field = self._field(name)
+        if not isinstance(field, dict):
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
-        return Document(self.tool, found)
+        return Document(self.tool, field)
 
     def numbered_objects(self, name: str) -> dict[int, Document]:
         """Return the objects below this name by their number, as in `thread`. Raises ParseError."""
-        found = self.object(name).data
-        if not found:
+        objects = self.object(name).data
+        if not objects:
             raise ParseError(f"{self.tool} reports no {name}s")
-        if not _decimal(found) or not all(isinstance(value, dict) for value in found.values()):
+        if not _decimal(objects) or not all(isinstance(value, dict) for value in objects.values()):
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
-        return {int(key): Document(self.tool, found[key]) for key in sorted(found, key=int)}
+        return {int(key): Document(self.tool, objects[key]) for key in sorted(objects, key=int)}
 
     def counts(self, name: str) -> dict[int, int]:
         """Return the histogram of this name: samples by value, in order; empty if there is none. Raises ParseError."""
-        found = self.data.get(name, {})
-        if not isinstance(found, dict) or not _decimal(found):
+        histogram = self.data.get(name, {})
+        if not isinstance(histogram, dict) or not _decimal(histogram):
             raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are not numbers")
-        whole = not set(map(type, found.values())) - {int}
-        least, most = (min(found.values(), default=0), max(found.values(), default=0)) if whole else (0, 0)
+        whole = not set(map(type, histogram.values())) - {int}
+        least, most = (min(histogram.values(), default=0), max(histogram.values(), default=0)) if whole else (0, 0)
         if not whole or not -_LARGEST < least <= most < _LARGEST:
-            wrong = next(key for key, value in found.items() if type(value) is not int or abs(value) >= _LARGEST)
-            Document(self.tool, found).integer(wrong)
+            wrong = next(key for key, value in histogram.items() if type(value) is not int or abs(value) >= _LARGEST)
+            Document(self.tool, histogram).integer(wrong)
         if least < 0:
             raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
-        counts = dict(zip(map(int, found), found.values(), strict=True))
-        if len(counts) < len(found):
+        counts = dict(zip(map(int, histogram), histogram.values(), strict=True))
+        if len(counts) < len(histogram):
             raise ParseError(f"{self.tool}'s {name} is damaged: a bucket stands twice")
         buckets = sorted(counts)
         return counts if buckets == list(counts) else {value: counts[value] for value in buckets}
@@ -141,10 +141,10 @@ class Document:
 
     def integer(self, name: str) -> int:
         """Return the whole number of this name. Raises ParseError."""
-        found = self._field(name)
-        if not isinstance(found, int) or isinstance(found, bool) or abs(found) >= _LARGEST:
-            raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a whole number")
-        return found
+        integer = self._field(name)
+        if not isinstance(integer, int) or isinstance(integer, bool) or abs(integer) >= _LARGEST:
+            raise ParseError(f"{self.tool}'s {name!r} is {integer!r}, not a whole number")
+        return integer
 
     def natural(self, name: str) -> int:
         """Return the whole number of this name, which is 0 or more. Raises ParseError."""
@@ -155,14 +155,14 @@ class Document:
 
     def text(self, name: str) -> str:
         """Return the text of this name. Raises ParseError."""
-        found = self._field(name)
-        if not isinstance(found, str):
-            raise ParseError(f"{self.tool}'s {name!r} is {found!r:.40}, not a text")
-        return found
+        text = self._field(name)
+        if not isinstance(text, str):
+            raise ParseError(f"{self.tool}'s {name!r} is {text!r:.40}, not a text")
+        return text
 
     def number(self, name: str) -> float:
         """Return the number of this name. Raises ParseError."""
-        found = self._field(name)
-        if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) < _LARGEST:
-            raise ParseError(f"{self.tool}'s {name!r} is {found!r}, not a number")
-        return float(found)
+        number = self._field(name)
+        if not isinstance(number, int | float) or isinstance(number, bool) or not abs(number) < _LARGEST:
+            raise ParseError(f"{self.tool}'s {name!r} is {number!r}, not a number")
+        return float(number)

@@ -69,15 +69,15 @@ def _complete(tool: str, output: Output, asked_s: int) -> str:
     if _STOPPED in text:
         raise ParseError(f"{tool} was stopped: something switched the kernel's tracing off")
     check_end(tool, output)
-    missed = _MISSED.search(text)
-    if missed:
-        raise ParseError(f"{tool} lost data: {missed[0].strip()[:300]}")
-    told = _DURATION.search(text)
-    if told is None:
+    match = _MISSED.search(text)
+    if match:
+        raise ParseError(f"{tool} lost data: {match[0].strip()[:300]}")
+    duration = _DURATION.search(text)
+    if duration is None:
         raise ParseError(f"{tool} printed no result: {output.text('tool.err').strip()[:300] or 'no message'}")
-    took = 86400 * int(told["days"]) + 3600 * int(told["h"]) + 60 * int(told["m"]) + int(told["s"])
-    if took + 1 < asked_s:  # both times that it is the difference of may be off by one
-        raise ParseError(f"{tool} measured for {took} s of the {asked_s} s asked for")
+    length_s = 86400 * int(duration["days"]) + 3600 * int(duration["h"]) + 60 * int(duration["m"]) + int(duration["s"])
+    if length_s + 1 < asked_s:  # both times that it is the difference of may be off by one
+        raise ParseError(f"{tool} measured for {length_s} s of the {asked_s} s asked for")
     return text
 
 
@@ -155,17 +155,17 @@ class RtlaTimerlat(Tool):
         width, entries = self._buckets(output.setting)
         table = _Table.read(text, width * entries, virtual=output.setting.virtual_time)
         contexts = ("irq", "thread", "user") if self.user_threads else ("irq", "thread")
-        wanted = {(str(cpu), context) for cpu in range(output.setting.cpus) for context in contexts}
-        if set(table.columns) != wanted:
+        columns = {(str(cpu), context) for cpu in range(output.setting.cpus) for context in contexts}
+        if set(table.columns) != columns:
             raise ParseError(
                 f"rtla timerlat measured {_format_columns(table.columns)} on a board with {output.setting.cpus} CPUs: "
-                f"{_format_columns(wanted)} were asked for"
+                f"{_format_columns(columns)} were asked for"
             )
-        found = [table.latency(cpu, context, contexts[-1], width) for cpu, context in table.columns]
-        tasks = [part for part in found if part[0].name == "latency"]
+        parts = [table.latency(cpu, context, contexts[-1], width) for cpu, context in table.columns]
+        tasks = [part for part in parts if part[0].name == "latency"]
         return (
-            *(one for part in found for one in part),
-            *(one for part in tasks for one in self._counts(part, output)),
+            *(measurement for part in parts for measurement in part),
+            *(measurement for part in tasks for measurement in self._counts(part, output)),
         )
 
     def _buckets(self, setting: Setting) -> tuple[int, int]:
@@ -181,14 +181,14 @@ class RtlaTimerlat(Tool):
         histogram, longest = latencies[0].histogram, latencies[-1].quantity
         assert histogram is not None and longest is not None  # noqa: PT018 - see `_Table.latency`
         period = self.period_us * 1000.0 / histogram.unit.scale
-        skipped = sum(samples * int(value // period) for value, samples in histogram.counts.items())
-        skipped += histogram.overflow * int(longest.value // period)
+        skips = sum(samples * int(value // period) for value, samples in histogram.counts.items())
+        skips += histogram.overflow * int(longest.value // period)
         labels = {"cpu": latencies[0].labels["cpu"]}
-        lost = max(0, self._periods(output.setting) - histogram.total)
+        losses = max(0, self._periods(output.setting) - histogram.total)
         return (
             count("wakeups", histogram.total, Better.NEITHER, labels),
-            count("wakeups.lost", lost, Better.LOWER, labels),
-            count("periods", histogram.total + skipped, Better.NEITHER, labels),
+            count("wakeups.lost", losses, Better.LOWER, labels),
+            count("periods", histogram.total + skips, Better.NEITHER, labels),
         )
 
 
@@ -239,8 +239,8 @@ class _Table:
                 raise _damage_error(line)
         if len(summary) != len(_SUMMARY):
             raise ParseError(f"rtla timerlat's histogram has no line {_SUMMARY[len(summary)]}")
-        known = Unit.VIRTUAL_NS if virtual else Unit.US
-        return cls(unit=known, limit=limit, columns=columns, rows=rows, summary=summary)
+        expected_unit = Unit.VIRTUAL_NS if virtual else Unit.US
+        return cls(unit=expected_unit, limit=limit, columns=columns, rows=rows, summary=summary)
 
     def latency(self, cpu: str, context: str, task: str, width: int) -> tuple[Measurement, ...]:
         """Return histogram, minimum, average and maximum of a column. Raises ParseError: they contradict each other."""
@@ -265,8 +265,8 @@ class _Table:
 def _columns(header: str) -> tuple[tuple[str, str], ...]:
     """Return CPU and context of each column. Raises ParseError: none, one that is unknown, or one that stands twice."""
     words = header.split()[1:]
-    found = [_COLUMN.fullmatch(word) for word in words]
-    columns = tuple((str(int(one["cpu"])), _CONTEXTS[one["context"]]) for one in found if one)
+    matches = [_COLUMN.fullmatch(word) for word in words]
+    columns = tuple((str(int(match["cpu"])), _CONTEXTS[match["context"]]) for match in matches if match)
     if not columns:
         raise ParseError("rtla timerlat measured nothing: its histogram has no column")
     if len(set(columns)) != len(words):
@@ -364,7 +364,7 @@ class RtlaOsnoise(Tool):
                 f"rtla osnoise measured CPUs {', '.join(str(cpu) for cpu in cpus) or 'none'} of "
                 f"{output.setting.cpus}: {' / '.join(lines)[:300] or 'no line'}"
             )
-        return tuple(one for row in rows if row for one in self._read(row, output))
+        return tuple(measurement for row in rows if row for measurement in self._read(row, output))
 
     def _read(self, row: re.Match[str], output: Output) -> tuple[Measurement, ...]:
         labels = {"cpu": str(int(row["cpu"]))}
@@ -373,8 +373,8 @@ class RtlaOsnoise(Tool):
         if runtime < max(1, periods - 1) * self.runtime_us:  # the last one may have been cut short
             raise ParseError(f"rtla osnoise ran for {runtime} us in {periods} periods of {self.runtime_us} us each")
         # It cuts the share that is left to five places.
-        left = (runtime - noise) * 10_000_000 // runtime if runtime >= noise else -1
-        if not single <= longest <= noise <= runtime or left != round(float(row["left"]) * 100_000):
+        share = (runtime - noise) * 10_000_000 // runtime if runtime >= noise else -1
+        if not single <= longest <= noise <= runtime or share != round(float(row["left"]) * 100_000):
             raise ParseError(f"rtla osnoise contradicts itself: {row[0].strip()[:300]}")
         ratio = Quantity(noise / runtime, Unit.RATIO)
         return (

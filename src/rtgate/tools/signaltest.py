@@ -123,10 +123,10 @@ class Signaltest(Tool):
         if "Could not set CPU affinity" in output.text("tool.err"):
             raise ParseError(f"signaltest's threads are not bound: {output.text('tool.err').strip()[:300]}")
         threads = document("signaltest", output.text(JSON)).numbered_objects("thread")
-        asked = self._threads(output.setting)
-        if list(threads) != list(range(asked)):
+        thread_count = self._threads(output.setting)
+        if list(threads) != list(range(thread_count)):
             numbers = ", ".join(str(number) for number in threads)
-            raise ParseError(f"signaltest reports threads {numbers}: {asked} were asked for")
+            raise ParseError(f"signaltest reports threads {numbers}: {thread_count} were asked for")
         samples = tuple(_samples(number, thread) for number, thread in threads.items())
         return (*_roundtrip(threads[_FIRST], output), *samples)
 

@@ -77,9 +77,9 @@ class Ssdd(Tool):
         setup = _SETUP.findall(text)
         if setup and len(setup) >= failures:
             raise ParseError(f"ssdd could not be set up: {setup[0][:300]}")
-        told = {_PASSED: False, _FAILED: True}.get(_last(text))
+        verdict = {_PASSED: False, _FAILED: True}.get(_last(text))
         code = document("ssdd", output.text(JSON)).integer("return_code")
-        if told is None or not told == bool(failures) == bool(output.exit_code) == bool(code):
+        if verdict is None or not verdict == bool(failures) == bool(output.exit_code) == bool(code):
             raise ParseError(
                 f"ssdd contradicts itself: {failures} of {self.forks} tests failed, it says {_last(text)!r}, "
                 f"exit code {output.exit_code}, return_code {code}"
@@ -90,16 +90,16 @@ class Ssdd(Tool):
             )
         return count("failures", failures, Better.LOWER), count("tests", self.forks, Better.NEITHER)
 
-    def _refuse_unfinished(self, text: str, stopped: str) -> None:
+    def _refuse_unfinished(self, text: str, deadline: str) -> None:
         """Refuse a run that was stopped when some tests had ended well, and none badly."""
         good = len(_GOOD.findall(text))
-        if stopped and 0 < good < self.forks and "EXITING, ERROR" not in text:
-            raise UnfinishedError(f"ssdd was stopped {stopped}, when {good} of {self.forks} tests had ended, all well")
+        if deadline and 0 < good < self.forks and "EXITING, ERROR" not in text:
+            raise UnfinishedError(f"ssdd was stopped {deadline}, when {good} of {self.forks} tests had ended, all well")
 
     def _failures(self, text: str) -> int:
         """Return how many tracers did not say that they ended well."""
-        asked = {name: int(value) for name, value in _ASKED.findall(text)}
-        if asked != {"forks": self.forks, "steps": self.steps}:
+        options = {name: int(value) for name, value in _ASKED.findall(text)}
+        if options != {"forks": self.forks, "steps": self.steps}:
             raise ParseError(f"ssdd did not say that it does what was asked of it: {text.strip()[:300] or 'no output'}")
         good = len(_GOOD.findall(text))
         if good > self.forks:

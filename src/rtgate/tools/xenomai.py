@@ -57,10 +57,10 @@ def program_message(output: Output) -> str:
 
 def _single_match(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
     """Return the only match of what a complete run of latency prints once. Raises ParseError."""
-    found = list(pattern.finditer(output.text("tool.out")))
-    if len(found) != 1:
-        raise ParseError(f"latency printed {len(found)} results instead of one: {program_message(output)}")
-    return found[0]
+    matches = list(pattern.finditer(output.text("tool.out")))
+    if len(matches) != 1:
+        raise ParseError(f"latency printed {len(matches)} results instead of one: {program_message(output)}")
+    return matches[0]
 
 
 def latencies(
@@ -166,10 +166,10 @@ class XenomaiLatency(Tool):
         )
 
     def _check_parameters(self, text: str) -> None:
-        asked = (f"== Sampling period: {self.period_us} us", f"== Test mode: {_CONTEXTS[self.context]}")
-        missing = [line for line in asked if line not in text.splitlines()]
-        if missing:
-            raise ParseError(f"latency did not say {missing[0]!r}: {text.strip()[:300] or 'it printed nothing'}")
+        lines = (f"== Sampling period: {self.period_us} us", f"== Test mode: {_CONTEXTS[self.context]}")
+        missing_lines = [line for line in lines if line not in text.splitlines()]
+        if missing_lines:
+            raise ParseError(f"latency did not say {missing_lines[0]!r}: {text.strip()[:300] or 'it printed nothing'}")
 
     @property
     def _cells(self) -> int:
@@ -192,11 +192,11 @@ class XenomaiLatency(Tool):
         return Histogram(unit=unit, counts=counts, overflow=overflow, limit=limit)
 
 
-def _check_clock(took: list[int], told: list[int], asked_s: int) -> None:
+def _check_clock(duration: list[int], limit: list[int], asked_s: int) -> None:
     """Check hours, minutes and seconds that latency measured for, and that it was asked for. Raises ParseError."""
-    took_s, told_s = (3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in (took, told))
-    if told_s != asked_s or took_s < asked_s:
-        raise ParseError(f"latency measured for {took_s} s of {told_s} s, and {asked_s} s were asked for")
+    duration_s, limit_s = (3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in (duration, limit))
+    if limit_s != asked_s or duration_s < asked_s:
+        raise ParseError(f"latency measured for {duration_s} s of {limit_s} s, and {asked_s} s were asked for")
 
 
 _TIMERBENCH = Need(test="[ -c /dev/rtdm/timerbench ]", reason="the kernel lacks XENO_DRIVERS_TIMERBENCH")
@@ -259,9 +259,9 @@ class XenomaiSwitchtest(Tool):
         Raises:
             ParseError: it could not be set up, was stopped, or its output is missing, damaged, or contradicts itself.
         """
-        broken = _BROKEN.search(output.text("tool.err"))
-        check_end("switchtest", output, codes=(1,) if broken else (0,))
-        if broken:
+        failure = _BROKEN.search(output.text("tool.err"))
+        check_end("switchtest", output, codes=(1,) if failure else (0,))
+        if failure:
             return (count("failures", 1, Better.LOWER),)
         switches = _switches(output.text("tool.out"))
         _check_switches(switches, output)

@@ -82,10 +82,12 @@ class XenomaiClocktest(Tool):
         if lines[0] != "== Testing built-in CLOCK_REALTIME (0)" or len(lines) <= _HEAD + 1:
             raise ParseError(f"clocktest printed no table of CLOCK_REALTIME: {program_message(output)}")
         rows = _rows(lines[_HEAD:-1])
-        asked = output.setting.cpus
-        if lines[-1] or len(rows) != asked or len({len(tables) for tables in rows.values()}) != 1:
-            raise ParseError(f"clocktest's last table is not whole, with a row for {asked} CPUs: {text[-200:].strip()}")
-        return tuple(one for cpu, tables in sorted(rows.items()) for one in _cpu(str(cpu), tables, output))
+        cpus = output.setting.cpus
+        if lines[-1] or len(rows) != cpus or len({len(tables) for tables in rows.values()}) != 1:
+            raise ParseError(f"clocktest's last table is not whole, with a row for {cpus} CPUs: {text[-200:].strip()}")
+        return tuple(
+            measurement for cpu, tables in sorted(rows.items()) for measurement in _cpu(str(cpu), tables, output)
+        )
 
 
 def _rows(lines: list[str]) -> dict[int, list[tuple[str, str, str]]]:

@@ -109,13 +109,13 @@ class XenomaiCyclictest(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        counted = Count(measurement="wakeups", least=0.95 * self._expected_wakeups(self._threads(setting) - 1, setting))
+        wakeups = Count(measurement="wakeups", least=0.95 * self._expected_wakeups(self._threads(setting) - 1, setting))
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=self._seconds(setting),
             seen=ThreadScope.SESSION,
             interval_us=self.interval_us if self.range_us else 0,
-            counts=() if self.range_us else (counted,),
+            counts=() if self.range_us else (wakeups,),
             cpus=tuning.cpus(self.affinity) if self.affinity.isdecimal() else (),
         )
 
@@ -131,31 +131,37 @@ class XenomaiCyclictest(Tool):
         text = output.text("tool.out")
         if "# Break value:" in text:
             raise ParseError("Xenomai's cyclictest broke off at its break value: the run is not complete")
-        asked = self._threads(output.setting)
-        return self._histograms(text, asked, output) if self.range_us else self._summaries(text, asked, output)
+        thread_count = self._threads(output.setting)
+        return (
+            self._histograms(text, thread_count, output)
+            if self.range_us
+            else self._summaries(text, thread_count, output)
+        )
 
-    def _histograms(self, text: str, asked: int, output: Output) -> tuple[Measurement, ...]:
+    def _histograms(self, text: str, thread_count: int, output: Output) -> tuple[Measurement, ...]:
         lines = {name: [int(word) for word in values.split()] for name, values in _LINE.findall(text)}
         rows = [(int(value), [int(word) for word in counts.split("\t")]) for value, counts in _ROW.findall(text)]
         widths = {len(values) for values in (*lines.values(), *(counts for _, counts in rows))}
         if set(lines) != set(_LINES) or [value for value, _ in rows] != list(range(self.range_us)):
             raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {program_message(output)}")
-        if widths != {asked}:
-            raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {asked}")
-        found: list[Measurement] = []
-        for cpu in range(asked):
+        if widths != {thread_count}:
+            raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {thread_count}")
+        measurements: list[Measurement] = []
+        for cpu in range(thread_count):
             counts = {value: row[cpu] for value, row in rows if row[cpu]}
-            found += self._thread(cpu, counts, [lines[name][cpu] for name in _LINES], output)
-        return tuple(found)
+            measurements += self._thread(cpu, counts, [lines[name][cpu] for name in _LINES], output)
+        return tuple(measurements)
 
-    def _summaries(self, text: str, asked: int, output: Output) -> tuple[Measurement, ...]:
+    def _summaries(self, text: str, thread_count: int, output: Output) -> tuple[Measurement, ...]:
         """Return what stands in the last line of each thread, which a run without a histogram leaves."""
         lines = {int(line["thread"]): line for line in _SUMMARY.finditer(text)}
-        if list(lines) != list(range(asked)):
+        if list(lines) != list(range(thread_count)):
             raise ParseError(
-                f"Xenomai's cyclictest printed no line for each of {asked} threads: {program_message(output)}"
+                f"Xenomai's cyclictest printed no line for each of {thread_count} threads: {program_message(output)}"
             )
-        return tuple(one for number, line in lines.items() for one in self._summary(number, line, output))
+        return tuple(
+            measurement for number, line in lines.items() for measurement in self._summary(number, line, output)
+        )
 
     def _summary(self, number: int, line: re.Match[str], output: Output) -> tuple[Measurement, ...]:
         cycles, low, mean, high = (int(line[name]) for name in ("cycles", "min", "avg", "max"))
@@ -182,7 +188,7 @@ class XenomaiCyclictest(Tool):
                 f"{overflow} beyond {self.range_us} us, minimum {low}, average {mean}, maximum {high}"
             )
         labels = {"cpu": str(cpu)} if self.affinity == "each" else {"thread": str(cpu)}
-        lost = count(
+        losses = count(
             "wakeups.lost", max(0, self._expected_wakeups(cpu, output.setting) - histogram.total), Better.LOWER, labels
         )
-        return (*latencies(histogram, (low, mean, high), labels), lost)
+        return (*latencies(histogram, (low, mean, high), labels), losses)

@@ -86,11 +86,11 @@ class XenomaiSmokey(Tool):
         """
         check_end("smokey", output)
         text = output.text("tool.out")
-        parts, listed = _PART.findall(text), _LISTED.match(text)
-        asked = int(listed[1]) if listed else 0
-        if not {len(parts), len(_HEAD.findall(text)), len({name for name, _, _ in parts})} == {asked} or not asked:
-            raise ParseError(f"smokey listed {asked} tests, and {len(parts)} are whole: {program_message(output)}")
-        results = {name: _result(name, said, int(code)) for name, said, code in parts}
+        parts, match = _PART.findall(text), _LISTED.match(text)
+        total = int(match[1]) if match else 0
+        if not {len(parts), len(_HEAD.findall(text)), len({name for name, _, _ in parts})} == {total} or not total:
+            raise ParseError(f"smokey listed {total} tests, and {len(parts)} are whole: {program_message(output)}")
+        results = {name: _result(name, message, int(code)) for name, message, code in parts}
         sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
         return (
             count("tests.passed", sums["ok"], Better.HIGHER),
@@ -104,12 +104,12 @@ class XenomaiSmokey(Tool):
         )
 
 
-def _result(name: str, said: str, code: int) -> str:
+def _result(name: str, text: str, code: int) -> str:
     """Return `ok`, `skipped` or `failed`; one that a signal ended (128 and more) has failed. Raises ParseError."""
     if code:
         return "failed"
-    if {name, name.removesuffix("s")} & {*_SKIPPED.findall(said)}:  # vxworkstests says vxworkstest
+    if {name, name.removesuffix("s")} & {*_SKIPPED.findall(text)}:  # vxworkstests says vxworkstest
         return "skipped"
-    if f"{name} OK" not in said.splitlines():
-        raise ParseError(f"smokey's test {name} ended with 0 and did not say OK: {said.strip()[:200] or 'no message'}")
+    if f"{name} OK" not in text.splitlines():
+        raise ParseError(f"smokey's test {name} ended with 0 and did not say OK: {text.strip()[:200] or 'no message'}")
     return "ok"

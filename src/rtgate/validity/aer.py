@@ -9,10 +9,10 @@ from rtgate.validity.check import Answer, Invalidates, PlanInputs, ValidityCheck
 
 
 def _judge(record: Record) -> Answer:
-    counted = record.evidence.expectation.counters
-    missing = links.unread(record.evidence.readings, counted)
-    problem = f"the AER counters of {', '.join(missing)} were not read (CONFIG_PCIEAER?)" if missing else ""
-    fine = ", ".join(entry.name for entry in counted)
+    functions = record.evidence.expectation.counters
+    missing_names = links.unread(record.evidence.readings, functions)
+    problem = f"the AER counters of {', '.join(missing_names)} were not read (CONFIG_PCIEAER?)" if missing_names else ""
+    fine = ", ".join(entry.name for entry in functions)
     return answer_for(problem, f"read of {fine}" if fine else "the board's file asks for none")
 
 

@@ -13,29 +13,29 @@ from rtgate.validity.measuring_threads import measuring_threads
 
 
 def _judge(record: Record) -> Answer:
-    allowed = set(record.evidence.expectation.cpus)
+    cpus = set(record.evidence.expectation.cpus)
     ours = measuring_threads(record)
-    astray = sorted({thread.processor for thread in ours if thread.processor not in allowed})
-    text = ", ".join(map(str, sorted(allowed)))
+    astray = sorted({thread.processor for thread in ours if thread.processor not in cpus})
+    text = ", ".join(map(str, sorted(cpus)))
     problem = ""
-    if allowed and astray:
+    if cpus and astray:
         problem = f"measuring threads ran on CPU {', '.join(map(str, astray))}, not only on {text}"
-    fine = f"on CPU {text}" if allowed else "on all CPUs"
+    fine = f"on CPU {text}" if cpus else "on all CPUs"
     return answer_for(problem or _crowded_cpus(record, ours), fine)
 
 
 def _crowded_cpus(record: Record, ours: Sequence[Thread]) -> str:
     """Return which CPUs bound threads shared that should each have had their own; only looks that saw all count."""
-    expected = record.evidence.expectation
-    wanted, whole = expected.processors, sum(group.count for group in expected.threads)
-    looks = {moment: [one.processor for one in ours if one.moment == moment] for moment in ("middle", "late")}
-    seen = {moment: processors for moment, processors in looks.items() if len(processors) >= whole}
-    if record.environment.time == TimeBase.HOST and "late" in seen:
-        seen.pop("middle", None)  # where a machine whose host is busy may still be binding them
-    for moment, processors in seen.items():
-        if len(set(processors)) < wanted:
+    expectation = record.evidence.expectation
+    cpu_count, whole = expectation.processors, sum(group.count for group in expectation.threads)
+    looks = {moment: [thread.processor for thread in ours if thread.moment == moment] for moment in ("middle", "late")}
+    complete_looks = {moment: processors for moment, processors in looks.items() if len(processors) >= whole}
+    if record.environment.time == TimeBase.HOST and "late" in complete_looks:
+        complete_looks.pop("middle", None)  # where a machine whose host is busy may still be binding them
+    for moment, processors in complete_looks.items():
+        if len(set(processors)) < cpu_count:
             where = ", ".join(map(str, sorted(set(processors))))
-            return f"{whole} threads, bound to {wanted} CPUs, were all on CPU {where} ({moment} in the run)"
+            return f"{whole} threads, bound to {cpu_count} CPUs, were all on CPU {where} ({moment} in the run)"
     return ""
 
 

@@ -48,8 +48,8 @@ class Answer:
 
 def answer_for(problem: str, fine: str, invalidates: Invalidates | None = None) -> Answer:
     """Return the answer of a check that failed if there is a problem."""
-    held = CheckResult.FAILED if problem else CheckResult.OK
-    return Answer(result=held, sentence=problem or fine, invalidates=invalidates)
+    result = CheckResult.FAILED if problem else CheckResult.OK
+    return Answer(result=result, sentence=problem or fine, invalidates=invalidates)
 
 
 def not_applicable(why: str) -> Answer:

@@ -36,10 +36,10 @@ def _judge(record: Record) -> Answer:
         return answer_for("", "the tool does not measure with the wall clock")
     names = record.evidence.processes
     problem = "" if names else "the target's processes were not read, so nobody knows whether its clock was set"
-    found = sorted({name for name in names if name in _CLOCK_KEEPERS})
-    if found:
+    keepers = sorted({name for name in names if name in _CLOCK_KEEPERS})
+    if keepers:
         problem = (
-            f"the tool measures with the wall clock, and {', '.join(found)} may have set it: stop it on the target"
+            f"the tool measures with the wall clock, and {', '.join(keepers)} may have set it: stop it on the target"
         )
     return answer_for(problem, "no time synchronisation was running")
 

@@ -13,7 +13,11 @@ def _judge(record: Record) -> Answer:
     problem, fine = "", []
     for entry in record.evidence.expectation.counts:
         name, least = entry.measurement, entry.least
-        values = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
+        values = [
+            measurement.quantity.value
+            for measurement in record.measurements
+            if measurement.name == name and measurement.quantity is not None
+        ]
         if not values:
             problem = f"{name} was not measured, at least {least:g} are needed"
         elif min(values) < least and not ended_early(record):
@@ -24,8 +28,8 @@ def _judge(record: Record) -> Answer:
 
 def slowed_by_host(record: Record) -> bool:
     """Return whether a virtual board's host may have slowed the tool down: it had its time, and did too little."""
-    evidence, asked = record.evidence, record.evidence.expectation.duration_s
-    return record.environment.time == TimeBase.HOST and 0 < asked <= (evidence.elapsed_s or 0)
+    evidence, duration_s = record.evidence, record.evidence.expectation.duration_s
+    return record.environment.time == TimeBase.HOST and 0 < duration_s <= (evidence.elapsed_s or 0)
 
 
 CHECK = ValidityCheck(

@@ -21,13 +21,13 @@ def _judge(record: Record) -> Answer:
     for measurement in record.measurements:
         if measurement.histogram is None:
             continue
-        expected = record.evidence.expectation.duration_s * 1e6 / interval
-        lost = expected - measurement.histogram.total
-        explained = _skipped_periods(measurement.histogram, interval, _maximum(record, measurement.labels))
-        if lost > explained + _EDGE_CYCLES + expected * 0.001:
+        cycles = record.evidence.expectation.duration_s * 1e6 / interval
+        losses = cycles - measurement.histogram.total
+        periods = _skipped_periods(measurement.histogram, interval, _maximum(record, measurement.labels))
+        if losses > periods + _EDGE_CYCLES + cycles * 0.001:
             problem = (
-                f"{measurement.label}: {measurement.histogram.total} of {expected:.0f} wake-ups were measured, and "
-                f"the latencies explain only {explained} of the {lost:.0f} lost ones"
+                f"{measurement.label}: {measurement.histogram.total} of {cycles:.0f} wake-ups were measured, and "
+                f"the latencies explain only {periods} of the {losses:.0f} lost ones"
             )
     if not any(measurement.histogram for measurement in record.measurements):
         problem = "no histogram was measured"
@@ -39,8 +39,8 @@ def _skipped_periods(histogram: Histogram, interval_us: int, maximum: Quantity) 
     period = interval_us * 1000.0 / histogram.unit.scale
     # Most have no sample that long, which is found out sooner: a comparison asks this of each boot several times.
     long = max(histogram.counts, default=0) >= period
-    known = sum(count * int(value // period) for value, count in histogram.counts.items()) if long else 0
-    return known + histogram.overflow * int(maximum.to(histogram.unit).value // period)
+    periods = sum(count * int(value // period) for value, count in histogram.counts.items()) if long else 0
+    return periods + histogram.overflow * int(maximum.to(histogram.unit).value // period)
 
 
 def _maximum(record: Record, labels: Mapping[str, str]) -> Quantity:

@@ -18,13 +18,13 @@ def elapsed_s(files: Mapping[str, bytes]) -> float | None:
 
 
 def _judge(record: Record) -> Answer:
-    asked, took = record.evidence.expectation.duration_s, record.evidence.elapsed_s
+    duration_s, length = record.evidence.expectation.duration_s, record.evidence.elapsed_s
     problem = ""
-    if took is None:
+    if length is None:
         problem = "the length of the run was not read"
-    elif took < asked * 0.99 and not ended_early(record):
-        problem = f"the run took {took:g} s of the {asked:g} s asked for"
-    return answer_for(problem, f"{took} s for {asked:g} s asked")
+    elif length < duration_s * 0.99 and not ended_early(record):
+        problem = f"the run took {length:g} s of the {duration_s:g} s asked for"
+    return answer_for(problem, f"{length} s for {duration_s:g} s asked")
 
 
 CHECK = ValidityCheck(

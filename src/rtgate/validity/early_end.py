@@ -9,4 +9,7 @@ from rtgate.records.record import Record
 def ended_early(record: Record) -> bool:
     """Return whether the tool ended its run with the failure that it found."""
     name = record.evidence.expectation.ends_with
-    return any(one.name == name and one.quantity is not None and one.quantity.value > 0 for one in record.measurements)
+    return any(
+        measurement.name == name and measurement.quantity is not None and measurement.quantity.value > 0
+        for measurement in record.measurements
+    )

@@ -11,20 +11,22 @@ from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 def _judge(record: Record) -> Answer:
     highest = {
-        (one.name.removesuffix(".max"), tuple(sorted(one.labels.items()))): one.quantity
-        for one in record.measurements
-        if one.name.endswith(".max") and one.quantity is not None
+        (measurement.name.removesuffix(".max"), tuple(sorted(measurement.labels.items()))): measurement.quantity
+        for measurement in record.measurements
+        if measurement.name.endswith(".max") and measurement.quantity is not None
     }
     problems = []
-    for one in record.measurements:
-        maximum = highest.get((one.name, tuple(sorted(one.labels.items()))))
-        if one.histogram is None or maximum is None:
+    for measurement in record.measurements:
+        maximum = highest.get((measurement.name, tuple(sorted(measurement.labels.items()))))
+        if measurement.histogram is None or maximum is None:
             continue
-        least = one.histogram.limit if one.histogram.overflow else _highest_bucket(one.histogram)
-        if maximum.to(one.unit).value < least * (1 - 1e-9):
+        least = (
+            measurement.histogram.limit if measurement.histogram.overflow else _highest_bucket(measurement.histogram)
+        )
+        if maximum.to(measurement.unit).value < least * (1 - 1e-9):
             problems.append(
-                f"record.json says {one.name}.max {one.label} {maximum}, its histogram has samples of at least "
-                f"{Quantity(least, one.unit)}"
+                f"record.json says {measurement.name}.max {measurement.label} {maximum}, "
+                f"its histogram has samples of at least {Quantity(least, measurement.unit)}"
             )
     return answer_for("; ".join(problems), "no maximum is below its histogram")
 

@@ -9,13 +9,13 @@ from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
-    pins, told = record.evidence.expectation.firmware, firmware.strings(record.environment.firmware)
+    pins, versions = record.evidence.expectation.firmware, firmware.strings(record.environment.firmware)
     if not pins:
         return not_applicable("the board's file pins no firmware")
-    if not told:
+    if not versions:
         problem = f"{', '.join(pins)}: the board's file pins it, and no log of the boot told any (a LAVA job has one)"
         return answer_for(problem, "", Invalidates.GOOD_NEWS)
-    return answer_for(firmware.unlike(pins, told), f"{', '.join(pins)} as pinned")
+    return answer_for(firmware.unlike(pins, versions), f"{', '.join(pins)} as pinned")
 
 
 CHECK = ValidityCheck(

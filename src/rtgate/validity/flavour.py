@@ -8,15 +8,17 @@ from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
-    asked, ran = record.kernel.flavour, record.environment.flavour
+    flavour, boot_flavour = record.kernel.flavour, record.environment.flavour
     problem = ""
-    if not ran:
+    if not boot_flavour:
         problem = "the running kernel's version (uname -v) was not read, so its flavour is not proven"
-    elif not asked:
+    elif not flavour:
         problem = "nobody said which flavour the kernel should be"
-    elif asked != ran:
-        problem = f"the kernel should be {asked} and is {ran}: uname -v says {record.environment.kernel_version!r}"
-    return answer_for(problem, f"{ran} by uname -v")
+    elif flavour != boot_flavour:
+        problem = (
+            f"the kernel should be {flavour} and is {boot_flavour}: uname -v says {record.environment.kernel_version!r}"
+        )
+    return answer_for(problem, f"{boot_flavour} by uname -v")
 
 
 CHECK = ValidityCheck(

@@ -17,12 +17,14 @@ def _judge(record: Record) -> Answer:
     start = record.evidence.expectation.health
     if not start:
         return answer_for("", "the tool has no disk")
-    found = {one.name: one.quantity.value for one in record.measurements if one.quantity}
-    warning, errors = found.get(f"{start}.critical_warning"), found.get(f"{start}.media_errors")
+    health = {
+        measurement.name: measurement.quantity.value for measurement in record.measurements if measurement.quantity
+    }
+    warning, errors = health.get(f"{start}.critical_warning"), health.get(f"{start}.media_errors")
     if warning is None or errors is None:
         return answer_for("the disk's health was not read before and after", "", Invalidates.GOOD_NEWS)
-    told = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
-    problems = [f"the disk warns: {', '.join(told) or f'code {warning:g}'}"] if warning else []
+    reasons = [word for bit, word in enumerate(_WARNINGS) if int(warning) >> bit & 1]
+    problems = [f"the disk warns: {', '.join(reasons) or f'code {warning:g}'}"] if warning else []
     problems += [f"the disk counted {errors:g} new media errors"] if errors else []
     return answer_for("; ".join(problems), "no warning and no new media error")
 

@@ -22,35 +22,35 @@ def rcu_nocbs(files: Mapping[str, bytes], command_line: str) -> str | None:
 
 
 def _judge(record: Record) -> Answer:
-    expected, environment, evidence = record.evidence.expectation, record.environment, record.evidence
+    expectation, environment, evidence = record.evidence.expectation, record.environment, record.evidence
     there = int(environment.cpus) if environment.cpus.isdecimal() else 1
-    words, moved = expected.command_line, expected.irq_affinity
-    has = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
-    has |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
-    problems = isolation.ignored_arguments(words, has, there)
+    words, affinity = expectation.command_line, expectation.irq_affinity
+    cpu_lists = {"isolated": environment.isolated, "nohz_full": environment.nohz_full}
+    cpu_lists |= {} if evidence.rcu_nocbs is None else {"rcu_nocbs": evidence.rcu_nocbs}
+    problems = isolation.ignored_arguments(words, cpu_lists, there)
     fine = [f"{name} {cpus}" for name, cpus in isolation.requested_lists(words).items()]
-    interrupts = isolation.interrupts(words, moved)
+    interrupts = isolation.interrupts(words, affinity)
     if interrupts:
         problems += isolation.astray(interrupts, there, evidence.readings)
         fine.append(f"no interrupt came elsewhere than on {interrupts}")
-    if interrupts and not moved:
+    if interrupts and not affinity:
         mask = evidence.settings.get(isolation.DEFAULT_AFFINITY, ("", ""))[0]
         problems += filter(None, [isolation.not_default(interrupts, there, mask)])
-    unread = _unread(record, has) if not problems else ""
-    if unread:
-        return answer_for(unread, "", Invalidates.GOOD_NEWS)
+    gap = _unread(record, cpu_lists) if not problems else ""
+    if gap:
+        return answer_for(gap, "", Invalidates.GOOD_NEWS)
     return answer_for("; ".join(problems), ", ".join(fine) or "the tuning isolates nothing")
 
 
-def _unread(record: Record, has: Mapping[str, str]) -> str:
+def _unread(record: Record, cpu_lists: Mapping[str, str]) -> str:
     """Return what of the isolation nobody read."""
-    expected, evidence = record.evidence.expectation, record.evidence
-    words = expected.command_line
-    moves = isolation.interrupts(words, expected.irq_affinity)
+    expectation, evidence = record.evidence.expectation, record.evidence
+    words = expectation.command_line
+    moves = isolation.interrupts(words, expectation.irq_affinity)
     if moves and not all(evidence.readings.get(isolation.INTERRUPTS, ("", ""))):
         return "where interrupts came was not read before and after"
     # Of a soak's chunks the first one has the log of the boot, and tells.
-    if "rcu_nocbs" in isolation.requested_lists(words) and "rcu_nocbs" not in has and evidence.log != "new":
+    if "rcu_nocbs" in isolation.requested_lists(words) and "rcu_nocbs" not in cpu_lists and evidence.log != "new":
         return "whether rcu_nocbs took was not read: the kernel's log has lost its beginning"
     return ""
 

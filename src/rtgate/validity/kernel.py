@@ -8,20 +8,20 @@ from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 
 def _judge(record: Record) -> Answer:
-    kernel, found = record.kernel, record.environment
-    ran = found.kernel_release
-    told = (
-        ("", kernel.release, ran),
-        ("version ", kernel.version, found.kernel_version),
-        ("build id ", kernel.build_id[:12], found.build_id[:12]),
-        ("configuration ", kernel.config_sha256[:12], found.config_sha256[:12]),
+    kernel, environment = record.kernel, record.environment
+    release = environment.kernel_release
+    facts = (
+        ("", kernel.release, release),
+        ("version ", kernel.version, environment.kernel_version),
+        ("build id ", kernel.build_id[:12], environment.build_id[:12]),
+        ("configuration ", kernel.config_sha256[:12], environment.config_sha256[:12]),
     )
     problem = "; ".join(
-        f"the kernel to measure is {what}{named}, and {what}{there} was running"
-        for what, named, there in told
-        if named and there and named != there
+        f"the kernel to measure is {what}{text}, and {what}{there} was running"
+        for what, text, there in facts
+        if text and there and text != there
     )
-    return answer_for(problem, ran or "its release is not known")
+    return answer_for(problem, release or "its release is not known")
 
 
 CHECK = ValidityCheck(

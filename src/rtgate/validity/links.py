@@ -46,48 +46,48 @@ def of(settings: State) -> dict[str, tuple[str, str]]:
 
 def faults(state: State, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
     """Return what happened to any PCI function between the two looks, of the kinds `aer` and `pcie-link`."""
-    found: list[Fault] = []
+    incidents: list[Fault] = []
     for address, files in sorted(_by_address(state).items()):
         name = _owner_name(address, files, functions)
         if files.get("vendor", ("", ""))[0] and not files["vendor"][1]:
-            found.append(_fault(FaultKind.PCIE_LINK, f"{name} was there before the test and gone after it"))
+            incidents.append(_fault(FaultKind.PCIE_LINK, f"{name} was there before the test and gone after it"))
             continue
-        found += [_fault(FaultKind.PCIE_LINK, line) for line in _links(name, files)]
-        found += [_fault(kind, line) for kind, line in _errors(name, files)]
-    return tuple(found)
+        incidents += [_fault(FaultKind.PCIE_LINK, line) for line in _links(name, files)]
+        incidents += [_fault(kind, line) for kind, line in _errors(name, files)]
+    return tuple(incidents)
 
 
 def counter_owners(functions: Mapping[str, Function]) -> tuple[CountedFunction, ...]:
     """Return whose counters a board's file says are there."""
-    found = []
+    owners = []
     for function in functions.values():
         if function.aer in {"port", "both"}:
-            found.append(CountedFunction(name=f"the port of {function.name}", where=function.port))
+            owners.append(CountedFunction(name=f"the port of {function.name}", where=function.port))
         if function.aer in {"function", "both"}:
-            found.append(CountedFunction(name=function.name, where=function.locator))
-    return tuple(found)
+            owners.append(CountedFunction(name=function.name, where=function.locator))
+    return tuple(owners)
 
 
-def unread(state: State, counted: Sequence[CountedFunction]) -> tuple[str, ...]:
+def unread(state: State, functions: Sequence[CountedFunction]) -> tuple[str, ...]:
     """Return whose counters were not read before or after, of those that should be there, as people name them."""
     there = _by_address(state)
-    missing = []
-    for entry in counted:
+    names = []
+    for entry in functions:
         name, where = entry.name, entry.where
-        known = [files for address, files in there.items() if where in {address, _id(files)}]
+        matches = [files for address, files in there.items() if where in {address, _id(files)}]
         for moment, when in enumerate(("before", "after")):
-            if not any(all(files.get(file, ("", ""))[moment] for file in _OF_FUNCTION) for files in known):
-                missing.append(f"{name} ({where}) {when} the test")
-    return tuple(missing)
+            if not any(all(files.get(file, ("", ""))[moment] for file in _OF_FUNCTION) for files in matches):
+                names.append(f"{name} ({where}) {when} the test")
+    return tuple(names)
 
 
 def _by_address(state: State) -> _States:
-    found: _States = {}
+    by_address: _States = {}
     for path, values in state.items():
         match = _PATH.fullmatch(path)
         if match:
-            found.setdefault(match[1], {})[match[2]] = values
-    return found
+            by_address.setdefault(match[1], {})[match[2]] = values
+    return by_address
 
 
 def _id(files: Mapping[str, tuple[str, str]]) -> str:
@@ -97,8 +97,8 @@ def _id(files: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _owner_name(address: str, files: Mapping[str, tuple[str, str]], functions: Mapping[str, Function]) -> str:
-    names = [one.name for one in functions.values() if one.locator in {address, _id(files)}]
-    ports = [f"the port of {one.name}" for one in functions.values() if one.port == address]
+    names = [function.name for function in functions.values() if function.locator in {address, _id(files)}]
+    ports = [f"the port of {function.name}" for function in functions.values() if function.port == address]
     return " ".join(filter(None, (", ".join(names or ports[:1]), f"({address})" if names or ports else address)))
 
 
@@ -119,18 +119,18 @@ def _links(name: str, files: Mapping[str, tuple[str, str]]) -> Iterator[str]:
 
 def _errors(name: str, files: Mapping[str, tuple[str, str]]) -> Iterator[tuple[FaultKind, str]]:
     """Yield how counters moved. One that went back was set to zero with its function: it went, and came again."""
-    told: set[str] = set()
+    kinds: set[str] = set()
     for file, kind in (*_OF_FUNCTION.items(), *_OF_ROOT_PORT.items()):
         before, after = (_counts(text) for text in files.get(file, ("", "")))
-        rose = {key: after[key] - before[key] for key in after if key in before and after[key] != before[key]}
-        if any(value < 0 for value in rose.values()):
+        rises = {key: after[key] - before[key] for key in after if key in before and after[key] != before[key]}
+        if any(value < 0 for value in rises.values()):
             yield FaultKind.PCIE_LINK, f"{name} went and came again during the test: its error counters went back"
             return
         # A port that errs tells itself: one error, two counters.
-        if rose and kind not in told:
+        if rises and kind not in kinds:
             what = "AER errors of" if file in _OF_FUNCTION else "AER messages at"
-            yield FaultKind.AER, f"{_total(rose)} new {kind} {what} {name}{_each(rose)}"
-            told.add(kind)
+            yield FaultKind.AER, f"{_total(rises)} new {kind} {what} {name}{_each(rises)}"
+            kinds.add(kind)
 
 
 def _counts(text: str) -> dict[str, int]:
@@ -139,10 +139,10 @@ def _counts(text: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in map(_COUNT.fullmatch, text.splitlines()) if match}
 
 
-def _total(rose: Mapping[str, int]) -> int:
-    return next((value for key, value in rose.items() if key.startswith("TOTAL")), sum(rose.values()))
+def _total(rises: Mapping[str, int]) -> int:
+    return next((value for key, value in rises.items() if key.startswith("TOTAL")), sum(rises.values()))
 
 
-def _each(rose: Mapping[str, int]) -> str:
-    named = [f"{key} {value}" for key, value in rose.items() if not key.startswith("TOTAL")]
-    return f" ({', '.join(named)})" if named else ""
+def _each(rises: Mapping[str, int]) -> str:
+    parts = [f"{key} {value}" for key, value in rises.items() if not key.startswith("TOTAL")]
+    return f" ({', '.join(parts)})" if parts else ""

@@ -46,29 +46,29 @@ def _judge(record: Record) -> Answer:
     name = record.evidence.load
     if name == "idle":
         return answer_for("", "no load was asked for")
-    seen = {entry.moment: entry for entry in record.evidence.load_seen}
-    problem = _load_problem(record, seen)
-    ticks = max(entry.ticks for entry in seen.values()) - seen["start"].ticks if not problem else 0
+    samples = {entry.moment: entry for entry in record.evidence.load_seen}
+    problem = _load_problem(record, samples)
+    ticks = max(entry.ticks for entry in samples.values()) - samples["start"].ticks if not problem else 0
     return answer_for(problem, f"{name} ran all the time and used {ticks} clock ticks of CPU")
 
 
-def _load_problem(record: Record, seen: Mapping[str, LoadSample]) -> str:
+def _load_problem(record: Record, samples: Mapping[str, LoadSample]) -> str:
     name, least = record.evidence.load, record.evidence.load_processes
-    said = _load_complaint(record)
-    if said:
-        return said
-    missing = [moment for moment in ("start", "middle", "end") if moment not in seen]
-    if missing:
-        return f"the load {name} was not looked at ({', '.join(missing)})"
-    dead = [moment for moment, entry in seen.items() if entry.processes == 0]
+    complaint = _load_complaint(record)
+    if complaint:
+        return complaint
+    missing_moments = [moment for moment in ("start", "middle", "end") if moment not in samples]
+    if missing_moments:
+        return f"the load {name} was not looked at ({', '.join(missing_moments)})"
+    dead = [moment for moment, entry in samples.items() if entry.processes == 0]
     if dead:
         return f"the load {name} had no process left ({', '.join(dead)} of the measurement)"
-    fewest = min(entry.processes for moment, entry in seen.items() if moment != "start")
+    fewest = min(entry.processes for moment, entry in samples.items() if moment != "start")
     if fewest < least:
         return f"the load {name} had {fewest} processes of the {least} that it has when all of it runs"
     # Any rise will do, and a fall means nothing: processes are looked at one after the other, and the time of one that
     # ends meanwhile is seen neither in it nor in its parent.
-    looks = [seen[moment] for moment in ("middle", "late", "end") if moment in seen]
+    looks = [samples[moment] for moment in ("middle", "late", "end") if moment in samples]
     if all(later.ticks <= earlier.ticks for earlier, later in pairwise(looks)):
         return f"the load {name} used no CPU time while the tool measured"
     return ""
@@ -76,11 +76,11 @@ def _load_problem(record: Record, seen: Mapping[str, LoadSample]) -> str:
 
 def _load_complaint(record: Record) -> str:
     """Return what is wrong with a load by its own account, and by how it ended; empty if nothing is."""
-    name, ended = record.evidence.load, record.evidence.load_ended
+    name, code = record.evidence.load, record.evidence.load_ended
     complaint = loads.complaint(record.evidence.load_output)
     if complaint:
         return f"the load {name} reported an error: {complaint}"
-    return "" if ended is None else f"the load {name} ended by itself with exit code {ended}"
+    return "" if code is None else f"the load {name} ended by itself with exit code {code}"
 
 
 CHECK = ValidityCheck(

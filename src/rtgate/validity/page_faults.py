@@ -30,8 +30,8 @@ def _judge(record: Record) -> Answer:
         return answer_for("the page faults of its measuring threads were not read: measure again", "")
     if len(before) != len(after) or not before:
         return _unequal(record, before, after)
-    minor = sum(one.minor_faults or 0 for one in after) - sum(one.minor_faults or 0 for one in before)
-    major = sum(one.major_faults or 0 for one in after) - sum(one.major_faults or 0 for one in before)
+    minor = sum(thread.minor_faults or 0 for thread in after) - sum(thread.minor_faults or 0 for thread in before)
+    major = sum(thread.major_faults or 0 for thread in after) - sum(thread.major_faults or 0 for thread in before)
     problem = (
         f"measuring threads had {minor} minor and {major} major page faults while they measured, and {_LOCKING} must "
         "leave none: the latencies may be those of their own memory"

@@ -19,12 +19,12 @@ def text(files: Mapping[str, bytes], name: str) -> str:
 
 def stats(files: Mapping[str, bytes], name: str) -> list[tuple[str, list[str]]]:
     """Return name and fields 3, 4, ... of each `/proc/PID/stat` line (proc(5)); names may hold spaces and brackets."""
-    found = []
+    entries = []
     for line in files.get(name, b"").decode("utf-8", errors="replace").splitlines():
         match = _STAT.fullmatch(line)
         if match:
-            found.append((match["name"], match["fields"].split()))
-    return found
+            entries.append((match["name"], match["fields"].split()))
+    return entries
 
 
 def uptime(files: Mapping[str, bytes], moment: str) -> float | None:

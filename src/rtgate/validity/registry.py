@@ -72,14 +72,14 @@ OF_THE_RECORD: tuple[ValidityCheck, ...] = (sources.CHECK, figures.CHECK)
 _NAMES = {check.name: check for check in CHECKS}
 
 
-def checks(record: Record, declared: Mapping[str, str]) -> tuple[Check, ...]:
+def checks(record: Record, reasons: Mapping[str, str]) -> tuple[Check, ...]:
     """Return every check of a record that was measured.
 
     Args:
         record: the record.
-        declared: reasons, by check, why the board declares a check not applicable.
+        reasons: by check, why the board declares a check not applicable.
     """
-    return (*failed_edit_checks(record), *_of_measurement(record, declared))
+    return (*failed_edit_checks(record), *_of_measurement(record, reasons))
 
 
 def failed_edit_checks(record: Record) -> tuple[Check, ...]:
@@ -88,22 +88,24 @@ def failed_edit_checks(record: Record) -> tuple[Check, ...]:
     return tuple(check for check in answers if check.result is CheckResult.FAILED)
 
 
-def _of_measurement(record: Record, declared: Mapping[str, str]) -> Iterator[Check]:
-    failed: set[str] = set()
+def _of_measurement(record: Record, reasons: Mapping[str, str]) -> Iterator[Check]:
+    failures: set[str] = set()
     for check in CHECKS:
-        said = _judge_check(check, record, failed)
-        if check.name in declared:
-            said = replace(said, result=CheckResult.NOT_APPLICABLE, sentence=declared[check.name], unseen=False)
-        if said.result is CheckResult.FAILED:
-            failed.add(check.name)
-        yield said
+        outcome = _judge_check(check, record, failures)
+        if check.name in reasons:
+            outcome = replace(outcome, result=CheckResult.NOT_APPLICABLE, sentence=reasons[check.name], unseen=False)
+        if outcome.result is CheckResult.FAILED:
+            failures.add(check.name)
+        yield outcome
 
 
-def _judge_check(check: ValidityCheck, record: Record, failed: frozenset[str] | set[str]) -> Check:
+def _judge_check(check: ValidityCheck, record: Record, failures: frozenset[str] | set[str]) -> Check:
     answer = check.judge(record)
-    held = CheckResult.NOT_APPLICABLE if answer.follows in failed else answer.result
+    result = CheckResult.NOT_APPLICABLE if answer.follows in failures else answer.result
     invalidates = answer.invalidates or check.invalidates
-    return Check(name=check.name, result=held, invalidates=invalidates, sentence=answer.sentence, unseen=answer.unseen)
+    return Check(
+        name=check.name, result=result, invalidates=invalidates, sentence=answer.sentence, unseen=answer.unseen
+    )
 
 
 def not_applicable(board: Board) -> dict[str, str]:
@@ -112,11 +114,11 @@ def not_applicable(board: Board) -> dict[str, str]:
     Raises:
         ConfigError: the board's file names no check (path:line:column).
     """
-    for name, declared in board.not_applicable.items():
+    for name, declaration in board.not_applicable.items():
         if name not in _NAMES:
-            allowed = ", ".join(sorted(_NAMES))
-            raise ConfigError(f"unknown key {name!r} (allowed: {allowed})", declared.location)
-    return {name: declared.reason for name, declared in board.not_applicable.items()}
+            names = ", ".join(sorted(_NAMES))
+            raise ConfigError(f"unknown key {name!r} (allowed: {names})", declaration.location)
+    return {name: declaration.reason for name, declaration in board.not_applicable.items()}
 
 
 def not_applicable_on(board: str) -> dict[str, str]:
@@ -136,4 +138,4 @@ def files(inputs: PlanInputs) -> tuple[str, ...]:
 def readings(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     """Return what is evidence of a check among what was read before and after, by path; the rest are settings."""
     patterns = [pattern for check in CHECKS for pattern in check.readings]
-    return {path: read for path, read in around.items() if any(fnmatchcase(path, pattern) for pattern in patterns)}
+    return {path: texts for path, texts in around.items() if any(fnmatchcase(path, pattern) for pattern in patterns)}

@@ -37,9 +37,9 @@ def _judge(record: Record) -> Answer:
         elif path == _PRINTK and before.split()[0] != "1":
             problems.append(f"the console's log level was {before.split()[0]}, so kernel messages could disturb")
     for pattern, reads in record.evidence.writes.items():
-        read = [after for path, (_, after) in record.evidence.settings.items() if fnmatchcase(path, pattern)]
-        wrong = [after for after in read if not re.search(reads, after)]
-        if wrong or not read:
+        texts = [after for path, (_, after) in record.evidence.settings.items() if fnmatchcase(path, pattern)]
+        wrong = [after for after in texts if not re.search(reads, after)]
+        if wrong or not texts:
             problems.append(f"{pattern} should be {reads} and is {wrong[0] if wrong else 'not there'!r}")
     words = set(record.environment.command_line.split())
     problems += [
@@ -55,9 +55,9 @@ def _priorities(record: Record) -> list[str]:
     """Return what is wrong with the priorities of the kernel's threads that the tuning sets."""
     problems = []
     for start, priority in record.evidence.expectation.priorities.items():
-        found = [thread for thread in record.evidence.kernel_threads if thread.name.startswith(start)]
-        wrong = [thread.name for thread in found if (thread.policy, thread.priority) != (SCHED_FIFO, priority)]
-        if wrong or not found:
+        threads = [thread for thread in record.evidence.kernel_threads if thread.name.startswith(start)]
+        wrong = [thread.name for thread in threads if (thread.policy, thread.priority) != (SCHED_FIFO, priority)]
+        if wrong or not threads:
             problems.append(f"{', '.join(wrong) or f'no thread {start}'} should run at SCHED_FIFO {priority}")
     return problems
 

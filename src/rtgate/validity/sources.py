@@ -12,10 +12,10 @@ _SOURCES = ("raw/tool.rc", "console.log")
 
 def _judge(record: Record) -> Answer:
     problems = list(record.discrepancies)
-    missing = [name for name in _SOURCES if name not in record.sources]
-    if missing and not problems:
-        unnamed = ", ".join(missing)
-        problems = [f"record.json does not name the raw output that it was made from (`sources` has no {unnamed})"]
+    missing_names = [name for name in _SOURCES if name not in record.sources]
+    if missing_names and not problems:
+        text = ", ".join(missing_names)
+        problems = [f"record.json does not name the raw output that it was made from (`sources` has no {text})"]
     return answer_for("; ".join(problems), "the files say the same")
 
 

@@ -20,7 +20,7 @@ _RANGE = 0.20
 _SLOPE = 0.10
 
 
-def unsteady(rounds: Sequence[float], measured: float) -> str:
+def unsteady(rounds: Sequence[float], figure: float) -> str:
     """Return why rounds, in their order, do not lead to a steady measurement; empty if they do."""
     if len(rounds) < WINDOW:
         return f"{len(rounds)} rounds were measured, and the last {WINDOW} must be steady"
@@ -29,7 +29,7 @@ def unsteady(rounds: Sequence[float], measured: float) -> str:
     if mean <= 0:
         return "nothing was done in the last rounds"
     spread, drift = (max(window) - min(window)) / mean, abs(_slope(window)) * (WINDOW - 1) / mean
-    away = abs(measured - mean) / mean
+    away = abs(figure - mean) / mean
     if spread > _RANGE:
         return f"the last {WINDOW} rounds lie {spread:.0%} of their mean apart, more than {_RANGE:.0%}"
     if drift > _SLOPE:
@@ -52,10 +52,22 @@ def _judge(record: Record) -> Answer:
     name = record.evidence.expectation.steady
     if not name:
         return answer_for("", "the tool does not measure in rounds")
-    found = [one for one in record.measurements if one.name == f"round.{name}" and one.quantity is not None]
-    rounds = [one.quantity.value for one in sorted(found, key=lambda one: one.labels["round"]) if one.quantity]
-    measured = [one.quantity.value for one in record.measurements if one.name == name and one.quantity is not None]
-    problem = unsteady(rounds, measured[0]) if measured else f"{name} was not measured"
+    round_measurements = [
+        measurement
+        for measurement in record.measurements
+        if measurement.name == f"round.{name}" and measurement.quantity is not None
+    ]
+    rounds = [
+        measurement.quantity.value
+        for measurement in sorted(round_measurements, key=lambda measurement: measurement.labels["round"])
+        if measurement.quantity
+    ]
+    figures = [
+        measurement.quantity.value
+        for measurement in record.measurements
+        if measurement.name == name and measurement.quantity is not None
+    ]
+    problem = unsteady(rounds, figures[0]) if figures else f"{name} was not measured"
     return answer_for(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 
 

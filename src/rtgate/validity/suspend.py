@@ -23,8 +23,8 @@ def _judge(record: Record) -> Answer:
         problem = "how often the board was suspended was not read before and after"
         return answer_for(problem, "", Invalidates.GOOD_NEWS)
     if counts:
-        moved = suspend.format_changes(readings)
-        problem = f"the board was suspended while it measured, or was to be: {moved}" if moved else ""
+        changes = suspend.format_changes(readings)
+        problem = f"the board was suspended while it measured, or was to be: {changes}" if changes else ""
         return answer_for(problem, "the kernel counted no suspend")
     if lines:
         problem = f"the kernel does not count suspends, and its log tells of one: {lines[0]!r} (start the board anew)"

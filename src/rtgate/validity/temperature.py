@@ -17,8 +17,8 @@ def _judge(record: Record) -> Answer:
     hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
     if hot:
         return answer_for(f"{', '.join(hot)}; the board's limit is {limit} C", "")
-    unread = [zone.name for zone in zones if zone.before is None or zone.after is None]
-    problem = f"the temperature of {', '.join(unread)} was not read before and after" if unread else ""
+    names = [zone.name for zone in zones if zone.before is None or zone.after is None]
+    problem = f"the temperature of {', '.join(names)} was not read before and after" if names else ""
     fine = f"at most {max(zone.highest for zone in zones):g} C, {limit} C are allowed"
     return answer_for(problem, fine, Invalidates.GOOD_NEWS)
 

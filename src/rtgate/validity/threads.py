@@ -18,7 +18,7 @@ _SCHED_OTHER = 0
 _LATE = 1.4
 
 
-def seen_threads(files: Mapping[str, bytes], expected: Expected) -> tuple[Thread, ...]:
+def seen_threads(files: Mapping[str, bytes], expectation: Expected) -> tuple[Thread, ...]:
     """Return the tool's threads; fields 39 to 41 of proc(5) are processor, real-time priority and policy.
 
     A busy target looks late. Where the tool's time was over by then and all of its real-time threads are SCHED_OTHER,
@@ -28,9 +28,9 @@ def seen_threads(files: Mapping[str, bytes], expected: Expected) -> tuple[Thread
     session = text(files, "tool.pid")
 
     def ours(name: str, fields: list[str]) -> bool:
-        if expected.seen is ThreadScope.SYSTEM:
-            return name.startswith(expected.name)
-        return expected.seen is ThreadScope.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
+        if expectation.seen is ThreadScope.SYSTEM:
+            return name.startswith(expectation.name)
+        return expectation.seen is ThreadScope.OWN or (fields[3] == session and fields[0] not in {"Z", "X"})
 
     threads = tuple(
         Thread(
@@ -47,65 +47,65 @@ def seen_threads(files: Mapping[str, bytes], expected: Expected) -> tuple[Thread
         if ours(name, fields)
     )
     late = {thread.policy for thread in threads if thread.moment == "late"}
-    real_time = any(group.policy != _SCHED_OTHER for group in expected.threads)
-    if real_time and late == {_SCHED_OTHER} and _is_over(files, expected):
+    real_time = any(group.policy != _SCHED_OTHER for group in expectation.threads)
+    if real_time and late == {_SCHED_OTHER} and _is_over(files, expectation):
         return tuple(thread for thread in threads if thread.moment != "late")
     return threads
 
 
-def _is_over(files: Mapping[str, bytes], expected: Expected) -> bool:
+def _is_over(files: Mapping[str, bytes], expectation: Expected) -> bool:
     """Return whether the second look came when the tool had measured for as long as it was to."""
     start, late = uptime(files, "start"), uptime(files, "late")
-    return None not in {start, late} and 0 < expected.duration_s <= (late or 0) - (start or 0)
+    return None not in {start, late} and 0 < expectation.duration_s <= (late or 0) - (start or 0)
 
 
 def missed_by_host(record: Record) -> bool:
     """Return whether nobody saw the threads because a virtual board's host was busy: the tool had ended by then."""
-    evidence, asked = record.evidence, record.evidence.expectation.duration_s
-    late = evidence.elapsed_s is not None and 0 < _LATE * asked <= evidence.elapsed_s
+    evidence, duration_s = record.evidence, record.evidence.expectation.duration_s
+    late = evidence.elapsed_s is not None and 0 < _LATE * duration_s <= evidence.elapsed_s
     return record.environment.time == TimeBase.HOST and late and not evidence.threads
 
 
 def _judge(record: Record) -> Answer:
-    expected = record.evidence.expectation
-    groups = [(group.count, (group.policy, group.priority)) for group in expected.threads]
-    own = expected.seen is ThreadScope.OWN
+    expectation = record.evidence.expectation
+    groups = [(group.count, (group.policy, group.priority)) for group in expectation.threads]
+    own = expectation.seen is ThreadScope.OWN
     if not groups:
         return answer_for("", "the tool has no real-time thread of its own")
-    seen: dict[str, list[Thread]] = {}
+    looks: dict[str, list[Thread]] = {}
     for thread in record.evidence.threads:
-        seen.setdefault(thread.moment, []).append(thread)
-    unseen = "" if "middle" in seen else "no thread of the tool was seen in the middle of its run"
+        looks.setdefault(thread.moment, []).append(thread)
+    gap = "" if "middle" in looks else "no thread of the tool was seen in the middle of its run"
     whole = sum(count for count, _ in groups) + own
     problem = ""
-    for moment, there in sorted(seen.items()):
+    for moment, there in sorted(looks.items()):
         # A target that is too busy looks late, when the measuring threads have ended and the main one prints.
         if moment == "late" and len(there) < whole:
             continue
-        for count, wanted in groups:
-            right = _with(wanted, there)
+        for count, demand in groups:
+            right = _with(demand, there)
             # Half-way a virtual machine whose host is busy may still be starting what is all there later.
-            later = seen.get("late", []) if moment == "middle" and record.environment.time == TimeBase.HOST else []
-            if right < count and len(later) >= whole and _with(wanted, later) >= count:
+            later = looks.get("late", []) if moment == "middle" and record.environment.time == TimeBase.HOST else []
+            if right < count and len(later) >= whole and _with(demand, later) >= count:
                 continue
             # Beside the threads of its own process a tool may have helpers with the same priority.
             if right < count or (right > count and own):
                 problem = (
-                    f"{right} of {count} measuring threads ran at {_policy(wanted)}; seen: {_format_threads(there)}"
+                    f"{right} of {count} measuring threads ran at {_policy(demand)}; seen: {_format_threads(there)}"
                 )
-    text = ", ".join(f"{count} measuring threads at {_policy(wanted)}" for count, wanted in groups)
-    if unseen and not problem:
+    text = ", ".join(f"{count} measuring threads at {_policy(demand)}" for count, demand in groups)
+    if gap and not problem:
         # A stress test ends with the first failure of the kernel, before anybody looks.
-        return answer_for(unseen, "", Invalidates.FIGURES)
-    return answer_for(problem, f"{text}, at {len(seen)} moments")
+        return answer_for(gap, "", Invalidates.FIGURES)
+    return answer_for(problem, f"{text}, at {len(looks)} moments")
 
 
-def _with(wanted: tuple[int, int], threads: Sequence[Thread]) -> int:
-    return sum((thread.policy, thread.priority) == wanted for thread in threads)
+def _with(demand: tuple[int, int], threads: Sequence[Thread]) -> int:
+    return sum((thread.policy, thread.priority) == demand for thread in threads)
 
 
-def _policy(wanted: tuple[int, int]) -> str:
-    policy, priority = wanted
+def _policy(demand: tuple[int, int]) -> str:
+    policy, priority = demand
     return f"{POLICIES.get(policy, policy)} {priority}" if priority else str(POLICIES.get(policy, policy))
 
 

@@ -32,11 +32,11 @@ def keep(url: str | None, directory: Path) -> str:
         return ""
     try:
         records = read_verified(directory)
-        stored = store_now(url, records, run_name(directory, records)) if records else None
+        outcome = store_now(url, records, run_name(directory, records)) if records else None
     except RtgateError as error:
         return f"not stored in the history: {plain_text(str(error))}"
-    new, known = (stored.new, stored.existing) if stored else (0, 0)
-    say(f"history: {new} records stored, {known} were there already")
+    new, old = (outcome.new, outcome.existing) if outcome else (0, 0)
+    say(f"history: {new} records stored, {old} were there already")
     return ""
 
 
@@ -53,24 +53,29 @@ def revocation_notes(url: str | None, records: Iterable[Record]) -> tuple[str, .
 
     try:
         with History.open(url, create=True) as history:
-            found = baselines.revocations_of(history, arms)
+            revocations = baselines.revocations_of(history, arms)
     except RtgateError:
         return ()
-    return tuple(f"the {arms[one.kernel]}'s kernel is known to be bad: {one.sentence}" for one in found)
+    return tuple(
+        f"the {arms[revocation.kernel]}'s kernel is known to be bad: {revocation.sentence}"
+        for revocation in revocations
+    )
 
 
 def store_now(url: str, records: Sequence[Record], run_name: str) -> StoreResult:
     """Store records with the time of now and what their boards declare. Raises as `history.store.store`."""
     from rtgate.history.store import Origin, store  # noqa: PLC0415
 
-    not_applicable = {board: registry.not_applicable_on(board) for board in {one.board for one in records}}
+    not_applicable = {board: registry.not_applicable_on(board) for board in {record.board for record in records}}
     return store(url, records, Origin(run=run_name, now=datetime.now(UTC), not_applicable=not_applicable))
 
 
 def run_name(directory: Path, records: Sequence[Record]) -> str:
     """Return the name of a run: the directory's, and when its oldest record was written."""
-    written = min((one.directory / "record.json").stat().st_mtime for one in records if one.directory is not None)
+    mtime = min(
+        (record.directory / "record.json").stat().st_mtime for record in records if record.directory is not None
+    )
     place = directory.resolve()
     name = place.parent.name if place.name == "records" else place.name
-    allowed = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
-    return f"{allowed[:80] or 'run'}-{datetime.fromtimestamp(written, UTC):%Y%m%dT%H%M%SZ}"
+    safe_name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
+    return f"{safe_name[:80] or 'run'}-{datetime.fromtimestamp(mtime, UTC):%Y%m%dT%H%M%SZ}"

@@ -104,10 +104,10 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     images = _images(board)
-    chosen = profile(request.profile, TOOLS).on(board.name)
+    board_profile = profile(request.profile, TOOLS).on(board.name)
 
     one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
-    shared = SharedBoots() if one_image else None
+    shared_boots = SharedBoots() if one_image else None
     program = boot_digests.program(board.qemu.binary)
 
     def target(kernel: KernelBuild) -> Target:
@@ -118,7 +118,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
                 rootfs=images,
                 stop=stop,
                 boot_cache=request.boot_cache,
-                shared_boots=shared,
+                shared_boots=shared_boots,
                 image_sha256=kernel.image_sha256,
                 qemu_sha256=program,
             )
@@ -129,7 +129,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
             name=ArmName(name),
             board=board,
             kernel=identity(kernel, request.flavour),
-            profile=chosen,
+            profile=board_profile,
             tuning=board.tuning(request.tuning),
             time=TimeBase.VIRTUAL if console == "virtual" else TimeBase.HOST,
             target=target(kernel),
@@ -153,16 +153,16 @@ def make_root_filesystem(board: Board) -> None:
 def _images(board: Board) -> Callable[[Plan], RootfsImage]:
     """Return what finds a plan's root filesystem image; the board's own is made now, others when they are needed."""
     with step_printer() as say:
-        made = {board.rootfs: rootfs.image(board.rootfs, board.arch, progress=say)}
+        images = {board.rootfs: rootfs.image(board.rootfs, board.arch, progress=say)}
     lock = threading.Lock()
 
     def image(plan: Plan) -> RootfsImage:
         name = board.rootfs if plan.image == "core" else plan.image
         with lock:
-            if name not in made:
+            if name not in images:
                 with step_printer() as say:
-                    made[name] = rootfs.image(name, board.arch, progress=say)
-            return made[name]
+                    images[name] = rootfs.image(name, board.arch, progress=say)
+            return images[name]
 
     return image
 
@@ -188,15 +188,15 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
-    chosen = profile(request.profile, TOOLS).on(board.name)
+    board_profile = profile(request.profile, TOOLS).on(board.name)
     return Arm(
         name=job.arm,
         board=board,
         kernel=job.kernel or _running(request.flavour),
-        profile=chosen,
+        profile=board_profile,
         tuning=board.tuning(request.tuning),
         time=time_of(board),
-        target=JobTarget.of(board, job, chosen, stop),
+        target=JobTarget.of(board, job, board_profile, stop),
     )
 
 
@@ -222,23 +222,23 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
 
 def _commit(kernel: KernelBuild) -> str:
     """Return the commit that a kernel is, in full; empty where something came on top of it."""
-    known = kernel.source or {}
-    return str(known.get("commit") or "") if not known.get("dirty") and not kernel.patches else ""
+    source = kernel.source or {}
+    return str(source.get("commit") or "") if not source.get("dirty") and not kernel.patches else ""
 
 
 def _source(kernel: KernelBuild) -> str:
     """Return what the kernel was built from, as people name it; paths of one machine are left out."""
-    known = kernel.source or {}
-    words = [str(known[key]) for key in ("package", "package_version", "describe") if known.get(key)]
-    commit = str(known.get("commit") or "")[:12]
+    source = kernel.source or {}
+    words = [str(source[key]) for key in ("package", "package_version", "describe") if source.get(key)]
+    commit = str(source.get("commit") or "")[:12]
     words += [commit] if commit and not any(commit in word for word in words) else []
     # What no version names is told apart by its fingerprint.
-    state = [str(known["fingerprint"])[:8]] if known.get("fingerprint") else []
-    words = words or [*(str(known[key]) for key in ("kind", "version") if known.get(key)), *state]
-    changed = ["with local changes", *state] if known.get("dirty") else []
-    patched = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
-    subject = [f'"{known["subject"]}"'] if known.get("subject") else []
-    return " ".join([*words, *subject, *changed, *patched]) or "unknown"
+    state = [str(source["fingerprint"])[:8]] if source.get("fingerprint") else []
+    words = words or [*(str(source[key]) for key in ("kind", "version") if source.get(key)), *state]
+    changes = ["with local changes", *state] if source.get("dirty") else []
+    patches = [f"with {', '.join(kernel.patches)}"] if kernel.patches else []
+    subject = [f'"{source["subject"]}"'] if source.get("subject") else []
+    return " ".join([*words, *subject, *changes, *patches]) or "unknown"
 
 
 def _running(flavour: str | None) -> KernelIdentity:

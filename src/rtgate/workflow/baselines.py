@@ -41,13 +41,13 @@ class PromotionResult:
     exit_code: int = 0
 
 
-def promote(history: History, name: str, unjudged: str = "") -> PromotionResult:
+def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     """Make the kernel of a run good on its boards: the candidate, or the only one.
 
     Args:
         history: which has the run's boots.
         name: the directory of a report, or a run of the history, which has no verdict.
-        unjudged: why the kernel is good although nothing says so; a verdict that fails it counts all the same.
+        reason: why the kernel is good although nothing says so; a verdict that fails it counts all the same.
 
     Raises:
         ConfigError: there is no such run, or no verdict.
@@ -55,28 +55,28 @@ def promote(history: History, name: str, unjudged: str = "") -> PromotionResult:
         TargetError: the kernel was revoked.
         InfrastructureError: the database does not answer.
     """
-    unjudged = _one_line(unjudged)
+    reason = _one_line(reason)
     directory = Path(name)
     if not directory.is_dir():
-        return _promote_run(history, name, unjudged)
+        return _promote_run(history, name, reason)
     if directory.name == "records" and (directory.parent / "verdict.json").exists():
         directory = directory.parent  # a verdict does not go away because its records are named
     status: Status | None = None
-    if not unjudged or (directory / "verdict.json").exists():
+    if not reason or (directory / "verdict.json").exists():
         verdicts = _verdicts(directory)
-        status, refusal = worst(verdicts), _refusal(verdicts, unjudged)
+        status, refusal = worst(verdicts), _refusal(verdicts, reason)
         if refusal:
             return PromotionResult(refusal=f"{directory}: {refusal}", exit_code=_code(verdicts))
     records = read_verified(_records(directory))
-    stored = queries.of_records(history, records)
-    if not stored:
+    run_boots = queries.of_records(history, records)
+    if not run_boots:
         raise ConfigError(
             f"the history {history.name} has no boots of {directory}: rtgate history add {_records(directory)}"
         )
-    revoked = _revocation_reason(history, records)
-    if revoked and not unjudged:
-        return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {revoked}", exit_code=1)
-    return _promote(history, stored, status, unjudged)
+    flaw = _revocation_reason(history, records)
+    if flaw and not reason:
+        return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {flaw}", exit_code=1)
+    return _promote(history, run_boots, status, reason)
 
 
 def _records(directory: Path) -> Path:
@@ -86,62 +86,62 @@ def _records(directory: Path) -> Path:
 
 
 def _verdicts(directory: Path) -> list[Verdict]:
-    changed = check(directory).lines
-    if changed:
+    changes = check(directory).lines
+    if changes:
         raise ChangedError(
-            f"{directory} is not as it was judged ({plain_text(changed[0])}; {len(changed)} in all): "
+            f"{directory} is not as it was judged ({plain_text(changes[0])}; {len(changes)} in all): "
             f"rtgate check-records {directory}"
         )
     return read_verdicts(directory / "verdict.json", _records(directory))[0]
 
 
-def _refusal(verdicts: Sequence[Verdict], unjudged: str) -> str:
+def _refusal(verdicts: Sequence[Verdict], reason: str) -> str:
     """Return why these verdicts make no kernel good; empty if they do.
 
     The exit code in the file may be that of --allow-unjudged, so it does not count. What somebody waives is a failure.
     """
     code, status = _code(verdicts), worst(verdicts)
-    if code == 0 or (unjudged and status is not Status.FAIL):
+    if code == 0 or (reason and status is not Status.FAIL):
         return ""
-    waived = next((one for one in verdicts if one.kind is Kind.WAIVED), None)
-    first = waived or next((one for one in verdicts if one.status is status), None)
-    why = ": a failure is waived" * bool(waived)
+    waived_verdict = next((verdict for verdict in verdicts if verdict.kind is Kind.WAIVED), None)
+    first = waived_verdict or next((verdict for verdict in verdicts if verdict.status is status), None)
+    why = ": a failure is waived" * bool(waived_verdict)
     why += f": {plain_text(first.sentence.partition(chr(10))[0])}" if first else ""
     hint = "; if it is good for another reason, say so with --unjudged REASON" if status is not Status.FAIL else ""
     return f"the verdict is {status.value} (exit code {code}){why}{hint}"
 
 
 def _code(verdicts: Sequence[Verdict]) -> int:
-    waived = any(one.kind is Kind.WAIVED for one in verdicts)
+    waived = any(verdict.kind is Kind.WAIVED for verdict in verdicts)
     return exit_code(verdicts) or (5 if waived else 0)
 
 
 def _revocation_reason(history: History, records: Iterable[Record]) -> str:
     """Return why what a run was compared with is bad: to be no worse than that says little. Empty if it is not."""
-    compared = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
-    return next((one.sentence for one in baselines.revocations_of(history, compared)), "")
+    baseline_kernels = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
+    return next((revocation.sentence for revocation in baselines.revocations_of(history, baseline_kernels)), "")
 
 
-def _promote_run(history: History, name: str, unjudged: str) -> PromotionResult:
-    stored = queries.find(history, BootFilter(runs=[name]))
-    if not stored:
+def _promote_run(history: History, name: str, reason: str) -> PromotionResult:
+    run_boots = queries.find(history, BootFilter(runs=[name]))
+    if not run_boots:
         raise ConfigError(f"{name} is neither a directory nor a run of the history {history.name}: rtgate history list")
-    if not unjudged:
+    if not reason:
         raise ConfigError(
             f"the verdict of run {name} is in its report, not in the history: name that directory, or say with "
             "--unjudged REASON why its kernel is good"
         )
-    return _promote(history, stored, None, unjudged)
+    return _promote(history, run_boots, None, reason)
 
 
-def _promote(history: History, stored: Iterable[Boot], status: Status | None, unjudged: str) -> PromotionResult:
-    found = _good_boots(stored)
-    if not found:
+def _promote(history: History, run_boots: Iterable[Boot], status: Status | None, reason: str) -> PromotionResult:
+    boots_by_kernel = _good_boots(run_boots)
+    if not boots_by_kernel:
         raise ConfigError(
             "no boot of this kernel is valid and without a kernel fault: nothing could be measured with it"
         )
     now, who = utc(datetime.now(UTC)), _one_line(pipeline.user())
-    wanted = [
+    promotions = [
         Promotion(
             board=board,
             kernel=name,
@@ -149,31 +149,31 @@ def _promote(history: History, stored: Iterable[Boot], status: Status | None, un
             promoted_at=now,
             promoted_by=who,
             verdict=status.value if status else "",
-            unjudged="" if status is Status.PASS else unjudged,
+            unjudged="" if status is Status.PASS else reason,
         )
-        for (board, name), boots in found.items()
+        for (board, name), boots in boots_by_kernel.items()
     ]
-    return PromotionResult(kernels=tuple(wanted), new=baselines.promote(history, wanted))
+    return PromotionResult(kernels=tuple(promotions), new=baselines.promote(history, promotions))
 
 
-def _good_boots(stored: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot]]:
+def _good_boots(run_boots: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot]]:
     """Return the good boots of the candidate, or of the only arm, by board and kernel.
 
     Raises ConfigError: nobody knows which kernel it was.
     """
     by_board: dict[str, list[Boot]] = {}
-    for boot in stored:
+    for boot in run_boots:
         by_board.setdefault(boot.board, []).append(boot)
-    found: dict[tuple[str, str], list[Boot]] = {}
+    boots_by_kernel: dict[tuple[str, str], list[Boot]] = {}
     for board, boots in by_board.items():
         arms = {boot.arm for boot in boots}
         arm = ArmName.CANDIDATE if ArmName.CANDIDATE in arms else min(arms)
         for boot in boots:
             if boot.arm == arm and boot.good:
-                found.setdefault((board, boot.kernel), []).append(boot)
-    if any(not name for _, name in found):
+                boots_by_kernel.setdefault((board, boot.kernel), []).append(boot)
+    if any(not name for _, name in boots_by_kernel):
         raise ConfigError("nobody knows which kernel was booted: give its build directory when you measure (--kernel)")
-    return found
+    return boots_by_kernel
 
 
 def revoke(history: History, name: str, reason: str) -> RevocationEffect:

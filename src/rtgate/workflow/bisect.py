@@ -46,12 +46,12 @@ class FirstBadCommit:
         """What was found, in one line; the subject may hold anything."""
         last, count = self.suspects[-1], len(self.series)
         gates = f"found by {plural(self.gates, 'further gate')}"
-        told = f"{self.series[last][:12]} {self.subject} (commit {last + 1} of {count}, {gates})"
+        sentence = f"{self.series[last][:12]} {self.subject} (commit {last + 1} of {count}, {gates})"
         reasons = ", ".join(f"commit {place + 1} {why}" for place, why in sorted(self.skipped.items()))
         if len(self.suspects) > 1:
             earlier = f"{self.suspects[0] + 1} to {last}" if len(self.suspects) > 2 else f"{last}"
-            told += f", or commit {earlier}"
-        return told + (f"; not tried: {reasons}" if reasons else "")
+            sentence += f", or commit {earlier}"
+        return sentence + (f"; not tried: {reasons}" if reasons else "")
 
     @property
     def blame(self) -> Blame:
@@ -70,16 +70,16 @@ def first_bad_range(count: int, is_bad: Callable[[int], bool | None]) -> tuple[r
     It is one, unless `is_bad` returns None for those beside it: they cannot be tried, as for `git bisect skip`. Which
     of several changes for the worse it is where a series has more than one is left to chance.
     """
-    good, bad, tried, skipped = -1, count - 1, 0, set[int]()
-    while left := [place for place in range(good + 1, bad) if place not in skipped]:
-        middle = min(left, key=lambda place: abs(place - (good + bad) // 2))
+    good, bad, tries, skips = -1, count - 1, 0, set[int]()
+    while places := [place for place in range(good + 1, bad) if place not in skips]:
+        middle = min(places, key=lambda place: abs(place - (good + bad) // 2))
         answer = is_bad(middle)
         if answer is None:
-            skipped.add(middle)
+            skips.add(middle)
             continue
-        tried += 1
+        tries += 1
         good, bad = (good, middle) if answer else (middle, bad)
-    return range(good + 1, bad + 1), tried
+    return range(good + 1, bad + 1), tries
 
 
 def bisect(
@@ -89,47 +89,51 @@ def bisect(
 
     None where it has one commit or very many, where nothing of it failed, or where the lab fails on the way.
     """
-    found = series(builds.tree, commits)
-    failed = _failure_to_find(policy, verdicts)
-    if failed is None or not 1 < len(found) <= MOST_COMMITS:
+    commit_ids = series(builds.tree, commits)
+    first_failure = _failure_to_find(policy, verdicts)
+    if first_failure is None or not 1 < len(commit_ids) <= MOST_COMMITS:
         return None
-    screen, verdict = failed
+    screen, verdict = first_failure
     attempt = _Attempt(builds, commits.base, screen, verdict, output / DIRECTORY)
-    skipped: dict[int, str] = {}
+    skip_reasons: dict[int, str] = {}
 
     def fails(place: int) -> bool | None:
         try:
-            return attempt.fails(found[place])
+            return attempt.fails(commit_ids[place])
         except _Untestable as reason:
-            skipped[place] = str(reason)
+            skip_reasons[place] = str(reason)
             return None
 
-    say(f"bisecting {len(found)} commits for {verdict.case or 'the build'} on {screen.board}")
+    say(f"bisecting {len(commit_ids)} commits for {verdict.case or 'the build'} on {screen.board}")
     try:
-        suspects, gates = first_bad_range(len(found), fails)
+        suspects, gates = first_bad_range(len(commit_ids), fails)
     except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
     return FirstBadCommit(
-        series=found,
-        subject=subject_of(builds.tree, found[suspects[-1]]),
+        series=commit_ids,
+        subject=subject_of(builds.tree, commit_ids[suspects[-1]]),
         suspects=suspects,
         gates=gates,
-        skipped=skipped,
-        alone=all(_is_same(one, verdict) for one in verdicts if one.status is Status.FAIL),
+        skipped=skip_reasons,
+        alone=all(_is_same(failure, verdict) for failure in verdicts if failure.status is Status.FAIL),
     )
 
 
 def _failure_to_find(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdict] | None:
     """Return the failure to look for: what cannot be built first, then what came first."""
     by_board = {screen.board: screen for screen in policy.screens}
-    failures = [one for one in verdicts if one.status is Status.FAIL and one.board in by_board]
-    failures.sort(key=lambda one: one.kind is not Kind.BUILD)
+    failures = [verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.board in by_board]
+    failures.sort(key=lambda failure: failure.kind is not Kind.BUILD)
     return (by_board[failures[0].board], failures[0]) if failures else None
 
 
-def _is_same(one: Verdict, other: Verdict) -> bool:
-    return (one.board, one.case, one.kind is Kind.BUILD) == (other.board, other.case, other.kind is Kind.BUILD)
+def _is_same(failure: Verdict, verdict: Verdict) -> bool:
+    return (failure.board, failure.case, failure.kind is Kind.BUILD) == (
+        verdict.board,
+        verdict.case,
+        verdict.kind is Kind.BUILD,
+    )
 
 
 class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bisect skip`
@@ -172,4 +176,4 @@ class _Attempt:
         arms = {"baseline": self.builds.base(self.screen.build, self.base), "candidate": kernel}
         suites = prepare_suites(options, arms, output)
         suites.measure(Batch(board=self.verdict.board, cases=(self.verdict.case,)), "measure.log")
-        return any(one.status is Status.FAIL for one in suites.judge().verdicts)
+        return any(verdict.status is Status.FAIL for verdict in suites.judge().verdicts)

@@ -70,12 +70,12 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
         )
     lengths = profile(wish.profile, TOOLS)
     cases = suites.cases(wish.suites, wish.profile, wish.tuning)
-    wanted = [
+    entries = [
         SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
         for case in cases
     ]
-    choices = choose(verdicts, wanted, _minimum(wish, lengths.minimum, wanted), wish.budget - wish.booting)
-    within = {one.case: one.minutes for one in choices if one.within}
+    choices = choose(verdicts, entries, _minimum(wish, lengths.minimum, entries), wish.budget - wish.booting)
+    within = {choice.case: choice.minutes for choice in choices if choice.within}
     return Selection(
         choices=choices,
         cases=tuple(case for case in cases if case.name in within),
@@ -83,12 +83,12 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     )
 
 
-def _minimum(wish: Wish, usual: Sequence[str], wanted: Sequence[SelectableCase]) -> Sequence[str]:
+def _minimum(wish: Wish, usual: Sequence[str], entries: Sequence[SelectableCase]) -> Sequence[str]:
     if wish.minimum is None:
         return [case if wish.tuning == "default" else f"{case}+{wish.tuning}" for case in usual]
-    unknown = sorted(set(wish.minimum) - {one.case for one in wanted})
-    if unknown:
-        raise ConfigError(f"--minimum {', '.join(unknown)}: no such case in the profile {wish.profile}")
+    unknown_cases = sorted(set(wish.minimum) - {entry.case for entry in entries})
+    if unknown_cases:
+        raise ConfigError(f"--minimum {', '.join(unknown_cases)}: no such case in the profile {wish.profile}")
     return wish.minimum
 
 

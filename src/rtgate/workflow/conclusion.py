@@ -62,8 +62,8 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
         write_ending(path, judging.verdicts, code=code, whole=judging.is_complete)
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
-    judged = [one for subject in judging.subjects for one in (*subject.records, *subject.baseline)]
-    terminal.show(judged, judging.verdicts, code, Console(), None)
+    records = [record for subject in judging.subjects for record in (*subject.records, *subject.baseline)]
+    terminal.show(records, judging.verdicts, code, Console(), None)
     return code
 
 
@@ -90,7 +90,7 @@ class Ending:
     waivers: Sequence[Waiver] = ()
 
 
-def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
+def finish(output: Path, run_verdicts: Sequence[Verdict], ending: Ending) -> int:
     """Write Allure's results and page, `junit.xml`, `verdict.json` and the summary from one list; return the exit code.
 
     What went wrong beside the kernel (the history, the page, boots that are missing) is a MISS of that list, so that
@@ -103,18 +103,18 @@ def finish(output: Path, judged: Sequence[Verdict], ending: Ending) -> int:
     """
     directory = ending.records or output / "records"
     records = list(records_file.read_all(directory))
-    verdicts = [*judged, *missing_verdicts(records, judged)]
+    verdicts = [*run_verdicts, *missing_verdicts(records, run_verdicts)]
     if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
     for sentence in (*waiver_notes(verdicts, ending.waivers), *revocation_notes(ending.history, records)):
         say(sentence)
-    unstored = keep(ending.history, directory)
-    verdicts += [_lab(unstored)] if unstored else []
+    store_failure = keep(ending.history, directory)
+    verdicts += [_lab(store_failure)] if store_failure else []
 
     def page() -> Path | None:
-        made, failure = _page(output) if ending.page else (None, "")
+        page_path, failure = _page(output) if ending.page else (None, "")
         verdicts.extend([_lab(failure)] if failure else [])
-        return made
+        return page_path
 
     return write_report(output, records, verdicts, page, ending)
 
@@ -141,14 +141,14 @@ def write_report(
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     with step("writing the report"):
         plots = allure.write(records, verdicts, output / "allure-results", code=code)
-        made = page()
+        page_path = page()
         code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
         summary = output / SUMMARY
         _write(summary, page_of.summary(cases(records, verdicts), code, plots))
         junit.write(records, verdicts, output / "junit.xml")
         if not ending.over:
             write_ending(output / "verdict.json", verdicts, code=code, whole=ending.whole)
-    terminal.show(records, verdicts, code, Console(), made or summary)
+    terminal.show(records, verdicts, code, Console(), page_path or summary)
     return code
 
 
@@ -164,7 +164,7 @@ _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 
 def missing_verdicts(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return a MISS for each case that has records and no verdict."""
-    return [one.headline for one in cases(records, verdicts) if not one.verdicts]
+    return [case.headline for case in cases(records, verdicts) if not case.verdicts]
 
 
 def _page(output: Path) -> tuple[Path | None, str]:

@@ -78,10 +78,10 @@ def _write_squad(run: JudgedRun, directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         # What an earlier run left would be sent as part of this one.
         raise ConfigError(f"{directory} is not an empty directory: remove it, or name another one")
-    for one in squad.submissions(run.records, run.verdicts, run.code):
-        place = directory / one.environment
+    for submission in squad.submissions(run.records, run.verdicts, run.code):
+        place = directory / submission.environment
         place.mkdir(parents=True)
-        for name, document in one.documents.items():
+        for name, document in submission.documents.items():
             files.write_text(place / f"{name}.json", document)
 
 

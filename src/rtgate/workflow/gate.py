@@ -32,16 +32,16 @@ def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, secti
     Raises:
         ConfigError, InfrastructureError: as `run_comparison`; records are kept, for `rtgate judge`.
     """
-    measured = run_comparison(suites, options)
+    comparison = run_comparison(suites, options)
     if not all(arm.time is TimeBase.VIRTUAL for arm in suites.arms):
-        return measured
-    verdicts = measured.judging.verdicts
+        return comparison
+    verdicts = comparison.judging.verdicts
     looks = [
         *([("tracing what ran", trace)] if explain and set(suites.kernels) == _TWO else []),
         *([("following critical sections", follow_sections)] if sections else []),
     ]
-    seen = [_look(name, look, suites, verdicts) for name, look in looks]
-    return replace(measured, judging=suites.judge()) if any(seen) or sections else measured
+    outcomes = [_look(name, look, suites, verdicts) for name, look in looks]
+    return replace(comparison, judging=suites.judge()) if any(outcomes) or sections else comparison
 
 
 def _look(name: str, look: _Look, suites: Suites, verdicts: Sequence[Verdict]) -> bool:

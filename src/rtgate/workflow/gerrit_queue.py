@@ -83,8 +83,8 @@ class Journal:
 
     def _write(self, change: int, entry: Entry) -> None:
         oldest = self.now() - _KEEP_S
-        self._entries = {one: kept for one, kept in self._entries.items() if kept.at >= oldest} | {change: entry}
-        changes = {str(number): asdict(kept) for number, kept in sorted(self._entries.items())}
+        self._entries = {number: row for number, row in self._entries.items() if row.at >= oldest} | {change: entry}
+        changes = {str(number): asdict(row) for number, row in sorted(self._entries.items())}
         files.write_text(self.path, json.dumps({"format": FORMAT, "changes": changes}, indent=1) + "\n")
 
 
@@ -115,8 +115,8 @@ class ReviewQueue:
 
     def wants(self, patch_set: PatchSet) -> bool:
         """Return whether a patch set is new here: it was not reviewed, and no newer one waits."""
-        waiting = self._waiting.get(patch_set.change)
-        return not (waiting and waiting.number >= patch_set.number) and self.journal.open(patch_set)
+        rival = self._waiting.get(patch_set.change)
+        return not (rival and rival.number >= patch_set.number) and self.journal.open(patch_set)
 
     def offer(self, patch_set: PatchSet) -> bool:
         """Take a patch set if it is new here, and return whether it is."""

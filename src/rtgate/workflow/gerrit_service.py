@@ -67,8 +67,8 @@ class ServiceSettings:
     def review(self, patch_set: PatchSet) -> tuple[str, ...]:
         """Return the command line of a patch set's review."""
         report = self.log(patch_set).with_suffix("")
-        shown = ("--report-url", f"{self.report_url.rstrip('/')}/{report.name}/index.html") if self.report_url else ()
-        return (*self.command, *shown, "-o", str(report))
+        options = ("--report-url", f"{self.report_url.rstrip('/')}/{report.name}/index.html") if self.report_url else ()
+        return (*self.command, *options, "-o", str(report))
 
     def log(self, patch_set: PatchSet) -> Path:
         """Return the file of what a review says; its report is in the directory of that name without `.log`."""
@@ -130,7 +130,7 @@ class Review:
 
     def covers(self, patch_set: PatchSet) -> bool:
         """Return whether it answers this patch set, or a newer one of its change."""
-        return any(one.change == patch_set.change and one.number >= patch_set.number for one in self.chain)
+        return any(member.change == patch_set.change and member.number >= patch_set.number for member in self.chain)
 
     def end(self) -> None:
         """End it: SIGTERM, and SIGKILL for all of its session if that takes too long or the user insists."""
@@ -183,9 +183,9 @@ class GerritService:
     def _follow_for_ever(self) -> None:
         waits = self.waits()
         while True:
-            began = time.monotonic()
+            start = time.monotonic()
             reason = self._follow()
-            if time.monotonic() - began > _STEADY_S:
+            if time.monotonic() - start > _STEADY_S:
                 waits = self.waits()
             wait = next(waits)
             self.say(f"{reason}; connecting again in {wait:.0f} s")
@@ -229,41 +229,41 @@ class GerritService:
 
     def _notice(self, events: Sequence[Event]) -> None:
         """Ask Gerrit about what happened, or about everything when it is time to."""
-        mine = [one for one in events if one.project in self.settings.projects]
-        for one in mine:
-            self._reopen(one)
+        mine = [event for event in events if event.project in self.settings.projects]
+        for event in mine:
+            self._reopen(event)
         # What is said of a change may be what one above it waits for.
-        for change in dict.fromkeys([*(one.change for one in mine), *(self._left if mine else ())]):
+        for change in dict.fromkeys([*(event.change for event in mine), *(self._left if mine else ())]):
             self._ask(change)
-        if any(one.kind == DROPPED for one in events) or time.monotonic() >= self._ask_at:
+        if any(event.kind == DROPPED for event in events) or time.monotonic() >= self._ask_at:
             self._worked = True  # the connection held until now
             self._ask_all()
 
-    def _reopen(self, asked: Event) -> None:
+    def _reopen(self, event: Event) -> None:
         """Have a patch set reviewed again for whom it is asked; what it prints may be in an answer of ours."""
-        if asked.run_for in {"", self.server.access.user}:
+        if event.run_for in {"", self.server.access.user}:
             return
-        if self._review is not None and asked.change in {one.change for one in self._review.chain}:
-            self.say(f"change {asked.change}: {asked.run_for} wants it reviewed again, but its review runs")
-        elif self._queue.journal.reopen(asked.change):
-            self.say(f"change {asked.change}: {asked.run_for} wants it reviewed again")
+        if self._review is not None and event.change in {member.change for member in self._review.chain}:
+            self.say(f"change {event.change}: {event.run_for} wants it reviewed again, but its review runs")
+        elif self._queue.journal.reopen(event.change):
+            self.say(f"change {event.change}: {event.run_for} wants it reviewed again")
 
     def _ask_all(self) -> None:
         """Take every change that is open, and look after those that wait or run."""
         self._ask_at = time.monotonic() + _LISTING_S
         age = f"-age:{max(1, round(self.settings.since_s / 60))}m"
-        found = list(self.server.patch_sets(f"{self.settings.search()} {age}"))
-        for patch_set in found:
+        patch_sets = list(self.server.patch_sets(f"{self.settings.search()} {age}"))
+        for patch_set in patch_sets:
             self._offer(patch_set)
-        running = (self._review.patch_set.change,) if self._review else ()
-        for change in {*running, *self._queue.changes} - {patch_set.change for patch_set in found}:
+        review_changes = (self._review.patch_set.change,) if self._review else ()
+        for change in {*review_changes, *self._queue.changes} - {patch_set.change for patch_set in patch_sets}:
             self._ask(change)
 
     def _ask(self, change: int) -> None:
-        found = list(self.server.patch_sets(f"{self.settings.search()} change:{change}"))
-        for patch_set in found:
+        patch_sets = list(self.server.patch_sets(f"{self.settings.search()} change:{change}"))
+        for patch_set in patch_sets:
             self._offer(patch_set)
-        if not found:
+        if not patch_sets:
             self._withdraw(change)
 
     def _offer(self, patch_set: PatchSet) -> None:
@@ -276,35 +276,35 @@ class GerritService:
         if self._queue.wants(patch_set) and self._vouched(patch_set) and self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: waits for its review")
             self._begin_at = time.monotonic() + _SERIES_S if first else self._begin_at
-        for one in below:
-            self._ask(one.change)
+        for member in below:
+            self._ask(member.change)
 
     def _vouched(self, patch_set: PatchSet) -> bool:
         """Return whether the query holds for all that is built with a patch set; say once if it does not."""
         if not self.settings.query:
             return True
         why = self.server.unread_parent(patch_set, self.settings.query)
-        known = self._left.pop(patch_set.change, None)
+        last_refusal = self._left.pop(patch_set.change, None)
         if why:
             self._left[patch_set.change] = (patch_set, why)
-            if known != (patch_set, why):
+            if last_refusal != (patch_set, why):
                 self.say(f"{patch_set.name}: is left alone: {why}")
         return not why
 
     def _withdraw(self, change: int) -> None:
         self._left.pop(change, None)
         if self._review and self._review.patch_set.change == change:
-            for one in self._end_review("it is not open any more, or not ready for review"):
-                self._ask(one.change)
+            for patch_set in self._end_review("it is not open any more, or not ready for review"):
+                self._ask(patch_set.change)
         if self._queue.withdraw(change):
             self.say(f"change {change}: taken off the queue, it is not open any more or not ready for review")
 
     def _pause(self, seconds: float) -> None:
         """Wait while Gerrit is away: what runs may go on, and nothing new begins."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        while (rest := end - time.monotonic()) > 0:
             self._look_after_review()
-            time.sleep(min(_TICK_S, left))
+            time.sleep(min(_TICK_S, rest))
 
     def _look_after_review(self) -> None:
         if self._review is not None and (code := self._review.child.poll()) is not None:
@@ -318,24 +318,24 @@ class GerritService:
             return
         patch_set = self._queue.take()
         members = self._chain(patch_set) if patch_set else ()
-        for one in members:
-            self._queue.withdraw(one.change)
-            self._queue.journal.start(one)
+        for member in members:
+            self._queue.withdraw(member.change)
+            self._queue.journal.start(member)
         if members:
-            below = ", ".join(str(one.change) for one in members[:-1])
+            below = ", ".join(str(member.change) for member in members[:-1])
             self.say(f"{members[-1].name}: review begins{f', with those below it: {below}' if below else ''}")
             self._review = Review.start(members, self.settings, self.server.access.url)
 
     def _chain(self, patch_set: PatchSet) -> tuple[PatchSet, ...]:
         """Return what is reviewed with a patch set; nothing where a newer one has come meanwhile."""
-        related = self.server.related_changes(patch_set)
-        for link in related:  # a series is pushed at once, and its events come one by one
+        links = self.server.related_changes(patch_set)
+        for link in links:  # a series is pushed at once, and its events come one by one
             if link.newest and link.change != patch_set.change and link.change not in self._queue.changes:
                 self._ask(link.change)
-        if any(link.change == patch_set.change and not link.newest for link in related):
+        if any(link.change == patch_set.change and not link.newest for link in links):
             self._ask(patch_set.change)
             return ()
-        members = chain(related, patch_set, self._queue.waiting)
+        members = chain(links, patch_set, self._queue.waiting)
         return members if self._vouched(members[-1]) else ()
 
     def _note_end(self, patch_set: PatchSet, code: int) -> None:

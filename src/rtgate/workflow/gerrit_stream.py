@@ -49,9 +49,9 @@ class SshAddress:
         settings = [] if self.config is None else ["-F", str(self.config)]
         for setting in _SETTINGS:
             settings += ["-o", setting]
-        subscribed = [word for kind in kinds for word in ("-s", kind)]
+        subscriptions = [word for kind in kinds for word in ("-s", kind)]
         place = ["-T", "-p", str(self.port), "-l", self.user, "--", self.host]
-        return ["ssh", *settings, *place, "gerrit", "stream-events", *subscribed]
+        return ["ssh", *settings, *place, "gerrit", "stream-events", *subscriptions]
 
 
 def ssh_address(text: str, user: str, config: Path | None = None) -> SshAddress:
@@ -111,7 +111,7 @@ class EventStream:
 
     def read(self, seconds: float) -> list[Event]:
         """Return the events that have come, after `seconds` at most."""
-        found = []
+        events = []
         for key, _ in self._selector.select(seconds):
             stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
             data = os.read(stream.fileno(), _CHUNK)
@@ -120,10 +120,10 @@ class EventStream:
             elif stream is self._child.stderr:
                 self._errors = (self._errors + data.decode("utf-8", "replace"))[-_SAID:]
             else:
-                found += [one for line in self._lines.add(data) if (one := event(line))]
+                events += [next_event for line in self._lines.add(data) if (next_event := event(line))]
         if not self._selector.get_map():
             self._open = False
-        return found
+        return events
 
     def close(self) -> None:
         """End the connection."""

@@ -92,16 +92,16 @@ class ChangedKernels:
         One that is damaged, or whose QEMU is not known, is none.
         """
         try:
-            stored = records_file.read(self.path(boot).parent)
+            record = records_file.read(self.path(boot).parent)
         except ConfigError:
             return None
         arm = self.arm(boot)
-        wanted = plan(boot.case, arm, boot.seed)
+        boot_plan = plan(boot.case, arm, boot.seed)
         assert isinstance(arm.target, VirtualBoard)
-        there = (stored.kernel.image_sha256, stored.machine.get("rootfs"), stored.argv)
-        same = there == (arm.kernel.image_sha256, arm.target.rootfs(wanted).content_sha256, wanted.argv)
-        qemu = stored.machine.get("qemu_sha256", "")
-        return stored if same and qemu and qemu == arm.target.qemu_sha256 else None
+        there = (record.kernel.image_sha256, record.machine.get("rootfs"), record.argv)
+        same = there == (arm.kernel.image_sha256, arm.target.rootfs(boot_plan).content_sha256, boot_plan.argv)
+        qemu = record.machine.get("qemu_sha256", "")
+        return record if same and qemu and qemu == arm.target.qemu_sha256 else None
 
     def measure(self, boots: Sequence[Boot], jobs: int) -> Iterator[Boot]:
         """Measure boots, several at a time, and yield each when its record is written.

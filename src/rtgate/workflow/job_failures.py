@@ -22,8 +22,8 @@ def in_attempt(order: MeasurementRequest, attempt: Attempt, thresholds: Path | N
     """Return why what an attempt measured is a failure; empty if it is none. As `in_records`."""
     try:
         with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
-            ended = Ended(device=attempt.job.device, lines=attempt.lines, ending=attempt.ending)
-            fetch(order.expected(), ended, Path(name))
+            ended_job = Ended(device=attempt.job.device, lines=attempt.lines, ending=attempt.ending)
+            fetch(order.expected(), ended_job, Path(name))
             return in_records(order, Path(name), thresholds)
     except (ConfigError, InfrastructureError) as error:
         return _cannot(error)
@@ -56,5 +56,5 @@ def _failure(order: MeasurementRequest, records: Path, thresholds: Path | None) 
         board=order.board,
         arms={order.board: set(order.kernels)},
     )
-    failures = (one for one in judge_cases(request).verdicts if one.status is Status.FAIL)
-    return next((f"{one.case}: {one.sentence}" for one in failures), "")
+    failures = (verdict for verdict in judge_cases(request).verdicts if verdict.status is Status.FAIL)
+    return next((f"{verdict.case}: {verdict.sentence}" for verdict in failures), "")

@@ -67,7 +67,7 @@ class Source:
         return not all(is_url(text) for text in self.files.values())
 
 
-def source(board: Board, named: NamedFiles, flavour: str | None, stack: ExitStack) -> Source:
+def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack) -> Source:
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
 
     Raises:
@@ -76,58 +76,58 @@ def source(board: Board, named: NamedFiles, flavour: str | None, stack: ExitStac
         InfrastructureError: the root filesystem's image cannot be made, or a program is missing.
     """
     way = template.find(lava_of(board).boot)
-    wanted = {*way.required, *way.optional}
-    files = {"kernel": check_url(named.kernel)} if is_url(named.kernel) else {}
-    kernel = None if files else artefacts.load(Path(named.kernel))
+    kinds = {*way.required, *way.optional}
+    files = {"kernel": check_url(spec.kernel)} if is_url(spec.kernel) else {}
+    kernel = None if files else artefacts.load(Path(spec.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
-    family = _family(board, named, kernel)
+    family = _family(board, spec, kernel)
     if kernel is not None:
         files["kernel"] = str(kernel.image)
-        files |= _of_build(board, kernel, family, wanted - _given_names(named), stack)
-    files |= {name: _check_path(text) for name, text in _given_paths(named).items()}
-    if named.overlays:
-        if "dtb" not in wanted:
+        files |= _of_build(board, kernel, family, kinds - _given_names(spec), stack)
+    files |= {name: _check_path(text) for name, text in _given_paths(spec).items()}
+    if spec.overlays:
+        if "dtb" not in kinds:
             raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
-        files["dtb"] = _apply_overlays(files.get("dtb", ""), named.overlays, stack)
-    if "dtb" in wanted and "dtb" not in files:
-        _check_promise(board, named, family)
+        files["dtb"] = _apply_overlays(files.get("dtb", ""), spec.overlays, stack)
+    if "dtb" in kinds and "dtb" not in files:
+        _check_promise(board, spec, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
         with step_printer() as say:
             files["ramdisk"] = str(images.image(board.rootfs, board.arch, progress=say).path)
     return Source(
-        kernel=identity(kernel, flavour) if kernel is not None else _unknown(named.kernel, flavour),
+        kernel=identity(kernel, flavour) if kernel is not None else _unknown(spec.kernel, flavour),
         family=family,
         files=files,
     )
 
 
-def _family(board: Board, named: NamedFiles, kernel: KernelBuild | None) -> str:
+def _family(board: Board, spec: NamedFiles, kernel: KernelBuild | None) -> str:
     """Return what a kernel was made from. Raises ConfigError: nobody tells and it matters, or two tell differently."""
-    told = ""
+    config_family = ""
     if kernel is not None and kernel.config:
-        told = family_of(kernel.config.read_text(errors="replace"))
-    if told and named.family and told != named.family:
-        raise ConfigError(f"--family {named.family}: by its configuration {named.kernel} is of the family {told}")
-    if not (told or named.family or one_console(board)):
-        consoles = " or ".join(f"{console_device(board, one)} ({one})" for one in FAMILIES)
+        config_family = family_of(kernel.config.read_text(errors="replace"))
+    if config_family and spec.family and config_family != spec.family:
         raise ConfigError(
-            f"{named.kernel} has no configuration that tells what it was made from, and the console of {board.name} is "
+            f"--family {spec.family}: by its configuration {spec.kernel} is of the family {config_family}"
+        )
+    if not (config_family or spec.family or one_console(board)):
+        consoles = " or ".join(f"{console_device(board, family)} ({family})" for family in FAMILIES)
+        raise ConfigError(
+            f"{spec.kernel} has no configuration that tells what it was made from, and the console of {board.name} is "
             f"{consoles}: name it with --family"
         )
-    return told or named.family or "mainline"
+    return config_family or spec.family or "mainline"
 
 
-def _check_promise(board: Board, named: NamedFiles, family: str) -> None:
+def _check_promise(board: Board, spec: NamedFiles, family: str) -> None:
     """Raise ConfigError for a kernel without the device tree that the board's file promises: it would boot silently."""
-    promised = lava_of(board).dtbs.get(family)
-    if promised and is_url(named.kernel):
+    dtb = lava_of(board).dtbs.get(family)
+    if dtb and is_url(spec.kernel):
+        raise ConfigError(f"{board.path}: {board.name} boots with {dtb}: give its URL beside the kernel's, by --dtb")
+    if dtb:
         raise ConfigError(
-            f"{board.path}: {board.name} boots with {promised}: give its URL beside the kernel's, by --dtb"
-        )
-    if promised:
-        raise ConfigError(
-            f"{board.path}: {board.name} boots with {promised}, and {named.kernel} has no device trees: build it with "
+            f"{board.path}: {board.name} boots with {dtb}, and {spec.kernel} has no device trees: build it with "
             "`targets: [kernel, dtbs]`, or name the file with --dtb"
         )
 
@@ -144,13 +144,13 @@ def _apply_overlays(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> st
     return str(device_tree.overlaid(Path(dtb), [Path(text) for text in overlays], place))
 
 
-def _given_paths(named: NamedFiles) -> dict[str, str]:
-    found = {name: getattr(named, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
-    return {name: text for name, text in found.items() if text}
+def _given_paths(spec: NamedFiles) -> dict[str, str]:
+    paths = {name: getattr(spec, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    return {name: text for name, text in paths.items() if text}
 
 
-def _given_names(named: NamedFiles) -> set[str]:
-    return set(_given_paths(named))
+def _given_names(spec: NamedFiles) -> set[str]:
+    return set(_given_paths(spec))
 
 
 def _check_path(text: str) -> str:
@@ -161,23 +161,23 @@ def _check_path(text: str) -> str:
     return text
 
 
-def _of_build(board: Board, kernel: KernelBuild, family: str, wanted: set[str], stack: ExitStack) -> dict[str, str]:
+def _of_build(board: Board, kernel: KernelBuild, family: str, kinds: set[str], stack: ExitStack) -> dict[str, str]:
     """Return what a build brings beside its image: the board's device tree, and modules."""
-    found = {}
+    files = {}
     dtb = lava_of(board).dtbs.get(family)
-    if "dtb" in wanted and dtb and kernel.dtbs is not None:
+    if "dtb" in kinds and dtb and kernel.dtbs is not None:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
-        found["dtb"] = str(_unpack(kernel.dtbs, dtb, place))
-    if "modules" in wanted and kernel.modules is not None:
-        found["modules"] = str(kernel.modules)
-    return found
+        files["dtb"] = str(_unpack(kernel.dtbs, dtb, place))
+    if "modules" in kinds and kernel.modules is not None:
+        files["modules"] = str(kernel.modules)
+    return files
 
 
 def _unpack(archive: Path, name: str, into: Path) -> Path:
     """Unpack one device tree, named as below `arch/ARCH/boot/dts`. Raises ConfigError: the archive lacks it."""
     try:
         with tarfile.open(archive) as tar:
-            member = next((one for one in tar if one.isfile() and f"/{one.name}".endswith(f"/{name}")), None)
+            member = next((entry for entry in tar if entry.isfile() and f"/{entry.name}".endswith(f"/{name}")), None)
             stream = None if member is None else tar.extractfile(member)
             if stream is None:
                 raise ConfigError(f"{archive} has no {name}: build it (CONFIG_ARCH_...), or name another with --dtb")
@@ -221,25 +221,25 @@ def publish(sources: Mapping[str, Source], store: Store | None) -> dict[str, Fil
         ConfigError: a file cannot be read, or its kernel is not the one that was looked at.
         InfrastructureError: the store does not take it.
     """
-    known: dict[str, str] = {}
+    urls: dict[str, str] = {}
 
     def url(text: str) -> str:
         if is_url(text) or store is None:
             return text
-        if text not in known:
-            known[text] = store.publish(Path(text))
-        return known[text]
+        if text not in urls:
+            urls[text] = store.publish(Path(text))
+        return urls[text]
 
     return {
         arm: Files(
-            kernel=url(one.files["kernel"]),
-            ramdisk=_maybe(url, one.files.get("ramdisk")),
-            dtb=_maybe(url, one.files.get("dtb")),
-            modules=_maybe(url, one.files.get("modules")),
-            nfsroot=_maybe(url, one.files.get("nfsroot")),
-            digests=_digests(one),
+            kernel=url(arm_source.files["kernel"]),
+            ramdisk=_maybe(url, arm_source.files.get("ramdisk")),
+            dtb=_maybe(url, arm_source.files.get("dtb")),
+            modules=_maybe(url, arm_source.files.get("modules")),
+            nfsroot=_maybe(url, arm_source.files.get("nfsroot")),
+            digests=_digests(arm_source),
         )
-        for arm, one in sources.items()
+        for arm, arm_source in sources.items()
     }
 
 
@@ -250,18 +250,18 @@ def check_files(files: Mapping[str, Files]) -> None:
         ConfigError: a URL is not there.
         InfrastructureError: a server does not answer.
     """
-    check((text for one in files.values() for text in _urls(one)), Http(patience=Patience(total=60.0)))
+    check((text for arm_files in files.values() for text in _urls(arm_files)), Http(patience=Patience(total=60.0)))
 
 
 def _digests(source: Source) -> dict[str, str]:
     """Return the SHA-256 of each local file. Raises ConfigError: the kernel is not the one that was looked at."""
-    found = {name: sha256(Path(text)) for name, text in source.files.items() if not is_url(text)}
-    known = source.kernel.image_sha256
-    if known and found.get("kernel", known) != known:
+    digests = {name: sha256(Path(text)) for name, text in source.files.items() if not is_url(text)}
+    image_sha256 = source.kernel.image_sha256
+    if image_sha256 and digests.get("kernel", image_sha256) != image_sha256:
         raise ConfigError(
             f"{source.files['kernel']} changed since rtgate looked at it: is a build under way? Submit again"
         )
-    return found
+    return digests
 
 
 def _maybe(url: Callable[[str], str], text: str | None) -> str | None:
@@ -269,8 +269,8 @@ def _maybe(url: Callable[[str], str], text: str | None) -> str | None:
 
 
 def _urls(files: Files) -> list[str]:
-    named = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot)
-    return [text for text in named if text]
+    urls = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot)
+    return [text for text in urls if text]
 
 
 def store(way: FileTransfer, stack: ExitStack) -> Store:

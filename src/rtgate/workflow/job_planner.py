@@ -48,30 +48,30 @@ class JobPlanner:
         Raises:
             ConfigError, InfrastructureError: as `StoredComparison.missing_pairs`.
         """
-        wanted = self.stored.missing_pairs()
-        if wanted is None or wanted == self._last:
+        measure = self.stored.missing_pairs()
+        if measure is None or measure == self._last:
             return None
-        self._last = wanted
-        cases = tuple(case for case in self.whole.cases if case.name in wanted.cases)
+        self._last = measure
+        cases = tuple(case for case in self.whole.cases if case.name in measure.cases)
         order = replace(
             self.whole,
             cases=cases,
             suites=tuple(dict.fromkeys(case.suite for case in cases)),
-            boots=in_turns(tuple(self.whole.kernels), wanted.pairs),
+            boots=in_turns(tuple(self.whole.kernels), measure.pairs),
             before=max(self.stored.count_pair_numbers(case.name) for case in cases),
         )
-        what = wanted.sentence
-        refused = self.budget.refusal(_minutes(order), what)
-        self.watch.say(refused or f"measuring on: {what}")
-        return None if refused else order
+        what = measure.sentence
+        refusal = self.budget.refusal(_minutes(order), what)
+        self.watch.say(refusal or f"measuring on: {what}")
+        return None if refusal else order
 
     def spend(self, jobs: Sequence[JobAttempts]) -> None:
         """Take what jobs cost from the budget: by the server's clock, or as long as such boots usually take."""
         for job in jobs:
             for attempt in job.attempts:
-                began, ended = _time(attempt.job.started), _time(attempt.job.ended)
-                took = (ended - began).total_seconds() / 60 if began and ended else _minutes(job.order)
-                self.budget.spent += max(0.0, took)
+                start, end = _time(attempt.job.started), _time(attempt.job.ended)
+                minutes = (end - start).total_seconds() / 60 if start and end else _minutes(job.order)
+                self.budget.spent += max(0.0, minutes)
 
 
 def _minutes(order: MeasurementRequest) -> float:

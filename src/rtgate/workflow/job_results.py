@@ -49,27 +49,27 @@ def keep(
         for attempt in attempts:
             where = output / "lava" / f"job-{attempt.job.number}"
             where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
-            followed = ((one.job, one.lines) for one in attempt.trials)
-            for job, lines in ((attempt.job, attempt.lines), *followed):
+            trial_logs = ((trial.job, trial.lines) for trial in attempt.trials)
+            for job, lines in ((attempt.job, attempt.lines), *trial_logs):
                 where = output / "lava" / f"job-{job.number}"
                 where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
                 where.with_suffix(".yaml").write_text(job.definition, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
     last = attempts[-1]
-    ended = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
-    expected, part = order.expected(), output / ".part"
+    ended_job = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
+    expectation, part = order.expected(), output / ".part"
     shutil.rmtree(part, ignore_errors=True)
-    fetched = fetch(expected, ended, part)
-    plan_records(expected, part)
-    failed = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
-    for note in (*fetched.notes, *(() if failed else without_broken_pairs(part, order.boots))):
+    fetch_result = fetch(expectation, ended_job, part)
+    plan_records(expectation, part)
+    failure = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
+    for note in (*fetch_result.notes, *(() if failure else without_broken_pairs(part, order.boots))):
         watch.say(note)
     mark_records(part, order.mark)
     merge(part, output / "records")
     watch.say(
-        f"job {last.job.number}: {fetched.measured} records"
-        + f", {fetched.broken} cases of boots that broke" * bool(fetched.broken)
+        f"job {last.job.number}: {fetch_result.measured} records"
+        + f", {fetch_result.broken} cases of boots that broke" * bool(fetch_result.broken)
     )
 
 
@@ -97,12 +97,12 @@ class JobAttempts:
 def look(jobs: Sequence[JobAttempts], output: Path) -> None:
     """Write down that somebody looks at what the jobs brought now. Raises as `conclude`."""
     records = output / "records"
-    screened = sum(len(job.order.boots) for job in jobs if job.order.screen)
+    screen_boots = sum(len(job.order.boots) for job in jobs if job.order.screen)
     for job in jobs:
         for arm in dict.fromkeys(job.order.boots):
             for case in job.order.cases:
                 place = Place(records=records, board=job.order.board, arm=arm, case=case.name)
-                planned.note_look(place, job.order.looks, screened if arm == ArmName.CANDIDATE else 0)
+                planned.note_look(place, job.order.looks, screen_boots if arm == ArmName.CANDIDATE else 0)
 
 
 def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, criteria: Criteria) -> int:
@@ -121,17 +121,17 @@ def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, 
 
 def of_jobs(jobs: Sequence[JobAttempts]) -> list[Verdict]:
     """Return what is to be said of jobs themselves, beside what they measured: what the lab or a boot came to."""
-    return [one for job in jobs if job.attempts for one in verdicts.verdicts(job.order, job.attempts)]
+    return [verdict for job in jobs if job.attempts for verdict in verdicts.verdicts(job.order, job.attempts)]
 
 
 def _summary(attempt: Attempt) -> dict[str, object]:
     """Return what programs want to know of a job: times as the server has them, blame, what was said."""
     job, ending = attempt.job, attempt.ending
-    known = {name: getattr(job, name) for name in ("number", "name", "state", "health", "device_type", "device")}
+    identity = {name: getattr(job, name) for name in ("number", "name", "state", "health", "device_type", "device")}
     times = {name: getattr(job, name) for name in ("submitted", "started", "ended")}
     return {
         "format": 1,
-        **known,
+        **identity,
         **times,
         "blame": ending.blame.value,
         "sentence": ending.sentence,

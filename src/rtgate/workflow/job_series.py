@@ -93,32 +93,32 @@ def carry_out(series: Series, output: Path) -> list[JobAttempts]:
         watch=series.watch,
         procedure=series.procedure,
     )
-    done: list[JobAttempts] = []
+    all_jobs: list[JobAttempts] = []
     order: MeasurementRequest | None = further.first()
     while order is not None:
         jobs = _parts(series, order, output)
-        done += jobs
-        if not all(one.is_complete for one in jobs):
+        all_jobs += jobs
+        if not all(job.is_complete for job in jobs):
             break
         further.spend(jobs)
         if not series.extend or not series.procedure:
             break
-        job_results.look(done, output)
+        job_results.look(all_jobs, output)
         order = further.order()
         if order is not None and not series.kept:
             series.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
             break
-    job_results.look(done, output)
-    return done
+    job_results.look(all_jobs, output)
+    return all_jobs
 
 
 def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobAttempts]:
     """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
-    done: list[JobAttempts] = []
+    jobs: list[JobAttempts] = []
     for part in order.parts():
-        if done and not done[-1].is_complete:
+        if jobs and not jobs[-1].is_complete:
             job_results.mark_missing(part, output)
-            done.append(JobAttempts(part, ()))
+            jobs.append(JobAttempts(part, ()))
             continue
         try:
             with silence():  # the job's log speaks
@@ -126,9 +126,9 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobA
         finally:
             series.watch.close()
         job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
-        done.append(JobAttempts(part, attempts))
-        if done[-1].is_complete:
+        jobs.append(JobAttempts(part, attempts))
+        if jobs[-1].is_complete:
             device = attempts[-1].job.device
             series.tags = devices.same_device_tags(series.lab.devices, device, series.tags)
             series.kept = len(series.lab.devices) == 1 or devices.own_tag(series.lab.devices, device) in series.tags
-    return done
+    return jobs

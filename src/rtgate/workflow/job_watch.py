@@ -57,10 +57,10 @@ class JobWatch:
 
     def show_line(self, line: LogLine) -> None:
         """Print a line of the log, if it tells something."""
-        begun = section(line)
-        if begun is not None:
-            self._phase = begun.phase
-            self._section(f"{begun.number} {begun.action}", f"(at most {begun.timeout})")
+        new_section = section(line)
+        if new_section is not None:
+            self._phase = new_section.phase
+            self._section(f"{new_section.number} {new_section.action}", f"(at most {new_section.timeout})")
         elif not _FRAME.search(line.text) and (self._verbose or self._tells(line)):
             text = plain_text(_text(line)).strip("\n")
             # Of a traceback the last line tells; the rest is for those who want all.
@@ -102,9 +102,9 @@ def _clock(line: LogLine) -> str:
 
 
 def _text(line: LogLine) -> str:
-    found = line.result
-    if not found:
+    result = line.result
+    if not result:
         return line.text
-    words = [f"{found.get('definition')}.{found.get('case')}: {found.get('result')}"]
-    words += [f"{found['measurement']} {found.get('units', '')}"] if "measurement" in found else []
+    words = [f"{result.get('definition')}.{result.get('case')}: {result.get('result')}"]
+    words += [f"{result['measurement']} {result.get('units', '')}"] if "measurement" in result else []
     return " ".join(words)

@@ -98,9 +98,9 @@ class JobWriter:
 
     def _request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
         options = self.options
-        named = ", ".join(kernel.name for kernel in order.kernels.values())
+        names = ", ".join(kernel.name for kernel in order.kernels.values())
         return JobRequest(
-            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {named}",
+            name=f"rtgate {self.board.name}: {','.join(order.suites)} on {names}",
             board=self.board,
             arms=tuple(
                 JobArm(name=arm, files=self.files[arm], identity=json.dumps(asdict(kernel)))
@@ -138,19 +138,19 @@ class JobWriter:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""
         if order.transport != "board":
             return ()
-        expected = order.expected()
-        return tuple(on_board.steps(expected, number) for number in range(1, len(order.boots) + 1))
+        expectation = order.expected()
+        return tuple(on_board.steps(expectation, number) for number in range(1, len(order.boots) + 1))
 
 
-def _origin(named: Sequence[str]) -> dict[str, str]:
+def _origin(texts: Sequence[str]) -> dict[str, str]:
     """Return where the job comes from: what the pipeline says, and what the command line adds."""
-    found = pipeline.origin()
-    for text in named:
+    metadata = pipeline.origin()
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key or key.startswith("rtgate."):
             raise ConfigError(f"--metadata {text}: expected KEY=TEXT, and a key that does not begin with `rtgate.`")
-        found[key] = value
-    return found
+        metadata[key] = value
+    return metadata
 
 
 def _overlays(paths: Sequence[str]) -> dict[str, str]:

@@ -88,16 +88,16 @@ class Judging:
         """
         mine = list(subjects(case, records, arms, missing, beside))
         self.subjects += mine
-        judged = mine or [Subject(case=case, board="", arm="", flavour="", records=())]
-        found = self._waive([verdict for subject in judged for verdict in judge(subject, self._limits)])
-        self.verdicts += found
-        return found
+        judged_subjects = mine or [Subject(case=case, board="", arm="", flavour="", records=())]
+        verdicts = self._waive([verdict for subject in judged_subjects for verdict in judge(subject, self._limits)])
+        self.verdicts += verdicts
+        return verdicts
 
     def compare(self) -> tuple[Verdict, ...]:
         """Compare both arms, of all cases together: how probable it is to err depends on how many there are."""
-        found = self._waive(compare_kernels(self.subjects, self.criteria.history))
-        self.verdicts += found
-        return tuple(found)
+        verdicts = self._waive(compare_kernels(self.subjects, self.criteria.history))
+        self.verdicts += verdicts
+        return tuple(verdicts)
 
     def _waive(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         releases = {
@@ -106,7 +106,7 @@ class Judging:
             if subject.records
         }
         today = datetime.datetime.now(tz=datetime.UTC).date()
-        return waive(verdicts, self.waivers, today, lambda one: releases.get((one.board, one.case), ""))
+        return waive(verdicts, self.waivers, today, lambda verdict: releases.get((verdict.board, verdict.case), ""))
 
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""
@@ -126,10 +126,10 @@ def judge_run(request: JudgingRequest) -> Judging:
 
 def judge_cases(request: JudgingRequest) -> Judging:
     """Judge the cases of a run by limits alone. Raises as `judge_run`."""
-    judging, known = Judging(request.criteria), _RunFacts.of(request)
-    everything = list(chain(*known.stored.values()))
-    for case, records in sorted(known.stored.items()):
-        judging.case(case, records, known.arms_of(case), planned_in(request.records, case), everything)
+    judging, facts = Judging(request.criteria), _RunFacts.of(request)
+    everything = list(chain(*facts.stored.values()))
+    for case, records in sorted(facts.stored.items()):
+        judging.case(case, records, facts.arms_of(case), planned_in(request.records, case), everything)
     return judging
 
 
@@ -150,17 +150,19 @@ class _RunFacts:
     @classmethod
     def of(cls, request: JudgingRequest) -> _RunFacts:
         """Read it. Raises ConfigError: a record is damaged."""
-        stored = run.records_by_case(request.records, request.board or None)
+        records_by_case = run.records_by_case(request.records, request.board or None)
         arms, boards = planned.arms(request.records), planned.cases(request.records)
-        for record in chain(*stored.values()):
+        for record in chain(*records_by_case.values()):
             arms.setdefault(record.board, set()).add(record.arm)
             boards.setdefault(record.case, set()).add(record.board)
         for board, cases in request.cases.items():
             for case in cases:
                 boards.setdefault(case, set()).add(board)
         mine = {case: {board for board in names if request.board in ("", board)} for case, names in boards.items()}
-        chosen = {case: names for case, names in mine.items() if names and (not request.only or case in request.only)}
-        return cls({case: stored.get(case, []) for case in chosen}, chosen, {**arms, **request.arms})
+        selection = {
+            case: names for case, names in mine.items() if names and (not request.only or case in request.only)
+        }
+        return cls({case: records_by_case.get(case, []) for case in selection}, selection, {**arms, **request.arms})
 
     def arms_of(self, case: str) -> Mapping[str, Collection[str]]:
         """Return the arms that a case has or had to have, by board."""
@@ -169,5 +171,5 @@ class _RunFacts:
 
 def boards(records: Path) -> list[str]:
     """Return the boards that have records in a directory, or were to have some. Raises ConfigError."""
-    stored = {record.board for own in run.records_by_case(records, None).values() for record in own}
-    return sorted(stored | planned.arms(records).keys())
+    board_names = {record.board for own in run.records_by_case(records, None).values() for record in own}
+    return sorted(board_names | planned.arms(records).keys())

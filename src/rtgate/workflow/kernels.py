@@ -162,9 +162,9 @@ def _source(sources: Sources, arm: ArmName) -> Iterator[Tree | None]:
 def _check_out(repository: Path, reference: str, label: str, place: str, *, keep: bool = True) -> Iterator[Tree]:
     """Yield a commit's tree as `checkout` does; to write one takes minutes the first time, so it is a step."""
     short = reference[:12] if COMMIT.fullmatch(reference) else reference
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with step(f"checking out {short} ({label})"):
-            tree = held.enter_context(checkout(repository, reference, place, say, keep=keep))
+            tree = stack.enter_context(checkout(repository, reference, place, say, keep=keep))
         yield tree
 
 
@@ -183,8 +183,8 @@ def build_kernel(
     description = find_description(name)
     build = kernel_build.build_by_content if by_content else kernel_build.build
     with show_progress(description.name, quiet=False) as listener:
-        heard = replace(options or kernel_build.Options(), listener=listener)
-        return build(description, tree or open_tree(None, listener), output, heard)
+        build_options = replace(options or kernel_build.Options(), listener=listener)
+        return build(description, tree or open_tree(None, listener), output, build_options)
 
 
 def find_description(name: str) -> BuildDescription:

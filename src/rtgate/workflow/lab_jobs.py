@@ -14,12 +14,12 @@ REVIEW = "review"  # the key in a job's metadata that names the merge request
 _LATEST = 200
 
 
-def select_jobs(lava: Lava, wanted: Mapping[str, str], *, active: bool, everybody: bool = False) -> list[Job]:
+def select_jobs(lava: Lava, metadata: Mapping[str, str], *, active: bool, everybody: bool = False) -> list[Job]:
     """Return the latest jobs that fit, newest first.
 
     Args:
         lava: the server.
-        wanted: metadata that they must have.
+        metadata: what of it they must have.
         active: only those that have not ended.
         everybody: also jobs that rtgate did not submit.
     """
@@ -28,7 +28,7 @@ def select_jobs(lava: Lava, wanted: Mapping[str, str], *, active: bool, everybod
         for job in lava.jobs(_LATEST)
         if (everybody or orders.NONCE in job.definition)
         and not (active and job.finished)
-        and (not wanted or wanted.items() <= orders.metadata(job.definition).items())
+        and (not metadata or metadata.items() <= orders.metadata(job.definition).items())
     ]
 
 

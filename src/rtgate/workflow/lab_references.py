@@ -41,7 +41,7 @@ def device_type(path: Path) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    opened: list[tuple[str, Location]] = []
+    blocks: list[tuple[str, Location]] = []
     for match in _STATEMENT.finditer(text):
         word = match["word"]
         place = _place(path, text, match.start())
@@ -50,11 +50,11 @@ def device_type(path: Path) -> None:
         if word in _REFERENCES:
             _check_template(match["name"], optional="ignore missing" in match["rest"], place=place)
         elif word in _BLOCKS:
-            opened.append((word, place))
-        elif word.startswith("end") and (not opened or f"end{opened.pop()[0]}" != word):
+            blocks.append((word, place))
+        elif word.startswith("end") and (not blocks or f"end{blocks.pop()[0]}" != word):
             raise ConfigError(f"{word} closes nothing that is open here", place)
-    if opened:
-        raise ConfigError(f"{opened[-1][0]} is not closed (end{opened[-1][0]} is missing)", opened[-1][1])
+    if blocks:
+        raise ConfigError(f"{blocks[-1][0]} is not closed (end{blocks[-1][0]} is missing)", blocks[-1][1])
 
 
 def _place(path: Path, text: str, at: int) -> Location:
@@ -63,14 +63,14 @@ def _place(path: Path, text: str, at: int) -> Location:
 
 def _check_template(name: str | None, *, optional: bool, place: Location) -> None:
     """Raise ConfigError for a template that nobody has; of LAVA's own device types nothing is known here."""
-    known = site.names(DEVICE_TYPES, ".jinja2")
+    types = site.names(DEVICE_TYPES, ".jinja2")
     if name is None or optional:
         return  # an expression, or one that may be missing
     stem = name.removesuffix(".jinja2")
     if stem == name:
         raise ConfigError(f"{name!r} is not the name of a template: write {name}.jinja2", place)
-    if stem.startswith("base") and stem not in (*known, *_LAVA_BASES):
-        bases = ", ".join((*(one for one in known if one.startswith("base")), *_LAVA_BASES))
+    if stem.startswith("base") and stem not in (*types, *_LAVA_BASES):
+        bases = ", ".join((*(base for base in types if base.startswith("base")), *_LAVA_BASES))
         raise ConfigError(f"unknown base {name!r} (allowed: {bases}, each with .jinja2)", place)
 
 
@@ -81,12 +81,12 @@ def health_check(path: Path) -> None:
     """
     top = strict_yaml.load(path)
     entries = top.entries()
-    known = site.names(DEVICE_TYPES, ".jinja2")
+    types = site.names(DEVICE_TYPES, ".jinja2")
     if "device_type" not in entries:
         top.fail("missing key 'device_type': print a health check with `rtgate lab-check --health-check BOARD`")
     value = entries["device_type"].value
-    if value.text() not in known:
-        value.fail(f"unknown device type {value.text()!r} (allowed: those of {DEVICE_TYPES}/: {', '.join(known)})")
+    if value.text() not in types:
+        value.fail(f"unknown device type {value.text()!r} (allowed: those of {DEVICE_TYPES}/: {', '.join(types)})")
     if value.text() != path.stem:
         value.fail(f"LAVA takes this file for the health check of {path.stem}: name it {value.text()}.yaml")
     _boards(top)
@@ -94,12 +94,12 @@ def health_check(path: Path) -> None:
 
 def _boards(value: Value) -> None:
     """Check the boards that the commands of a job name."""
-    known = site.names("boards")
+    board_names = site.names("boards")
 
     def check(scalar: Value) -> str:
         for name in _BOARD.findall(str(scalar.node.value)):
-            if name.strip("'\"") not in known:
-                scalar.fail(f"unknown board {name!r} (allowed: {', '.join(known)})")
+            if name.strip("'\"") not in board_names:
+                scalar.fail(f"unknown board {name!r} (allowed: {', '.join(board_names)})")
         return ""
 
     value.plain_data(check)

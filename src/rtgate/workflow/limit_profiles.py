@@ -20,21 +20,21 @@ class LimitProfiles:
 
     _cache: dict[Path, dict[str, Profile]] = field(default_factory=dict)
 
-    def options(self, named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
+    def options(self, name: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
         """Return the options of the profile that a limit names, for its case on its board.
 
         Raises:
-            ConfigError: at `named`: there is no such profile, or it does not measure the case with options of its own.
+            ConfigError: at `name`: there is no such profile, or it does not measure the case with options of its own.
         """
-        if named.path not in self._cache:
-            self._cache[named.path] = _profiles(named.path)
-        known = self._cache[named.path]
-        profile = known[named.text(known)].on(board)
+        if name.path not in self._cache:
+            self._cache[name.path] = _profiles(name.path)
+        by_name = self._cache[name.path]
+        profile = by_name[name.text(by_name)].on(board)
         if not profile.has(case.suite, case.tool, case.load):
-            named.fail(f"the profile {profile.name} does not measure {case.without_tuning} on {board}")
+            name.fail(f"the profile {profile.name} does not measure {case.without_tuning} on {board}")
         options = profile.asks(case.tool, case.suite, case.load)
         if not options:
-            named.fail(
+            name.fail(
                 f"the profile {profile.name} measures {case.without_tuning} with the suites' own options: "
                 "remove `profile`, and the limit is for it too"
             )
@@ -51,8 +51,8 @@ def _profiles(path: Path) -> dict[str, Profile]:
     directories = [layer.directory.resolve() for layer in site.layers()]
     own = path.parent.resolve()
     later = directories[directories.index(own) :] if own in directories else directories
-    found: dict[str, Profile] = {}
+    by_name: dict[str, Profile] = {}
     for directory in reversed(later):
         if (directory / "profiles.yaml").is_file():
-            found.update(profiles.read(directory / "profiles.yaml"))
-    return found
+            by_name.update(profiles.read(directory / "profiles.yaml"))
+    return by_name

@@ -72,7 +72,7 @@ def _matching(pattern: str, example: str) -> Callable[[str], None]:
 def questions(name: str, like: Board) -> tuple[Question, ...]:
     """Return what is asked of a board that is like another one."""
     on_board = not like.virtual  # of a virtual one the file itself decides
-    asked = [
+    board_questions = [
         Question(key="description", text="What is it?", default=f"{name}, like {like.name}", where=""),
         Question(
             key="cpus",
@@ -90,10 +90,13 @@ def questions(name: str, like: Board) -> tuple[Question, ...]:
         ),
     ]
     if on_board:
-        asked += [Question(key="soc", text="Which SoC?", default=like.soc, where="the board's manual"), *_console(like)]
+        board_questions += [
+            Question(key="soc", text="Which SoC?", default=like.soc, where="the board's manual"),
+            *_console(like),
+        ]
     if like.lava:
-        asked += _lava(name, like.lava)
-    return tuple(asked)
+        board_questions += _lava(name, like.lava)
+    return tuple(board_questions)
 
 
 def _size(board: Board) -> str:
@@ -120,9 +123,9 @@ def _console(like: Board) -> list[Question]:
 
 
 def _lava(name: str, lava: Lava) -> list[Question]:
-    asked = []
+    lab_questions = []
     if tree := lava.dtbs.get("mainline"):
-        asked.append(
+        lab_questions.append(
             Question(
                 key="device-tree",
                 text="Device tree, below the kernel's dts directory?",
@@ -132,13 +135,13 @@ def _lava(name: str, lava: Lava) -> list[Question]:
             )
         )
 
-    def known(text: str) -> None:
+    def check_type(text: str) -> None:
         types = site.names(references.DEVICE_TYPES, ".jinja2")
         if text != name and text not in types:
             raise ValueError(f"{text!r} is not known here (allowed: {name}, {', '.join(types)})")
 
     text = "Device type in the lab's LAVA? For the name in brackets a file is written."
-    return [*asked, Question(key="device-type", text=text, default=name, where="", check=known)]
+    return [*lab_questions, Question(key="device-type", text=text, default=name, where="", check=check_type)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,16 +161,16 @@ class NewBoard:
         """Refuse what cannot be written. Raises ConfigError."""
         if not _NAME.fullmatch(self.name):
             raise ConfigError(f"{self.name!r} is not a name of a board (allowed: a-z, 0-9, '-', '_', '.')")
-        asked = {one.key: one for one in self.questions}
+        by_key = {question.key: question for question in self.questions}
         for key, answer in self.answers.items():
-            if key not in asked:
+            if key not in by_key:
                 raise ConfigError(
-                    f"{key!r} is not asked of a board like {self.like.name} (allowed: {', '.join(asked)})"
+                    f"{key!r} is not asked of a board like {self.like.name} (allowed: {', '.join(by_key)})"
                 )
             if not answer:
                 continue
             try:
-                asked[key].check(answer)
+                by_key[key].check(answer)
             except ValueError as error:
                 raise ConfigError(f"{key}: {error}") from None
 
@@ -179,11 +182,15 @@ class NewBoard:
     @property
     def unconfirmed(self) -> tuple[tuple[str, str], ...]:
         """What is taken from the other board, and where to look whether it is right."""
-        asked = [(one.key, one.where) for one in self.questions if one.where and not self.answers.get(one.key)]
+        places = [
+            (question.key, question.where)
+            for question in self.questions
+            if question.where and not self.answers.get(question.key)
+        ]
         if self.like.virtual:
-            return tuple(asked)
-        copied = strict_yaml.load(self.like.path).entries().keys() & set(_COPIED)
-        return (*asked, *((key, "the board") for key in _COPIED if key in copied))
+            return tuple(places)
+        copied_keys = strict_yaml.load(self.like.path).entries().keys() & set(_COPIED)
+        return (*places, *((key, "the board") for key in _COPIED if key in copied_keys))
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -191,7 +198,7 @@ class NewBoard:
         data = strict_yaml.load(self.like.path).as_written()
         if int(self.answer("cpus")) == self.like.cpus:
             return ()
-        tunings = [name for name, one in data.get("tunings", {}).items() if set(_CPU_LISTS) & one.keys()]
+        tunings = [name for name, tuning in data.get("tunings", {}).items() if set(_CPU_LISTS) & tuning.keys()]
         return (*(["cpu_classes"] if "cpu_classes" in data else []), *(f"tuning {name}" for name in tunings))
 
     def answer(self, key: str) -> str:
@@ -199,7 +206,7 @@ class NewBoard:
         return self.answers.get(key) or self._default(key)
 
     def _default(self, key: str) -> str:
-        return next((one.default for one in self.questions if one.key == key), "")
+        return next((question.default for question in self.questions if question.key == key), "")
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write its files into a site directory, and return which.
@@ -209,41 +216,41 @@ class NewBoard:
             InfrastructureError: the directory cannot be written.
         """
         self.require_free_names()
-        made = self._files()
-        written = [directory / path for path in made]
+        texts = self._files()
+        paths = [directory / path for path in texts]
         try:
-            for path, text in zip(written, made.values(), strict=True):
+            for path, text in zip(paths, texts.values(), strict=True):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 files.write_text(path, text)
             references.board(directory / "boards" / f"{self.name}.yaml")
         except BaseException as error:
-            for path in written:
+            for path in paths:
                 with suppress(OSError):
                     path.unlink()
             if isinstance(error, OSError):
                 raise InfrastructureError(f"{directory} cannot be written: {error.strerror}") from error
             raise
-        return tuple(written)
+        return tuple(paths)
 
     def require_free_names(self) -> None:
         """Refuse names that would hide other files. Raises ConfigError."""
         for path in self._files():
-            for layer, known in site.matches(str(path.parent), path.name):
+            for layer, file in site.matches(str(path.parent), path.name):
                 if layer.origin == "site":
-                    raise ConfigError(f"{known} is there already: remove it, or choose another name")
-                raise ConfigError(f"{known} has this name: choose another one, as this board's would hide it")
+                    raise ConfigError(f"{file} is there already: remove it, or choose another name")
+                raise ConfigError(f"{file} has this name: choose another one, as this board's would hide it")
 
     def _files(self) -> dict[Path, str]:
         """Return what is written, by path below the site directory."""
-        written = {Path("boards") / f"{self.name}.yaml": self._board()}
+        texts = {Path("boards") / f"{self.name}.yaml": self._board()}
         if self._own_build:
-            written[Path(_BUILDS) / f"{self._build}.yaml"] = self._build_description()
+            texts[Path(_BUILDS) / f"{self._build}.yaml"] = self._build_description()
         if self.like.lava and self.answer("device-type") == self.name:
             text = _DEVICE_TYPE.format(
                 like=self.like.lava.device_type, console=self.answer("console"), baud=self.answer("baud")
             )
-            written[Path(references.DEVICE_TYPES) / f"{self.name}.jinja2"] = text
-        return written
+            texts[Path(references.DEVICE_TYPES) / f"{self.name}.jinja2"] = text
+        return texts
 
     @property
     def _own_build(self) -> bool:
@@ -294,15 +301,15 @@ class NewBoard:
             data.pop("consoles", None)
         if self.answers.get("device-tree"):
             data["dtbs"] = {"mainline": f"{self.answers['device-tree']}.dtb"}
-        of_like = {one["what"]: one["reason"] for one in data.get("unconfirmed", ())}
-        answered = {key for key, answer in self.answers.items() if answer}
+        of_like = {entry["what"]: entry["reason"] for entry in data.get("unconfirmed", ())}
+        answered_keys = {key for key, answer in self.answers.items() if answer}
         mine = {
             key: f"taken from {self.like.name}, not checked: compare with {where}"
             + (f" ({of_like[key]})" if key in of_like else "")
             for key, where in self.unconfirmed
         }
-        kept = {what: reason for what, reason in of_like.items() if what not in mine and what not in answered}
-        data["unconfirmed"] = [{"what": what, "reason": reason} for what, reason in (mine | kept).items()]
+        rest = {what: reason for what, reason in of_like.items() if what not in mine and what not in answered_keys}
+        data["unconfirmed"] = [{"what": what, "reason": reason} for what, reason in (mine | rest).items()]
         return data
 
 

@@ -49,21 +49,21 @@ def tell(arm: Arm, cases: Mapping[str, Collection[Case]], baseline: Path, remedy
         say(sentence)
 
 
-def notices(compared: PlannedComparison, placebos: Placebos) -> Iterator[str]:
+def notices(comparison: PlannedComparison, placebos: Placebos) -> Iterator[str]:
     """Yield, board after board, a sentence for all cases of which the same is known.
 
     Raises:
         ConfigError: there is no such board.
         InfrastructureError: QEMU is missing.
     """
-    for name, there in compared.cases.items():
-        arm, cases = _on_board(compared.arm, name), dict[str, list[str]]()
+    for name, there in comparison.cases.items():
+        arm, cases = _on_board(comparison.arm, name), dict[str, list[str]]()
         for case in there:
-            cases.setdefault(_known(arm, case, placebos, compared.compiler), []).append(case.name)
-        for known, names in cases.items():
-            missing = known.endswith((_ALONE, _OTHERS))
-            learn = f"; to measure them: rtgate placebos learn --board {name} {compared.remedy}" if missing else ""
-            yield f"harmless changes of {', '.join(names)} on {name}: {known}{learn.rstrip()}"
+            cases.setdefault(_known(arm, case, placebos, comparison.compiler), []).append(case.name)
+        for sentence, names in cases.items():
+            missing = sentence.endswith((_ALONE, _OTHERS))
+            learn = f"; to measure them: rtgate placebos learn --board {name} {comparison.remedy}" if missing else ""
+            yield f"harmless changes of {', '.join(names)} on {name}: {sentence}{learn.rstrip()}"
 
 
 def _on_board(arm: Arm, name: str) -> Arm:

@@ -134,17 +134,17 @@ def learn(request: Request) -> tuple[str, ...]:
 
 def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
     """Return what the profile measures, by board. Raises ConfigError."""
-    chosen = profile(request.profile, TOOLS)
+    own_profile = profile(request.profile, TOOLS)
     every = tuple(
         (board, case)
-        for board in (request.board.name, *chosen.further_boards(request.board.name))
+        for board in (request.board.name, *own_profile.further_boards(request.board.name))
         for case in suites.cases((), request.profile, "default", board=board)
     )
-    unknown = set(request.cases) - {case.name for _, case in every}
-    if unknown:
-        known = ", ".join(sorted({case.name for _, case in every}))
+    unknown_cases = set(request.cases) - {case.name for _, case in every}
+    if unknown_cases:
+        names = ", ".join(sorted({case.name for _, case in every}))
         raise ConfigError(
-            f"--case {', '.join(sorted(unknown))}: no such case of {request.profile} (there are: {known})"
+            f"--case {', '.join(sorted(unknown_cases))}: no such case of {request.profile} (there are: {names})"
         )
     return tuple((board, case) for board, case in every if not request.cases or case.name in request.cases)
 
@@ -153,28 +153,28 @@ def _build(request: Request) -> tuple[tuple[str, ...], str]:
     """Build what is missing; return the changes that can be booted, and the compiler."""
     copy = SourceCopy(request.work / "linux", request.tree, request.say)
     options = Options(jobs=request.jobs, listener=Listener(notice=request.say))
-    built = [name for name, change in request.changes.items() if change.is_built]
-    began = time.monotonic()
-    unpatched = build(request.build, copy.with_change(None), request.work / "kernels" / UNPATCHED, options)
-    left_out = set()
-    for number, name in enumerate(built, start=1):
+    builds = [name for name, change in request.changes.items() if change.is_built]
+    start = time.monotonic()
+    unpatched_build = build(request.build, copy.with_change(None), request.work / "kernels" / UNPATCHED, options)
+    failures = set()
+    for number, name in enumerate(builds, start=1):
         change = request.changes[name]
-        left = estimate(time.monotonic() - began, number, len(built) + 1)
-        request.say(f"kernel {number + 1} of {len(built) + 1}: {name}{f', {left}' if left else ''}")
+        rest = estimate(time.monotonic() - start, number, len(builds) + 1)
+        request.say(f"kernel {number + 1} of {len(builds) + 1}: {name}{f', {rest}' if rest else ''}")
         try:
             tree = copy.with_change(change)
             build(change.description(request.build), tree, request.work / "kernels" / name, options)
         except BuildError as error:
             # Another kernel line may lack an option, or have another interface: the others teach as much.
-            left_out.add(name)
+            failures.add(name)
             request.say(f"{name} is left out: {str(error).splitlines()[0]}")
-    names = tuple(name for name in request.changes if name not in left_out)
+    names = tuple(name for name in request.changes if name not in failures)
     if len(names) < FEWEST_PLACEBOS:
         raise ConfigError(
             f"only {len(names)} harmless changes can be built from {request.tree.path}, and {FEWEST_PLACEBOS} are the "
             "fewest that teach: look at the messages above"
         )
-    return names, compiler_of(artefacts.load(unpatched.directory).toolchain or "")
+    return names, compiler_of(artefacts.load(unpatched_build.directory).toolchain or "")
 
 
 def compiler_of(toolchain: str) -> str:
@@ -192,37 +192,37 @@ def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[
 
 
 def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -> None:
-    missing = [boot for boot in boots if kernels.find_record(boot) is None]
-    request.say(f"{len(boots)} boots, of which {len(boots) - len(missing)} were measured before")
-    left: dict[tuple[str, str, str], int] = {}
-    for boot in missing:
-        left[boot.place] = left.get(boot.place, 0) + 1
-    began = time.monotonic()
-    for number, boot in enumerate(kernels.measure(missing, request.jobs), start=1):
-        left[boot.place] -= 1
-        if not left[boot.place]:
-            ahead = estimate(time.monotonic() - began, number, len(missing))
-            request.say(f"boot {number} of {len(missing)}{f', {ahead}' if ahead else ''}: {' '.join(boot.place)}")
+    missing_boots = [boot for boot in boots if kernels.find_record(boot) is None]
+    request.say(f"{len(boots)} boots, of which {len(boots) - len(missing_boots)} were measured before")
+    counts: dict[tuple[str, str, str], int] = {}
+    for boot in missing_boots:
+        counts[boot.place] = counts.get(boot.place, 0) + 1
+    start = time.monotonic()
+    for number, boot in enumerate(kernels.measure(missing_boots, request.jobs), start=1):
+        counts[boot.place] -= 1
+        if not counts[boot.place]:
+            ahead = estimate(time.monotonic() - start, number, len(missing_boots))
+            request.say(f"boot {number} of {len(missing_boots)}{f', {ahead}' if ahead else ''}: {' '.join(boot.place)}")
 
 
 def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[str, ...]:
-    known, told = _read_existing(request.output), []
+    placebos, sentences = _read_existing(request.output), []
     for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
         mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
         lesson = _lesson(kernels, mine)
         model = model_of([lesson], _note(lesson), compiler) if lesson.unpatched.records else None
         name = " ".join(place)
         if model is None:
-            told.append(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}")
+            sentences.append(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}")
             continue
-        known = with_model(known, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
-        told.append(
+        placebos = with_model(placebos, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
+        sentences.append(
             f"{name}: {len(lesson.placebos)} harmless kernels, {lesson.distinct} of them with data of their own"
         )
-    if known.cases:
+    if placebos.cases:
         request.output.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(request.output, placebos_text(known, _HEAD))
-    return tuple(told)
+        files.write_text(request.output, placebos_text(placebos, _HEAD))
+    return tuple(sentences)
 
 
 def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
@@ -231,9 +231,9 @@ def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
         record = verify(records_file.read(kernels.path(boot).parent))
         if not is_flawed(record, registry.not_applicable(boards.board(record.board))):
             records.setdefault(boot.kernel, []).append(record)
-    made = {name: Boots(name, tuple(found)) for name, found in records.items()}
-    unpatched = made.pop(UNPATCHED, Boots(UNPATCHED, ()))
-    return Lesson(unpatched, {name: one for name, one in made.items() if len(one.records) >= FEWEST_BOOTS})
+    by_kernel = {name: Boots(name, tuple(kernel_records)) for name, kernel_records in records.items()}
+    base_boots = by_kernel.pop(UNPATCHED, Boots(UNPATCHED, ()))
+    return Lesson(base_boots, {name: group for name, group in by_kernel.items() if len(group.records) >= FEWEST_BOOTS})
 
 
 def _exclusion_reason(lesson: Lesson) -> str:

@@ -98,8 +98,8 @@ def read_policy() -> Policy:
     Raises:
         ConfigError: the file is wrong.
     """
-    found = site.files(FILE)
-    return read(found[0]) if found else Policy(screens=_default())
+    paths = site.files(FILE)
+    return read(paths[0]) if paths else Policy(screens=_default())
 
 
 def read(path: Path) -> Policy:
@@ -109,14 +109,14 @@ def read(path: Path) -> Policy:
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
     in_lab = tuple(map(_lab_board, data["boards"].items())) if "boards" in data else ()
-    for name, found in (("screen", screens), ("boards", in_lab)):
-        if len({one.board for one in found}) < len(found):
+    for name, entries in (("screen", screens), ("boards", in_lab)):
+        if len({entry.board for entry in entries}) < len(entries):
             data[name].fail("names a board twice: its boots would be taken for each other's")
-    known = site.names("kernel-configs")
+    build_names = site.names("kernel-configs")
     return Policy(
         screens=screens,
         boards=in_lab,
-        builds=tuple(one.text(known) for one in data["builds"].items()) if "builds" in data else (),
+        builds=tuple(entry.text(build_names) for entry in data["builds"].items()) if "builds" in data else (),
         limits=_limits(data),
         unproven=data.text("unproven", _BLOCK, (_ALLOW, _BLOCK)) == _ALLOW,
     )
@@ -154,8 +154,8 @@ def _lab_board(value: Value) -> LabBoard:
 
 
 def _suites(value: Value) -> tuple[str, ...]:
-    known = references.suites()
-    return tuple(item.text(known) for item in value.items())
+    suite_names = references.suites()
+    return tuple(item.text(suite_names) for item in value.items())
 
 
 def _board(data: Mapping, *, virtual: bool) -> str:

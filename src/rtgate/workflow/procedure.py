@@ -66,18 +66,18 @@ def _choose(history: History, comparison: Comparison) -> Choice:
     for device in comparison.devices:
         place = f"{comparison.board} {device}".strip()
         for case in comparison.cases:
-            wanted = Screenable(
+            screenable = Screenable(
                 board=comparison.board,
                 device=device,
                 flavour=comparison.flavour,
                 case=case,
                 profile=comparison.profile,
             )
-            there = boots_to_screen(history, wanted)
+            there = boots_to_screen(history, screenable)
             if there.sessions < SESSIONS:
-                had = f"has {there.sessions} of the {SESSIONS} sessions that a screen of {case} on {place} needs"
+                shortage = f"has {there.sessions} of the {SESSIONS} sessions that a screen of {case} on {place} needs"
                 of = f"good {comparison.flavour} kernels, profile {comparison.profile}"
-                return Choice(INTERLEAVED, f"interleaved: the history {history.name} {had} ({of})")
+                return Choice(INTERLEAVED, f"interleaved: the history {history.name} {shortage} ({of})")
             fewest = there.boots if fewest is None else min(fewest, there.boots)
     if fewest is None:
         return Choice(INTERLEAVED, "interleaved: there is nothing to screen")

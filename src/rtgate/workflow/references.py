@@ -43,46 +43,46 @@ _CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?(?::.*)?")
 
 def board(path: Path) -> None:
     """Check a board's checks, builds, root filesystem, CPUs, device type and device trees. Raises ConfigError."""
-    read = boards.read(path)
-    registry.not_applicable(read)
+    this_board = boards.read(path)
+    registry.not_applicable(this_board)
     data = strict_yaml.load(path).entries()
-    _builds(read, data)
-    _cpus(read, data)
+    _builds(this_board, data)
+    _cpus(this_board, data)
     if "rootfs" in data:
-        rootfs_recipe.find(read.rootfs)
-    program = ARCHES[read.arch].qemu_program
-    if read.qemu is not None and program not in read.qemu.binary:
+        rootfs_recipe.find(this_board.rootfs)
+    program = ARCHES[this_board.arch].qemu_program
+    if this_board.qemu is not None and program not in this_board.qemu.binary:
         binary = data["qemu"].value.entries()["binary"].value
-        binary.fail(f"{read.qemu.binary!r} does not run {read.arch} kernels (allowed: {program})")
-    if read.lava is not None:
-        _lava(read, data["lava"].value.entries())
+        binary.fail(f"{this_board.qemu.binary!r} does not run {this_board.arch} kernels (allowed: {program})")
+    if this_board.lava is not None:
+        _lava(this_board, data["lava"].value.entries())
 
 
-def _builds(read: Board, data: dict[str, Entry]) -> None:
+def _builds(board: Board, data: dict[str, Entry]) -> None:
     """Check that every build that a board names makes kernels for it."""
     blocks = [data, *_tunings(data)]
-    named = [block["build"].value for block in blocks if "build" in block]
+    build_names = [block["build"].value for block in blocks if "build" in block]
     if "qemu" in data and "drivers" in (machine := data["qemu"].value.entries()):
-        named.append(machine["drivers"].value)
-    for value in named:
-        made = configuration.load_description(site.find("kernel-configs", f"{value.text()}.yaml"))
-        if made.arch != read.arch:
-            value.fail(f"the build {made.name!r} is for {made.arch}: name one for {read.arch}")
+        build_names.append(machine["drivers"].value)
+    for value in build_names:
+        description = configuration.load_description(site.find("kernel-configs", f"{value.text()}.yaml"))
+        if description.arch != board.arch:
+            value.fail(f"the build {description.name!r} is for {description.arch}: name one for {board.arch}")
 
 
 def _tunings(data: dict[str, Entry]) -> list[dict[str, Entry]]:
     return [entry.value.entries() for entry in data["tunings"].value.entries().values()] if "tunings" in data else []
 
 
-def _cpus(read: Board, data: dict[str, Entry]) -> None:
+def _cpus(board: Board, data: dict[str, Entry]) -> None:
     """Check every list of CPUs of a board against the CPUs that it has."""
     for block in _tunings(data):
         for key in {"cpus", "irq_affinity"} & block.keys():
-            _within(block[key].value, tuning.cpus(block[key].value.word()), read.cpus)
+            _within(block[key].value, tuning.cpus(block[key].value.word()), board.cpus)
     for block in (data, *_tunings(data)):
         if "command_line" in block:
             value = block["command_line"].value
-            _within(value, tuple(_listed_cpus(value.text())), read.cpus)
+            _within(value, tuple(_listed_cpus(value.text())), board.cpus)
 
 
 def _listed_cpus(command_line: str) -> Iterator[int]:
@@ -92,46 +92,46 @@ def _listed_cpus(command_line: str) -> Iterator[int]:
                 yield int(match[2] or match[1])
 
 
-def _within(value: Value, listed: Collection[int], cpus: int) -> None:
-    if (last := max(listed, default=0)) >= cpus:
+def _within(value: Value, cpu_list: Collection[int], cpus: int) -> None:
+    if (last := max(cpu_list, default=0)) >= cpus:
         value.fail(f"CPU {last} is beyond the board's CPUs (allowed: 0 to {cpus - 1})")
 
 
-def _lava(read: Board, data: dict[str, Entry]) -> None:
-    assert read.lava is not None
-    known = site.names(DEVICE_TYPES, ".jinja2")
-    if read.lava.device_type not in known:
+def _lava(board: Board, data: dict[str, Entry]) -> None:
+    assert board.lava is not None
+    types = site.names(DEVICE_TYPES, ".jinja2")
+    if board.lava.device_type not in types:
         data["device_type"].value.fail(
-            f"unknown device type {read.lava.device_type!r} "
-            f"(allowed: those of {DEVICE_TYPES}/ of rtgate and of the site: {', '.join(known)})"
+            f"unknown device type {board.lava.device_type!r} "
+            f"(allowed: those of {DEVICE_TYPES}/ of rtgate and of the site: {', '.join(types)})"
         )
-    boot = template.find(read.lava.boot)
-    if read.lava.dtbs and "dtb" not in (*boot.required, *boot.optional):
+    boot = template.find(board.lava.boot)
+    if board.lava.dtbs and "dtb" not in (*boot.required, *boot.optional):
         takes_none = f"booting by {boot.name} takes no device tree ({boot.path})"
         data["dtbs"].value.fail(f"{takes_none}: remove `dtbs`, or name another `boot`")
-    if read.build and read.lava.dtbs:
-        build = configuration.load_description(site.find("kernel-configs", f"{read.build}.yaml"))
+    if board.build and board.lava.dtbs:
+        build = configuration.load_description(site.find("kernel-configs", f"{board.build}.yaml"))
         if "dtbs" not in build.targets:
             data["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
-        mainline = read.lava.dtbs.get("mainline", "").removesuffix(".dtb")
+        mainline = board.lava.dtbs.get("mainline", "").removesuffix(".dtb")
         if mainline and build.device_trees and mainline not in build.device_trees:
-            named = ", ".join(build.device_trees)
-            data["dtbs"].value.fail(f"{build.path} is for {named}: add {mainline} to its `device_trees`")
+            names = ", ".join(build.device_trees)
+            data["dtbs"].value.fail(f"{build.path} is for {names}: add {mainline} to its `device_trees`")
 
 
 def build(path: Path) -> None:
     """Check a build's fragments, every patch of its series, and where its configuration starts. Raises ConfigError."""
-    read = configuration.load_description(path)
-    if read.patches is not None:
-        patches.load_series(read.patches)
+    description = configuration.load_description(path)
+    if description.patches is not None:
+        patches.load_series(description.patches)
     tree = path.resolve().parents[2]
-    configs = tree / "arch" / ARCHES[read.arch].directory / "configs"
-    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or read.base in configuration.BASES:
+    configs = tree / "arch" / ARCHES[description.arch].directory / "configs"
+    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or description.base in configuration.BASES:
         return  # only a kernel repository's own builds have their kernel beside them
-    if not any((place / read.base).is_file() for place in (configs, tree / "kernel" / "configs")):
-        known = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
+    if not any((place / description.base).is_file() for place in (configs, tree / "kernel" / "configs")):
+        names = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
         base = strict_yaml.load(path).entries()["base"].value
-        base.fail(f"this kernel has no {read.base!r} (allowed: {', '.join(configuration.BASES)}, {known})")
+        base.fail(f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})")
 
 
 def fragment(path: Path) -> None:
@@ -151,53 +151,55 @@ def source(path: Path) -> None:
 
 def recipe(path: Path) -> None:
     """Check a root filesystem's files, what it extends, and its locked packages. Raises ConfigError."""
-    read = rootfs_recipe.read(path)
-    known = rootfs_recipe.names()
-    if read.extends and read.extends not in known:
+    image = rootfs_recipe.read(path)
+    names = rootfs_recipe.names()
+    if image.extends and image.extends not in names:
         value = strict_yaml.load(path).entries()["extends"].value
-        value.fail(f"unknown image {read.extends!r} (allowed: {', '.join(known)})")
-    rootfs_recipe.find(read.name)
+        value.fail(f"unknown image {image.extends!r} (allowed: {', '.join(names)})")
+    rootfs_recipe.find(image.name)
     for arch in ARCHES:
-        rootfs_recipe.locked_versions(read, arch)
+        rootfs_recipe.locked_versions(image, arch)
 
 
 def profile_file(path: Path) -> None:
     """Check the suites, tools and cases that profiles name. Raises ConfigError."""
-    read = profiles.read(path, TOOLS)
+    by_name = profiles.read(path, TOOLS)
     for name, entry in strict_yaml.load(path).entries().items():
-        _profile(read[name], entry.value.entries())
+        _profile(by_name[name], entry.value.entries())
 
 
-def _profile(read: profiles.Profile, data: dict[str, Entry]) -> None:
-    known = suites()
+def _profile(profile: profiles.Profile, data: dict[str, Entry]) -> None:
+    suite_names = suites()
     for item in data["suites"].value.items() if "suites" in data else ():
-        item.text(known)
+        item.text(suite_names)
     for item in data["only"].value.items() if "only" in data else ():
-        _check_only(item, read.suites)
+        _check_only(item, profile.suites)
     for entry in data["tools"].value.entries().values() if "tools" in data else ():
         suite, slash, tool = entry.key.text().partition(":")[0].rpartition("/")
         if slash:
             _in_suite(entry.key, tool, suite)
     for item in data["minimum"].value.items() if "minimum" in data else ():
-        _minimum(item, read)
+        _minimum(item, profile)
 
 
-def _check_only(item: Value, chosen: Collection[str]) -> None:
+def _check_only(item: Value, profile_suites: Collection[str]) -> None:
     name = item.text()
     if "/" in name:
         item.fail(f"{name!r} names a suite, and `only` names tools (allowed: {name.rpartition('/')[2]}, and `suites`)")
     own = {suite for suite in suites() if suite in TOOLS[name].suites or _of_site(suite)}
-    if chosen and not own & set(chosen):
+    if profile_suites and not own & set(profile_suites):
         item.fail(f"{name} is in no suite of this profile: remove it, or add one of its own, {', '.join(sorted(own))}")
 
 
-def _minimum(item: Value, read: profiles.Profile) -> None:
+def _minimum(item: Value, profile: profiles.Profile) -> None:
     case = item.text()
     name = known_case(case, item)
     if name != name.without_tuning:
         item.fail(f"{case!r} names a tuning, which the command line chooses (allowed: SUITE/TOOL:LOAD)")
-    if not read.has(name.suite, name.tool, name.load):
-        item.fail(f"the profile {read.name} does not measure {case}: remove it, or widen `only`, `suites` or `loads`")
+    if not profile.has(name.suite, name.tool, name.load):
+        item.fail(
+            f"the profile {profile.name} does not measure {case}: remove it, or widen `only`, `suites` or `loads`"
+        )
 
 
 def _in_suite(place: Value, tool: str, suite: str) -> None:
@@ -221,12 +223,12 @@ def outside() -> tuple[Extension, ...]:
     return (*tools_registry.outside().values(), *loads.outside().values())
 
 
-def extension(found: Extension) -> None:
+def extension(addition: Extension) -> None:
     """Check a tool or a load that does not come with rtgate: it can be imported and used. Raises ConfigError."""
-    if found.kind is Kind.LOAD:
-        loads.check(found)
+    if addition.kind is Kind.LOAD:
+        loads.check(addition)
     else:
-        COMPANIONS.get(found.name)  # which imports every tool, and knows more than TOOLS of what may be wrong
+        COMPANIONS.get(addition.name)  # which imports every tool, and knows more than TOOLS of what may be wrong
 
 
 def limits(path: Path) -> None:
@@ -239,8 +241,8 @@ def limits(path: Path) -> None:
         for item in entry.value.items():
             keys = item.entries()
             if "class" in keys and keys["class"].value.text() not in classes:
-                value, known = keys["class"].value, ", ".join(classes) or "none"
-                value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {known})")
+                value, names = keys["class"].value, ", ".join(classes) or "none"
+                value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {names})")
             if "measurement" in keys and keys["measurement"].value.text() in SECTION_MEASUREMENTS:
                 _require_sections(board_of(name), keys["measurement"].value)
 
@@ -273,11 +275,11 @@ def placebos(path: Path) -> None:
     for name, case, entry in _cases(path):
         known_case(case, entry.key)
         _tuning(board_of(name), case, entry.key)
-        known = _figures(case)
+        figures = _figures(case)
         entries = [item.entries()["figures"].value.entries() for item in entry.value.items()]
-        for figure in chain.from_iterable(one.values() for one in entries):
-            if figure.key.text() not in known:
-                figure.key.fail(f"{case} has no figure {figure.key.text()!r} (allowed: {', '.join(known)})")
+        for figure in chain.from_iterable(block.values() for block in entries):
+            if figure.key.text() not in figures:
+                figure.key.fail(f"{case} has no figure {figure.key.text()!r} (allowed: {', '.join(figures)})")
 
 
 def _figures(case: str) -> tuple[str, ...]:
@@ -296,9 +298,9 @@ def _cases(path: Path) -> Iterator[tuple[str, str, Entry]]:
 
 
 def _tuning(board: Board, case: str, key: Value) -> None:
-    case_name, known = CaseName.parse(case), board.tunings
-    if case_name != case_name.without_tuning and case_name.tuning not in known:
-        key.fail(f"{board.name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(known))})")
+    case_name, tunings = CaseName.parse(case), board.tunings
+    if case_name != case_name.without_tuning and case_name.tuning not in tunings:
+        key.fail(f"{board.name} has no tuning {case_name.tuning!r} (allowed: {', '.join(sorted(tunings))})")
 
 
 def _virtual(name: str) -> bool:

@@ -29,16 +29,18 @@ def refusal(error: RtgateError, request: MergeRequest | None = None) -> Answer:
 
     A series that does not apply is its author's failure, like any conflict.
     """
-    asked = request or MergeRequest(base="", head="")
-    about = About(base="", candidate="", name=asked.name, title=asked.title, target=asked.target)
+    merge_request = request or MergeRequest(base="", head="")
+    about = About(
+        base="", candidate="", name=merge_request.name, title=merge_request.title, target=merge_request.target
+    )
     if isinstance(error, ConflictError):
         verdicts = [build_verdict("", Status.FAIL, str(error), Kind.MERGE)]
-        shown = note(about, [], verdicts, error.exit_code)
+        review_note = note(about, [], verdicts, error.exit_code)
     else:
         duty = next(text for kind, text in _DUTIES if isinstance(error, kind))
         lines = (*(line for line in str(error).split("\n") if line), f"{duty} The kernel was not judged.")
-        shown = note(replace(about, obstacle=lines), [], [], error.exit_code)
-    return Answer(exit_code=error.exit_code, markdown=as_markdown(shown), text=as_text(shown))
+        review_note = note(replace(about, obstacle=lines), [], [], error.exit_code)
+    return Answer(exit_code=error.exit_code, markdown=as_markdown(review_note), text=as_text(review_note))
 
 
 def leave(answer: Answer, output: Path) -> Path | None:

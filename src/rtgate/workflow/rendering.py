@@ -46,7 +46,7 @@ def render_job(submission: Submission, url: str, output: Path, watch: JobWatch) 
     """
     with ExitStack() as stack:
         order, sources = plan_job(submission, stack)
-        local = any(one.local for one in sources.values())
+        local = any(source.local for source in sources.values())
         if local and not url:
             raise ConfigError(
                 "files of this machine are in the job: say where they will be when it runs, with --artefacts-url URL"
@@ -85,9 +85,9 @@ def _validate(lava: Lava | None, definition: str) -> None:
 
 
 def _say_unchecked(submission: Submission, lava: Lava | None, watch: JobWatch) -> None:
-    unchecked = ["whether the lab's workers can fetch the files"]
+    questions = ["whether the lab's workers can fetch the files"]
     if lava is None:
         say_unconfirmed(submission.board, watch)
         kind = lava_of(submission.board).device_type
-        unchecked += [f"whether the lab has a device of type {kind} that is fit", "what LAVA's schema says of the job"]
-    watch.say(f"not checked: {'; '.join(unchecked)}{'' if lava else ' (--server asks a server)'}")
+        questions += [f"whether the lab has a device of type {kind} that is fit", "what LAVA's schema says of the job"]
+    watch.say(f"not checked: {'; '.join(questions)}{'' if lava else ' (--server asks a server)'}")

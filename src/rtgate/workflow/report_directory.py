@@ -78,11 +78,11 @@ def _give_back(output: Path) -> None:
     """Put an older report back where nothing took its place, and remove it where something did."""
     former = output / _FORMER
     whole = (former / _WHOLE).exists()
-    begun = any((output / name).exists() for name in ("verdict.json", "lava"))
+    has_begun = any((output / name).exists() for name in ("verdict.json", "lava"))
     if not whole:
         # It was put aside, or is being given back, in part: what stands there is the older report's as well.
         _put_back(former, output)
-    elif not begun and not any((output / "records").glob("*/*/*/*/record.json")):
+    elif not has_begun and not any((output / "records").glob("*/*/*/*/record.json")):
         if (output / "records").is_dir():
             shutil.rmtree(output / "records")
         for name in _OURS - {_LOG, "records", "history.jsonl"}:

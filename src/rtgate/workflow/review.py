@@ -133,9 +133,9 @@ def _check_places(tree: Path, places: Sequence[Path]) -> None:
 
 
 def _commits(request: ReviewRequest) -> Commits:
-    asked = request.merge_request
-    merge = merged_by_forge if asked.merged else prepare_merge
-    commits = merge(request.tree, asked.base, asked.head)
+    merge_request = request.merge_request
+    merge = merged_by_forge if merge_request.merged else prepare_merge
+    commits = merge(request.tree, merge_request.base, merge_request.head)
     say(f"baseline {commits.base[:12]}, candidate {commits.candidate[:12]}: {commits.subject}")
     return commits
 
@@ -164,10 +164,10 @@ def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
 
 
 def _policy_file(place: Path, commits: Commits) -> str:
-    found = site.files(POLICY)
-    if not found:
+    paths = site.files(POLICY)
+    if not paths:
         return f"rtgate's default, as {commits.base[:12]} has no {POLICY_DIRECTORY}/{POLICY}"
-    return str(found[0]).replace(f"{place}/", f"{commits.base[:12]}:")
+    return str(paths[0]).replace(f"{place}/", f"{commits.base[:12]}:")
 
 
 def _make_root_filesystems(policy: Policy) -> None:
@@ -190,11 +190,11 @@ def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterato
 
 
 def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
-    asked = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
+    suite_options = SuiteOptions(board=screen.board, profile=screen.profile, select=screen.select)
     problem = ""
     try:
         suites = replace(
-            prepare_suites(asked, images, request.output, request.criteria), remedy=f"--tree {request.tree}"
+            prepare_suites(suite_options, images, request.output, request.criteria), remedy=f"--tree {request.tree}"
         )
         options = ComparisonOptions(budget=Budget(minutes(DEFAULT)))
         if not run_gate(suites, options, explain=True, sections=screen.sections).whole:
@@ -209,24 +209,24 @@ def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) ->
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
     """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
     (request.output / "records").mkdir(exist_ok=True)
-    screened = [
+    screen_verdicts = [
         *judge_run(JudgingRequest(records=request.output / "records", criteria=request.criteria)).verdicts,
         *others,
     ]
-    if any(one.kind is Kind.BUILD for one in others):
+    if any(verdict.kind is Kind.BUILD for verdict in others):
         return OnBoards(verdicts=[*others])
-    asked = request.merge_request
-    wanted = BoardsRequest(
+    merge_request = request.merge_request
+    boards_request = BoardsRequest(
         entries=policy.boards,
         builds=request.builds,
         commits=commits,
-        merge_request=asked.url or asked.name,
+        merge_request=merge_request.url or merge_request.name,
         output=request.output,
         criteria=request.criteria,
     )
-    done = measure_on_boards(wanted, screened)
-    done.verdicts += others
-    return done
+    on_boards = measure_on_boards(boards_request, screen_verdicts)
+    on_boards.verdicts += others
+    return on_boards
 
 
 def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_boards: OnBoards) -> Answer:
@@ -253,49 +253,49 @@ def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_board
     guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
     if guilty is None:
         return answer
-    found = _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code)
-    return replace(found, blame=guilty.blame)
+    full_answer = _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code)
+    return replace(full_answer, blame=guilty.blame)
 
 
 def _conflict(request: ReviewRequest, sentence: str) -> Answer:
     """Answer a merge request that does not merge: nothing was built or measured."""
     verdict = build_verdict("", Status.FAIL, sentence, Kind.MERGE)
-    output, asked = request.output, request.merge_request
+    output, merge_request = request.output, request.merge_request
     (output / "records").mkdir(exist_ok=True)
     judging = judge_run(JudgingRequest(records=output / "records"))
     judging.verdicts.append(verdict)
     judging.write(output / "verdict.json", output / "records")
     code = finish(output, judging.verdicts, Ending(whole=True, page=False))
-    head = commit_of(request.tree, asked.head)
+    head = commit_of(request.tree, merge_request.head)
     about = About(
-        base=commit_of(request.tree, asked.base),
+        base=commit_of(request.tree, merge_request.base),
         candidate=head,
         subject=subject_of(request.tree, head),
-        name=asked.name,
-        title=asked.title,
-        target=asked.target,
+        name=merge_request.name,
+        title=merge_request.title,
+        target=merge_request.target,
     )
     return _answer(output, about, [verdict], code)
 
 
 def _about(request: ReviewRequest, commits: Commits) -> About:
-    asked = request.merge_request
+    merge_request = request.merge_request
     again = f"rtgate review --tree . --base {commits.base[:12]} --head {commits.head[:12]}"
     return About(
         base=commits.base,
         candidate=commits.candidate,
         subject=commits.subject,
-        name=asked.name,
-        title=asked.title,
-        target=asked.target,
+        name=merge_request.name,
+        title=merge_request.title,
+        target=merge_request.target,
         edits=tuple(changed_files(request.tree, commits, POLICY_DIRECTORY)),
-        reproduce=(asked.fetch, again) if asked.fetch else (again,),
+        reproduce=(merge_request.fetch, again) if merge_request.fetch else (again,),
         report=request.report_url,
     )
 
 
 def _answer(output: Path, about: About, verdicts: Sequence[Verdict], code: int) -> Answer:
-    shown = note(about, list(records_file.read_all(output / "records")), verdicts, code)
-    answer = Answer(exit_code=code, markdown=as_markdown(shown), text=as_text(shown))
+    review_note = note(about, list(records_file.read_all(output / "records")), verdicts, code)
+    answer = Answer(exit_code=code, markdown=as_markdown(review_note), text=as_text(review_note))
     write_answer(answer, output)
     return answer

@@ -56,15 +56,15 @@ def check_lab(entries: Sequence[LabBoard]) -> None:
     """Find out before an hour of building and measuring that no lab would take a job. Raises ConfigError."""
     if entries and access().token is None:
         raise ConfigError(
-            f"the policy names boards of a lab ({', '.join(one.board for one in entries)}), and there is no token for "
-            f"{access().url}: set {URL} and {TOKEN_FILE}"
+            f"the policy names boards of a lab ({', '.join(entry.board for entry in entries)}), and there is no token "
+            f"for {access().url}: set {URL} and {TOKEN_FILE}"
         )
     for entry in entries:
         suites.directories(entry.suites)
-        booting = _wish(entry).booting
-        if not entry.all_cases and entry.budget <= booting:
+        boot_minutes = _wish(entry).booting
+        if not entry.all_cases and entry.budget <= boot_minutes:
             raise ConfigError(
-                f"{FILE}: the boots of {entry.board} alone take {booting:.0f} min: give it a larger budget"
+                f"{FILE}: the boots of {entry.board} alone take {boot_minutes:.0f} min: give it a larger budget"
             )
 
 
@@ -89,53 +89,53 @@ class BoardsRequest:
     criteria: Criteria = field(default_factory=Criteria)
 
 
-def measure_on_boards(request: BoardsRequest, screened: Sequence[Verdict]) -> OnBoards:
+def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]) -> OnBoards:
     """Measure both kernels on each board, one board after the other.
 
     What former reviews of the merge request have left in the lab is cancelled first.
 
     Args:
         request: what is asked for.
-        screened: what the screen on virtual time said. A kernel that dies there is not sent to any board.
+        screen_verdicts: what the screen on virtual time said. A kernel that dies there is not sent to any board.
 
     Raises:
         ConfigError: a kernel does not fit a board, or the lab takes no job of ours.
     """
-    done = OnBoards()
-    fatal = fatal_verdicts(screened)
+    on_boards = OnBoards()
+    fatal = fatal_verdicts(screen_verdicts)
     if request.entries and fatal:
         say(f"no board is asked: {fatal[0].sentence.partition(chr(10))[0]}")
-        return done
+        return on_boards
     for entry in request.entries:
-        cases = _cases(entry, screened)
+        cases = _cases(entry, screen_verdicts)
         if not cases:
             say(f"{entry.board}: the screen leaves nothing to measure")
             continue
         try:
             both = build_both(request.builds, entry.build, request.commits, entry.board)
             if isinstance(both, Verdict):
-                done.verdicts.append(both)
+                on_boards.verdicts.append(both)
                 continue
-            done.cases[entry.board] = [case.name for case in cases]
+            on_boards.cases[entry.board] = [case.name for case in cases]
             if request.merge_request:
                 cancel_former(Lava(access(), notify=say), request.merge_request)
-            done.verdicts += _measure(request, entry, cases, both)
+            on_boards.verdicts += _measure(request, entry, cases, both)
         except InfrastructureError as error:
             say(f"{entry.board}: not measured: {error}")
-            done.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
-    return done
+            on_boards.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
+    return on_boards
 
 
 def _wish(entry: LabBoard) -> Wish:
     return Wish(profile=entry.profile, suites=entry.suites, pairs=_PAIRS, budget=entry.budget)
 
 
-def _cases(entry: LabBoard, screened: Sequence[Verdict]) -> tuple[Case, ...]:
+def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[Case, ...]:
     if entry.all_cases:
         return suites.cases(entry.suites, entry.profile, "default")
-    selection = select_cases(screened, _wish(entry))
-    left_out = len(selection.choices) - len(selection.cases)
-    more = f", {left_out} more do not fit its budget of {entry.budget:.0f} min" if left_out else ""
+    selection = select_cases(screen_verdicts, _wish(entry))
+    surplus = len(selection.choices) - len(selection.cases)
+    more = f", {surplus} more do not fit its budget of {entry.budget:.0f} min" if surplus else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
     return selection.cases
 

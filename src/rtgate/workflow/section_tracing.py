@@ -44,10 +44,12 @@ def follow_sections(
         InfrastructureError: it cannot be written.
         Interrupted: Ctrl-C.
     """
-    places = dict.fromkeys((one.board, one.case) for one in verdicts if one.board in boards and one.arm == "candidate")
-    chosen = [place for place in places if _can_tell(CaseName.parse(place[1]).tool, len(kernels))]
-    followed = [_follow_case(_Case(*place, tuple(kernels), records), kernels) for place in chosen]
-    return any(followed)
+    places = dict.fromkeys(
+        (verdict.board, verdict.case) for verdict in verdicts if verdict.board in boards and verdict.arm == "candidate"
+    )
+    selection = [place for place in places if _can_tell(CaseName.parse(place[1]).tool, len(kernels))]
+    outcomes = [_follow_case(_Case(*place, tuple(kernels), records), kernels) for place in selection]
+    return any(outcomes)
 
 
 def _can_tell(tool: str, kernels: int) -> bool:
@@ -73,49 +75,53 @@ class _Case:
         """
         if reason := unfollowed(find_board(self.board)):
             raise ConfigError(reason)
-        stored = {
-            arm: {one.seed: one for one in records_to_explain(self.place(arm).directory) if one.seed is not None}
+        records = {
+            arm: {
+                record.seed: record
+                for record in records_to_explain(self.place(arm).directory)
+                if record.seed is not None
+            }
             for arm in self.arms
         }
-        if len({one.kernel.image_sha256 for own in stored.values() for one in own.values()}) == 1:
-            stored = {"candidate": stored["candidate"]}
-        seeds = sorted(set.intersection(*(set(own) for own in stored.values())))
+        if len({record.kernel.image_sha256 for own in records.values() for record in own.values()}) == 1:
+            records = {"candidate": records["candidate"]}
+        seeds = sorted(set.intersection(*(set(own) for own in records.values())))
         if not seeds:
-            raise ConfigError(f"{self.name}: no seed was measured{' with both kernels' if len(stored) == 2 else ''}")
-        return {arm: {seed: own[seed] for seed in seeds} for arm, own in stored.items()}
+            raise ConfigError(f"{self.name}: no seed was measured{' with both kernels' if len(records) == 2 else ''}")
+        return {arm: {seed: own[seed] for seed in seeds} for arm, own in records.items()}
 
 
 def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
     try:
-        stored = case.boots()
+        records = case.boots()
     except (ConfigError, ParseError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         return False
-    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in stored.items()}
-    told = SectionComparison(
+    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in records.items()}
+    identity = SectionComparison(
         baseline_image=images.get("baseline", ""),
         candidate_image=images["candidate"],
-        seeds=tuple(stored["candidate"]),
-        boots_digest=longer_sections.digest(stored["candidate"].values()),
+        seeds=tuple(records["candidate"]),
+        boots_digest=longer_sections.digest(records["candidate"].values()),
         instruction_ns=_instruction_ns(case.board),
         cpus=find_board(case.board).cpus,
     )
-    begun: list[str] = []
-    progress = partial(_progress, case, begun, sum(map(len, stored.values())))
+    starts: list[str] = []
+    progress = partial(_progress, case, starts, sum(map(len, records.values())))
     try:
-        boots = _section_boots(stored, kernels, begun.append)
+        boots = _section_boots(records, kernels, starts.append)
         with reminder(progress):
-            followed = boots.follow()
-        found = compare_boots(told, followed, boots.altered)
+            sections = boots.follow()
+        comparison = compare_boots(identity, sections, boots.altered)
     except (ConfigError, ParseError, InfrastructureError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
-        found = replace(told, why_not=plain_text(str(error)))
-    longer_sections.write(case.place("candidate").directory, found)
+        comparison = replace(identity, why_not=plain_text(str(error)))
+    longer_sections.write(case.place("candidate").directory, comparison)
     return True
 
 
-def _progress(case: _Case, begun: Sequence[str], boots: int) -> str:
-    return f"{case.name}: following the sections of boot {len(begun)} of {boots}"
+def _progress(case: _Case, starts: Sequence[str], boots: int) -> str:
+    return f"{case.name}: following the sections of boot {len(starts)} of {boots}"
 
 
 def _instruction_ns(board: str) -> int:
@@ -125,30 +131,30 @@ def _instruction_ns(board: str) -> int:
 
 
 def compare_boots(
-    told: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], altered: frozenset[str]
+    identity: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], names: frozenset[str]
 ) -> SectionComparison:
     """Return what is told of the boots of one or two kernels with what grew.
 
     Args:
-        told: which kernels and boots they are.
+        identity: which kernels and boots they are.
         boots: the sections of each boot, by arm and seed.
-        altered: the functions that differ.
+        names: of the functions that differ.
 
     Raises:
         ParseError: no section was seen.
     """
-    found = {arm: merge_boots(own.values()) for arm, own in boots.items()}
-    for arm, one in found.items():
-        if not one.sections:
+    by_arm = {arm: merge_boots(own.values()) for arm, own in boots.items()}
+    for arm, arm_sections in by_arm.items():
+        if not arm_sections.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
-    old, new = found.get("baseline"), found["candidate"]
-    reached = [one for one in new.sections if one.calls or one.site.begin.function in altered]
-    usual = spreads(boots["baseline"].values(), altered) if old else {}
+    old, new = by_arm.get("baseline"), by_arm["candidate"]
+    hits = [section for section in new.sections if section.calls or section.site.begin.function in names]
+    usual = spreads(boots["baseline"].values(), names) if old else {}
     return replace(
-        told,
+        identity,
         sites=len(new.sections),
-        reached=len(reached),
-        longer=_grown(CallsBefore.of(old.sections, usual), changes(old.sections, new.sections), altered) if old else (),
+        reached=len(hits),
+        longer=_grown(CallsBefore.of(old.sections, usual), changes(old.sections, new.sections), names) if old else (),
         baseline_bound=old.bound if old else None,
         candidate_bound=new.bound,
         baseline_longest=_longest(old.sections) if old else (),
@@ -158,41 +164,41 @@ def compare_boots(
 
 def _longest(sections: Sequence[Section]) -> tuple[LongestSection, ...]:
     """Return the longest section of each kind that each function begins."""
-    found: dict[tuple[str, str], Section] = {}
-    for one in sections:
-        key = str(one.site.kind), one.site.begin.function
-        if key not in found or one.longest > found[key].longest:
-            found[key] = one
+    longest: dict[tuple[str, str], Section] = {}
+    for section in sections:
+        key = str(section.site.kind), section.site.begin.function
+        if key not in longest or section.longest > longest[key].longest:
+            longest[key] = section
     return tuple(
         LongestSection(
             off=off,
             function=function,
-            place=one.site.place,
-            context=str(one.site.context),
-            instructions=one.longest,
-            seed=one.seed,
+            place=section.site.place,
+            context=str(section.site.context),
+            instructions=section.longest,
+            seed=section.seed,
         )
-        for (off, function), one in sorted(found.items(), key=lambda entry: (-entry[1].longest, entry[0]))
+        for (off, function), section in sorted(longest.items(), key=lambda entry: (-entry[1].longest, entry[0]))
     )
 
 
 def _section_boots(
-    stored: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], tell: Callable[[str], None]
+    records: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], tell: Callable[[str], None]
 ) -> SectionBoots:
     elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
-    one = next(iter(stored["candidate"].values()))
-    case, stop = case_of(one), threading.Event()
+    record = next(iter(records["candidate"].values()))
+    case, stop = case_of(record), threading.Event()
     request = ArmRequest(
-        board=one.board, kernels=dict(kernels), profile=one.profile, tuning=case.tuning, console="virtual"
+        board=record.board, kernels=dict(kernels), profile=record.profile, tuning=case.tuning, console="virtual"
     )
     return SectionBoots(
         case=case,
-        seeds=tuple(stored["candidate"]),
+        seeds=tuple(records["candidate"]),
         arms={arm.name: arm for arm in make_arms(request, stop)[0]},
         kernels=elfs,
         stop=stop,
         tell=tell,
-        expected=stored,
+        expected=records,
         altered=altered_functions(elfs),
         cache=SectionCache.open(),
     )
@@ -205,19 +211,19 @@ def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
     return differing(kernels["baseline"], kernels["candidate"], (None, None)).functions
 
 
-def _grown(before: CallsBefore, sites: Sequence[SiteChange], altered: frozenset[str]) -> tuple[LongerSection, ...]:
+def _grown(before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str]) -> tuple[LongerSection, ...]:
     """Return the sites that grew, what altered functions made longer first."""
-    found = []
+    sections = []
     for change in sites:
         if change.candidate is None:
             continue
-        begins = change.site.begin.function in altered
+        begins = change.site.begin.function in names
         call, function = before.longest(change.site, change.candidate.calls)
         call_before = before.of_function(change.site, call.function) if call else 0
-        gained = call.instructions - call_before if call else 0
-        by_call = call is not None and gained > change.growth
+        gain = call.instructions - call_before if call else 0
+        by_call = call is not None and gain > change.growth
         own = change.site.begin.function if begins and not by_call else ""
-        one = LongerSection(
+        section = LongerSection(
             off=change.off,
             place=change.site.place,
             context=str(change.site.context),
@@ -226,13 +232,13 @@ def _grown(before: CallsBefore, sites: Sequence[SiteChange], altered: frozenset[
             count=change.candidate.count,
             boots=len(change.candidate.boots),
             seed=call.seed if call and by_call else change.candidate.seed,
-            function=own or (function if gained >= LEAST else ""),
+            function=own or (function if gain >= LEAST else ""),
             call=call.instructions if call else 0,
             call_before=call_before,
             call_spread=before.spreads.get(call.function, 0) if call else 0,
             begins=begins,
             spread=before.spreads.get(change.site.begin.function, 0),
         )
-        if max(one.growth, one.gained) >= LEAST:
-            found.append(one)
-    return tuple(sorted(found, key=lambda one: (-one.gained, -one.growth)))
+        if max(section.growth, section.gained) >= LEAST:
+            sections.append(section)
+    return tuple(sorted(sections, key=lambda section: (-section.gained, -section.growth)))

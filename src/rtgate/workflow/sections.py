@@ -33,8 +33,8 @@ _ARCHES, _INSTRUCTION_NS, _CPUS = ("arm64", "x86_64"), 8, 8  # what the plugin i
 def unfollowed(board: Board) -> str:
     """Return why critical sections of a board cannot be followed; empty if they can."""
     if not board.virtual or board.arch not in _ARCHES:
-        known = " or ".join(_ARCHES)
-        return f"{board.name} is not a virtual board of {known}, so its critical sections cannot be followed"
+        arches = " or ".join(_ARCHES)
+        return f"{board.name} is not a virtual board of {arches}, so its critical sections cannot be followed"
     if board.qemu is None or board.qemu.instruction_ns != _INSTRUCTION_NS or board.cpus > _CPUS:
         limits = f"{_INSTRUCTION_NS} ns per instruction and at most {_CPUS} CPUs"
         return f"critical sections of {board.name} cannot be followed, but of boards with {limits}"
@@ -63,14 +63,14 @@ class SectionsRequest:
     @property
     def instruction_ns(self) -> int:
         """What one instruction takes. Raises ConfigError: the board is not virtual, or masks otherwise."""
-        chosen = board(self.board)
-        if reason := unfollowed(chosen):
+        this_board = board(self.board)
+        if reason := unfollowed(this_board):
             raise ConfigError(reason)
-        assert chosen.qemu is not None
-        return chosen.qemu.instruction_ns
+        assert this_board.qemu is not None
+        return this_board.qemu.instruction_ns
 
 
-def as_document(request: SectionsRequest, found: Mapping[str, BootSections]) -> dict[str, Any]:
+def as_document(request: SectionsRequest, by_arm: Mapping[str, BootSections]) -> dict[str, Any]:
     """Return what is written: all sections of each kernel and its bound, lengths in instructions."""
     return {
         "format": 1,
@@ -79,7 +79,7 @@ def as_document(request: SectionsRequest, found: Mapping[str, BootSections]) -> 
         "profile": request.profile,
         "seeds": list(request.seeds),
         "instruction_ns": request.instruction_ns,
-        "kernels": {arm: asdict(one) for arm, one in found.items()},
+        "kernels": {arm: asdict(sections) for arm, sections in by_arm.items()},
     }
 
 
@@ -114,14 +114,14 @@ class SectionBoots:
         """
         directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
         kernels = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
-        asked = ArmRequest(
+        arm_request = ArmRequest(
             board=request.board,
             kernels=directories,
             profile=request.profile,
             tuning=CaseName.parse(request.case).tuning,
             console="virtual",
         )
-        arms, stop = make_arms(asked)
+        arms, stop = make_arms(arm_request)
         return cls(
             case=find_case(request.case, request.profile),
             seeds=request.seeds,
@@ -146,27 +146,29 @@ class SectionBoots:
     def _follow(self, arm: str, seed: int) -> BootSections:
         """Return the sections of a boot, from the cache if it was followed before."""
         record = self.expected.get(arm, {}).get(seed)
-        known = self.cache.find(record, self.altered) if self.cache and record else None
-        if known is not None:
-            return known
-        _, found = trace_sections(self._replay(arm, seed), self.altered)
+        hit = self.cache.find(record, self.altered) if self.cache and record else None
+        if hit is not None:
+            return hit
+        _, sections = trace_sections(self._replay(arm, seed), self.altered)
         if self.cache and record:
-            self.cache.keep(record, self.altered, found)
-        return found
+            self.cache.keep(record, self.altered, sections)
+        return sections
 
     def paths(self, change: SiteChange) -> SectionPaths:
         """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
-        changed = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
+        functions = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
         with boot_pool(self.stop) as pool:
             sides = {"baseline": change.like, "candidate": change.candidate}
             boots = {
-                arm: pool.submit(section_profiles, self._replay(arm, side.seed), [side], changed)
+                arm: pool.submit(section_profiles, self._replay(arm, side.seed), [side], functions)
                 for arm, side in sides.items()
                 if side
             }
-            made = {arm: one for arm, boot in boots.items() for one in boot.result()}
+            profiles = {arm: profile for arm, boot in boots.items() for profile in boot.result()}
         return SectionPaths(
-            baseline=made.get("baseline", Profile()), candidate=made.get("candidate", Profile()), changed=changed
+            baseline=profiles.get("baseline", Profile()),
+            candidate=profiles.get("candidate", Profile()),
+            changed=functions,
         )
 
     def _replay(self, arm: str, seed: int) -> Replay:

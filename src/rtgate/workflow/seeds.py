@@ -46,10 +46,10 @@ class SeedLimit:
 
 def seed_limits(thresholds: Thresholds) -> tuple[SeedLimit, ...]:
     """Return the limits whose source is a figure of a reference document, in the order of the file."""
-    found = ((limit, _SOURCE.fullmatch(limit.source)) for limit in thresholds.entries)
+    matches = ((limit, _SOURCE.fullmatch(limit.source)) for limit in thresholds.entries)
     return tuple(
         SeedLimit(limit, match["figure"], match["printed"], DOCUMENTS[match["document"]])
-        for limit, match in found
+        for limit, match in matches
         if match
     )
 
@@ -66,11 +66,11 @@ def last_worst(history: History, limit: Threshold) -> str:
 
 
 def _values(history: History, limit: Threshold) -> Iterator[tuple[Boot, str]]:
-    wanted = BootFilter(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
-    seen: Counter[str] = Counter()
-    for boot in reversed(queries.find(history, wanted)):
-        seen[boot.profile] += 1
-        if seen[boot.profile] > _NEWEST:
+    boot_filter = BootFilter(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
+    counts: Counter[str] = Counter()
+    for boot in reversed(queries.find(history, boot_filter)):
+        counts[boot.profile] += 1
+        if counts[boot.profile] > _NEWEST:
             continue
         (record,) = queries.records(history, [boot])
         value = apply(limit, [record]).value if applicable([limit], [record]).limits else None

@@ -50,13 +50,13 @@ class StoredComparison:
             InfrastructureError: the history does not answer.
         """
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
-        measured = [subject for subject in judging.subjects if subject.records]
+        subjects = [subject for subject in judging.subjects if subject.records]
         with grounds(self.criteria.history) as rests:
-            next_ = next_measurement(comparable_on_boards(measured), rests.history)
+            next_ = next_measurement(comparable_on_boards(subjects), rests.history)
         if not isinstance(next_, Measure):
             return None
-        failed = {one.case for one in judging.verdicts if one.status is Status.FAIL}
-        cases = tuple(case for case in next_.cases if case not in failed)
+        failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}
+        cases = tuple(case for case in next_.cases if case not in failed_cases)
         return Measure(cases, next_.pairs) if cases else None
 
     def pairs(self, case: str) -> int:
@@ -66,7 +66,7 @@ class StoredComparison:
     def count_pair_numbers(self, case: str) -> int:
         """Return how many numbers of pairs a case has used: a pair that was left out has had one. Raises as `pairs`."""
         there = run.records_by_case(self.records, self.board).get(case, ())
-        return max([self.pairs(case), *(one.pair or 0 for one in there)])
+        return max([self.pairs(case), *(record.pair or 0 for record in there)])
 
     def place(self, arm: str, case: str) -> Place:
         """Return where a case's boots lie."""
@@ -77,7 +77,7 @@ class StoredComparison:
         by_case = run.records_by_case(self.records, self.board)
         total = 0.0
         for case in cases:
-            seconds = [one.seconds["total"] for one in by_case.get(case, []) if "total" in one.seconds]
+            seconds = [record.seconds["total"] for record in by_case.get(case, []) if "total" in record.seconds]
             total += 2 * sum(seconds) / len(seconds) / 60 if seconds else 0.0
         return total
 
@@ -138,42 +138,42 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
     """Measure pairs look after look."""
     procedure = _procedure(suites)
     budget, looks = options.budget, procedure.looks.steps
-    stored = StoredComparison(records=suites.records, board=suites.options.board, criteria=suites.criteria)
+    comparison = StoredComparison(records=suites.records, board=suites.options.board, criteria=suites.criteria)
     first = procedure.first()
     if isinstance(first, Screen):
         batch, name = Batch(boots=f"1-{first.boots}", screen=True, looks=looks), "screening against the history"
     else:
         batch, name = Batch(boots=f"1-{first.pairs}", looks=looks), f"measuring {first.pairs} pairs of boots"
-    began = time.monotonic()
+    start = time.monotonic()
     with step(name):
         whole = suites.measure(batch, "measure.log")
-    budget.spent += (time.monotonic() - began) / 60
+    budget.spent += (time.monotonic() - start) / 60
     before: Measure | None = None
     while True:
         judging = _judge(suites)
-        wanted = stored.missing_pairs() if options.extend else None
-        if wanted is None or wanted == before:
+        measure = comparison.missing_pairs() if options.extend else None
+        if measure is None or measure == before:
             return ComparisonOutcome(whole, judging)
-        refused = budget.refusal(wanted.pairs * stored.minutes(wanted.cases), wanted.sentence)
-        if refused:
-            say(refused)
+        refusal = budget.refusal(measure.pairs * comparison.minutes(measure.cases), measure.sentence)
+        if refusal:
+            say(refusal)
             return ComparisonOutcome(whole, judging)
-        began = time.monotonic()
-        with step(wanted.sentence):
-            for batch in _batches(wanted, stored, looks):
+        start = time.monotonic()
+        with step(measure.sentence):
+            for batch in _batches(measure, comparison, looks):
                 whole &= _measure_more(suites, batch)
-        budget.spent += (time.monotonic() - began) / 60
-        before = wanted
+        budget.spent += (time.monotonic() - start) / 60
+        before = measure
 
 
 def _procedure(suites: Suites) -> Procedure:
     """Return how the kernels are compared, and say it; the cases are listed only where there is a history."""
     options, history = suites.options, suites.criteria.history
-    named = list_cases((), options.profile, options.tuning, options.select, options.board) if history else ()
+    cases = list_cases((), options.profile, options.tuning, options.select, options.board) if history else ()
     comparison = Comparison(
         board=options.board,
         flavour=next((arm.kernel.flavour for arm in suites.arms if arm.name is ArmName.CANDIDATE), ""),
-        cases=[case.name for case in named],
+        cases=[case.name for case in cases],
         profile=options.profile,
     )
     choice = choose(history, comparison)
@@ -181,13 +181,13 @@ def _procedure(suites: Suites) -> Procedure:
     return choice.procedure
 
 
-def _batches(wanted: Measure, stored: StoredComparison, looks: Steps) -> Iterable[Batch]:
+def _batches(measure: Measure, comparison: StoredComparison, looks: Steps) -> Iterable[Batch]:
     """Yield the boots of more pairs; those of cases that have as many so far are measured together."""
     by_count: dict[int, list[str]] = {}
-    for case in wanted.cases:
-        by_count.setdefault(stored.pairs(case), []).append(case)
+    for case in measure.cases:
+        by_count.setdefault(comparison.pairs(case), []).append(case)
     for count, cases in sorted(by_count.items()):
-        yield Batch(cases=tuple(cases), boots=f"{count + 1}-{count + wanted.pairs}", looks=looks)
+        yield Batch(cases=tuple(cases), boots=f"{count + 1}-{count + measure.pairs}", looks=looks)
 
 
 def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...]:
@@ -196,23 +196,23 @@ def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...
     After a regression the gate's answer is known, and nothing is measured for what it left open.
     """
     by_seeds: dict[tuple[str, str], list[str]] = {}
-    failed = {(one.board, one.case) for one in verdicts if one.status is Status.FAIL}
+    failures = {(verdict.board, verdict.case) for verdict in verdicts if verdict.status is Status.FAIL}
     # A tail limit that is open has a limit; its samples are not looked at twice.
-    undecided = {
-        (one.board, one.case)
-        for one in verdicts
-        if one.kind is Kind.INCONCLUSIVE and not one.limit and one.board in suites.boards
+    undecided_cases = {
+        (verdict.board, verdict.case)
+        for verdict in verdicts
+        if verdict.kind is Kind.INCONCLUSIVE and not verdict.limit and verdict.board in suites.boards
     }
-    left_open = sorted(undecided - failed)
-    if left_open and any(one.kind is Kind.REGRESSION for one in verdicts):
-        cases = ", ".join(case for _, case in left_open)
+    open_cases = sorted(undecided_cases - failures)
+    if open_cases and any(verdict.kind is Kind.REGRESSION for verdict in verdicts):
+        cases = ", ".join(case for _, case in open_cases)
         say(f"not measured again, as there is a regression: {cases}")
         return ()
-    for board, case in left_open:
+    for board, case in open_cases:
         place = Place(records=suites.records, board=board, arm="baseline", case=case)
-        had = planned.read(place).seeds
-        if had:
-            by_seeds.setdefault((board, f"{max(had) + 1}-{max(had) + len(had)}"), []).append(case)
+        seeds = planned.read(place).seeds
+        if seeds:
+            by_seeds.setdefault((board, f"{max(seeds) + 1}-{max(seeds) + len(seeds)}"), []).append(case)
     return tuple(Batch(board=board, cases=tuple(cases), seeds=numbers) for (board, numbers), cases in by_seeds.items())
 
 

@@ -37,21 +37,25 @@ def middle(directory: Path) -> Record:
     The slowest boot has the mean of a chance phase: two of them may say the contrary of what all boots say.
     """
     records = records_to_explain(directory)
-    ranked = _rank(records, finder(records[0].case).mean, fmean)
-    return ranked[len(ranked) // 2]
+    ranking = _rank(records, finder(records[0].case).mean, fmean)
+    return ranking[len(ranking) // 2]
 
 
 def _rank(records: Sequence[Record], name: str, combine: Callable[[Sequence[float]], float]) -> list[Record]:
     """Return boots by a figure, of several CPUs combined; one without it has no place among them."""
     values = [(_values(record, name), record) for record in records]
-    found = [(combine(own), record) for own, record in values if own]
-    if not found:
+    figures = [(combine(own), record) for own, record in values if own]
+    if not figures:
         raise ConfigError(f"{records[0].board} {records[0].case}: no boot has the figure {name}: measure again")
-    return [record for _, record in sorted(found, key=itemgetter(0))]
+    return [record for _, record in sorted(figures, key=itemgetter(0))]
 
 
 def _values(record: Record, name: str) -> list[float]:
-    return [one.quantity.value for one in record.measurements if one.name == name and one.quantity]
+    return [
+        measurement.quantity.value
+        for measurement in record.measurements
+        if measurement.name == name and measurement.quantity
+    ]
 
 
 def records_to_explain(directory: Path) -> list[Record]:
@@ -61,20 +65,20 @@ def records_to_explain(directory: Path) -> list[Record]:
         ConfigError: there is none, they are of several cases or not of virtual time, or their tool cannot be explained.
     """
     if (directory / "record.json").is_file():
-        found = [records_file.read(directory)]
+        records = [records_file.read(directory)]
     else:
         paths = [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
-        found = [record for path in paths if (record := records_file.read(path.parent)).has_results]
-    if not found:
+        records = [record for path in paths if (record := records_file.read(path.parent)).has_results]
+    if not records:
         raise ConfigError(f"{directory}: no record that was measured")
-    several = sorted({(record.board, record.arm, record.case) for record in found})
+    several = sorted({(record.board, record.arm, record.case) for record in records})
     if len(several) > 1:
-        names = ", ".join("/".join(each) for each in several[:4])
+        names = ", ".join("/".join(place) for place in several[:4])
         raise ConfigError(f"{directory}: records of {len(several)} cases or kernels, choose one: {names}")
-    if not found[0].virtual_time or found[0].seed is None:
+    if not records[0].virtual_time or records[0].seed is None:
         raise ConfigError(f"{directory}: not measured on virtual time, so it cannot be repeated")
-    finder(found[0].case)
-    return found
+    finder(records[0].case)
+    return records
 
 
 def case_of(record: Record) -> Case:
@@ -87,5 +91,5 @@ def find_case(text: str, profile_name: str) -> Case:
     name = CaseName.parse(text)
     if name.tool not in TOOLS:
         raise ConfigError(f"{text}: unknown tool {name.tool!r}")
-    fitted = profile(profile_name, TOOLS).fit(TOOLS[name.tool](), name.suite)
-    return Case(suite=name.suite, tool=fitted, load=name.load, tuning=name.tuning)
+    tool = profile(profile_name, TOOLS).fit(TOOLS[name.tool](), name.suite)
+    return Case(suite=name.suite, tool=tool, load=name.load, tuning=name.tuning)

@@ -75,7 +75,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
         InfrastructureError: the lab does not answer, or the root filesystem is not to be had.
     """
     order, sources = plan_job(submission, stack)
-    if any(one.local for one in sources.values()) and not (submission.stays or submission.put):
+    if any(arm_source.local for arm_source in sources.values()) and not (submission.stays or submission.put):
         raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
     lava, lab = look_at_lab(submission, watch)
     way = FileTransfer(serve=submission.serve, put=submission.put, server=lava.access.url)
@@ -83,7 +83,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
     if choice is not None:
         watch.say(choice.sentence)
         order = in_looks(order, choice.procedure)
-    files = publish(sources, store(way, stack) if any(one.local for one in sources.values()) else None)
+    files = publish(sources, store(way, stack) if any(arm_source.local for arm_source in sources.values()) else None)
     check_files(files)
     return Series(
         options=submission.options,
@@ -106,7 +106,7 @@ def _procedure(submission: Submission, order: MeasurementRequest, lab: Lab) -> C
     tags = set(device_tags(submission, lab))
     comparison = Comparison(
         board=order.board,
-        devices=[one.name for one in lab.devices if tags <= set(one.tags)],
+        devices=[device.name for device in lab.devices if tags <= set(device.tags)],
         flavour=order.kernels["candidate"].flavour,
         cases=[case.name for case in order.cases],
         profile=order.profile,
@@ -129,8 +129,8 @@ def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementReque
     """
     board = submission.board
     limits(submission.criteria.thresholds)
-    sources = {arm: source(board, named, submission.flavour, stack) for arm, named in submission.kernels.items()}
-    if len({one.family for one in sources.values()}) > 1:
+    sources = {arm: source(board, files, submission.flavour, stack) for arm, files in submission.kernels.items()}
+    if len({arm_source.family for arm_source in sources.values()}) > 1:
         raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
     return _order(submission, sources), sources
 
@@ -171,7 +171,7 @@ def writer(
     lab: Lab | None,
 ) -> JobWriter:
     """Return what writes the jobs; without a lab for the oldest server."""
-    (family,) = {one.family for one in sources.values()}
+    (family,) = {arm_source.family for arm_source in sources.values()}
     return JobWriter(
         options=submission.options,
         board=submission.board,
@@ -192,12 +192,12 @@ def _installs(board: Board) -> str:
 def _order(submission: Submission, sources: Mapping[str, Source]) -> MeasurementRequest:
     """Return what is asked for. Raises ConfigError: profile or tuning are wrong."""
     submission.board.tuning(submission.tuning)
-    chosen, cases = profile(submission.profile, TOOLS), submission.cases
-    usual = max(chosen.of(case.tool.name, case.suite, case.load).boots for case in cases)
+    job_profile, cases = profile(submission.profile, TOOLS), submission.cases
+    usual = max(job_profile.of(case.tool.name, case.suite, case.load).boots for case in cases)
     count = submission.boots or usual
     return MeasurementRequest(
         board=submission.board.name,
-        kernels={arm: one.kernel for arm, one in sources.items()},
+        kernels={arm: arm_source.kernel for arm, arm_source in sources.items()},
         boots=in_turns(tuple(sources), count),
         cases=cases,
         suites=tuple(dict.fromkeys(case.suite for case in cases)),

@@ -118,10 +118,10 @@ class Suites:
         """
         boards = (batch.board,) if batch.board else self.boards
         path = self.output / log
-        told = self._notices(batch)
+        notices = self._notices(batch)
         codes = []
         for number, board in enumerate(boards):
-            options = ["--board", board, *self._options(batch), *(told if number == 0 else ())]
+            options = ["--board", board, *self._options(batch), *(notices if number == 0 else ())]
             codes.append(pytest(self.options.select, options, path))
         if all(code == _NO_CASES for code in codes):
             raise _not_run(_NO_CASES, path)
@@ -161,8 +161,8 @@ class Suites:
         for option in ("seeds", "boots"):
             if getattr(batch, option):
                 return [f"--{option}", getattr(batch, option)]
-        told = [(option, getattr(self.options, option)) for option in ("seeds", "boots")]
-        return [word for option, value in told if value for word in (f"--{option}", value)]
+        options = [(option, getattr(self.options, option)) for option in ("seeds", "boots")]
+        return [word for option, value in options if value for word in (f"--{option}", value)]
 
     def judge(self) -> Judging:
         """Judge what is stored, and write verdict.json. Raises as `judge_run`."""
@@ -238,8 +238,8 @@ def _run(argv: Sequence[str], log: Path) -> int:
         env=suites.environment(),
     )
     assert child.stdout is not None
-    keeping = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)
-    keeping.start()
+    keeper = threading.Thread(target=keep, args=(child.stdout, log), daemon=True)
+    keeper.start()
     try:
         with silence():  # they speak themselves
             return child.wait()
@@ -248,25 +248,25 @@ def _run(argv: Sequence[str], log: Path) -> int:
         child.wait()
         raise
     finally:
-        keeping.join(timeout=5)  # something that outlived the suites may hold the pipe
+        keeper.join(timeout=5)  # something that outlived the suites may hold the pipe
 
 
 def _not_run(code: int, log: Path) -> ConfigError:
     return ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log)}; see {log}")
 
 
-def keep(said: IO[bytes], log: Path) -> None:
+def keep(pipe: IO[bytes], log: Path) -> None:
     """Add what the suites say to a log as far as the disk takes it: they themselves must not fail for their log."""
-    with said:
+    with pipe:
         with contextlib.suppress(OSError), log.open("ab", buffering=0) as stream:
-            for line in said:
+            for line in pipe:
                 stream.write(line)
-        for _ in said:
+        for _ in pipe:
             pass
 
 
 def end_of(log: Path) -> str:
     """Return what a log ends with: why the suites refused, or their last lines."""
     text = log.read_text(errors="replace").strip()
-    refused = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
-    return refused[-1] if refused else " / ".join(text.splitlines()[-3:])
+    refusals = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
+    return refusals[-1] if refusals else " / ".join(text.splitlines()[-3:])

@@ -22,14 +22,14 @@ _COLLECT_S = 120.0  # a few seconds on a quiet machine
 def directories(suites: Sequence[str] = ()) -> list[str]:
     """Return the directories of suites, of all without a name. Raises ConfigError for one that nobody has."""
     layers = [layer.directory / "tests" for layer in site.layers() if (layer.directory / "tests").is_dir()]
-    found = []
+    paths = []
     for suite in suites:
         places = [layer / suite for layer in layers if suite.isidentifier() and (layer / suite).is_dir()]
         if not places:
-            known = sorted({path.name for layer in layers for path in layer.iterdir() if path.name.isidentifier()})
-            raise ConfigError(f"unknown suite {suite!r} (allowed: {', '.join(known)})")
-        found += places
-    return [str(path) for path in found or layers]
+            names = sorted({path.name for layer in layers for path in layer.iterdir() if path.name.isidentifier()})
+            raise ConfigError(f"unknown suite {suite!r} (allowed: {', '.join(names)})")
+        paths += places
+    return [str(path) for path in paths or layers]
 
 
 def command(suites: Sequence[str], options: Sequence[str]) -> list[str]:
@@ -59,13 +59,13 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
         InfrastructureError: this machine is too busy.
     """
     with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
-        listed = Path(name) / "cases.json"
-        options = ["--collect-only", "--cases", str(listed), "--profile", profile, "--tuning", tuning]
+        path = Path(name) / "cases.json"
+        options = ["--collect-only", "--cases", str(path), "--profile", profile, "--tuning", tuning]
         options += ["--board", board] if board else []
         argv = command(suites, [*options, *(["-k", select] if select else [])])
         try:
             with step_printer("listing the cases of the suites"):
-                done = subprocess.run(
+                process = subprocess.run(
                     argv,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
@@ -77,7 +77,7 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
         except subprocess.TimeoutExpired as error:
             busy = f"pytest did not list the cases of the suites within {_COLLECT_S:.0f} s"
             raise InfrastructureError(f"{busy}: this machine is too busy, try again when it has less to do") from error
-        if done.returncode or not listed.is_file():
-            last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+        if process.returncode or not path.is_file():
+            last = " / ".join((process.stdout + process.stderr).strip().splitlines()[-3:])
             raise ConfigError(f"the suites {', '.join(suites)} have no cases to measure: {last}")
-        return cases_file.read(listed)
+        return cases_file.read(path)

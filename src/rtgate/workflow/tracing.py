@@ -40,18 +40,18 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
         InfrastructureError: this machine cannot trace.
         Interrupted: Ctrl-C.
     """
-    compared = [
-        one
-        for one in verdicts
-        if one.board in boards and one.kind in _TRACED and CaseName.parse(one.case).tool in FINDERS
+    comparisons = [
+        verdict
+        for verdict in verdicts
+        if verdict.board in boards and verdict.kind in _TRACED and CaseName.parse(verdict.case).tool in FINDERS
     ]
-    regressions = [(one.board, one.case) for one in compared if one.kind is Kind.REGRESSION]
-    every = list(dict.fromkeys((one.board, one.case) for one in compared))
+    regressions = [(verdict.board, verdict.case) for verdict in comparisons if verdict.kind is Kind.REGRESSION]
+    every = list(dict.fromkeys((verdict.board, verdict.case) for verdict in comparisons))
     cases = [_clearest(regressions)] if regressions else every
-    chosen = [_boots(records, *place, _view(place, compared)) for place in cases]
-    found = [one for one in chosen if one is not None and not one.once]
-    traced = [_trace_group(kernels, group, regressed=bool(regressions)) for group in _group(found)]
-    return any(traced)
+    all_boots = [_boots(records, *place, _view(place, comparisons)) for place in cases]
+    boots = [case_boots for case_boots in all_boots if case_boots is not None and not case_boots.once]
+    outcomes = [_trace_group(kernels, group, regressed=bool(regressions)) for group in _group(boots)]
+    return any(outcomes)
 
 
 def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
@@ -60,22 +60,25 @@ def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regres
         tracing = _Tracing.make(kernels, boots)
         return tracing.explain(boots[0]) if regressed else tracing.trace_exercise(boots)
     except (ConfigError, ParseError) as error:
-        for one in boots:
-            _say_untraced(one.name, error)
+        for case_boots in boots:
+            _say_untraced(case_boots.name, error)
         return False
 
 
 def _clearest(regressions: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return the board and the case of most regressions; an idle one before any other."""
     return max(
-        dict.fromkeys(regressions), key=lambda one: (CaseName.parse(one[1]).load == "idle", regressions.count(one))
+        dict.fromkeys(regressions),
+        key=lambda place: (CaseName.parse(place[1]).load == "idle", regressions.count(place)),
     )
 
 
-def _view(place: tuple[str, str], compared: Sequence[Verdict]) -> str:
+def _view(place: tuple[str, str], verdicts: Sequence[Verdict]) -> str:
     """Return `typical` if all that regressed in a case is a figure of most intervals, else empty: the trace decides."""
-    mine = [one for one in compared if (one.board, one.case) == place and one.kind is Kind.REGRESSION]
-    return "typical" if mine and not any(one.measurement.endswith(_OF_FEW) for one in mine) else ""
+    mine = [
+        verdict for verdict in verdicts if (verdict.board, verdict.case) == place and verdict.kind is Kind.REGRESSION
+    ]
+    return "typical" if mine and not any(verdict.measurement.endswith(_OF_FEW) for verdict in mine) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +106,20 @@ def _boots(records: Path, board: str, case: str, view: str) -> _Boots | None:
     places = {arm: Place(records=records, board=board, arm=arm, case=case) for arm in ("candidate", "baseline")}
     which = middle if view == "typical" else slowest
     try:
-        found = {arm: which(place.directory) for arm, place in places.items()}
-        measured = case_of(found["candidate"])
+        by_arm = {arm: which(place.directory) for arm, place in places.items()}
+        measured_case = case_of(by_arm["candidate"])
     except (ConfigError, ParseError) as error:
         _say_untraced(case, error)
         return None
-    return _Boots(name=case, case=measured, place=places["candidate"], view=view, **found)
+    return _Boots(name=case, case=measured_case, place=places["candidate"], view=view, **by_arm)
 
 
 def _group(boots: Sequence[_Boots]) -> list[list[_Boots]]:
     """Return the cases that the same arms can boot, together."""
-    found: dict[tuple[str, str], list[_Boots]] = {}
-    for one in boots:
-        found.setdefault((one.candidate.profile, one.case.tuning), []).append(one)
-    return list(found.values())
+    groups: dict[tuple[str, str], list[_Boots]] = {}
+    for case_boots in boots:
+        groups.setdefault((case_boots.candidate.profile, case_boots.case.tuning), []).append(case_boots)
+    return list(groups.values())
 
 
 def _say_untraced(case: str, error: Exception) -> None:
@@ -136,7 +139,7 @@ class _Tracing:
         profile, tuning = boots[0].candidate.profile, boots[0].case.tuning
         stop = threading.Event()
         arms: dict[tuple[str, str], Arm] = {}
-        for board in dict.fromkeys(one.place.board for one in boots):
+        for board in dict.fromkeys(case_boots.place.board for case_boots in boots):
             request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
             arms |= {(board, arm.name): arm for arm in make_arms(request, stop)[0]}
         return cls(arms=arms, kernels=kernels, stop=stop)
@@ -144,21 +147,21 @@ class _Tracing:
     def explain(self, boots: _Boots) -> bool:
         """Say what made a case slower; return whether that could be said."""
         pair = self._pair(boots)
-        made = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None, view=boots.view)
-        assert made.differences is not None
-        assert made.exercise is not None
-        _write(boots, made.differences, made.exercise, made.explanation)
+        comparison = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None, view=boots.view)
+        assert comparison.differences is not None
+        assert comparison.exercise is not None
+        _write(boots, comparison.differences, comparison.exercise, comparison.explanation)
         return True
 
     def trace_exercise(self, boots: Sequence[_Boots]) -> bool:
         """Say of each case which differences ran; return whether that could be said of any."""
-        differences, found = exercise([self._pair(one) for one in boots], self.stop, lambda _: None)
-        for one, ran in zip(boots, found, strict=True):
-            if isinstance(ran, Exercise):
-                _write(one, differences, ran)
+        differences, exercises = exercise([self._pair(case_boots) for case_boots in boots], self.stop, lambda _: None)
+        for case_boots, outcome in zip(boots, exercises, strict=True):
+            if isinstance(outcome, Exercise):
+                _write(case_boots, differences, outcome)
             else:
-                _say_untraced(one.name, ran)
-        return any(isinstance(ran, Exercise) for ran in found)
+                _say_untraced(case_boots.name, outcome)
+        return any(isinstance(outcome, Exercise) for outcome in exercises)
 
     def _pair(self, boots: _Boots) -> Pair:
         return Pair(
@@ -171,16 +174,16 @@ class _Tracing:
         return Side(arm=self.arms[board, arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
 
 
-def _write(boots: _Boots, differences: Differences, ran: Exercise, why: Explanation | None = None) -> None:
-    seen = CaseExplanation(
+def _write(boots: _Boots, differences: Differences, activity: Exercise, why: Explanation | None = None) -> None:
+    explanation = CaseExplanation(
         baseline_image=boots.baseline.kernel.image_sha256,
         candidate_image=boots.candidate.kernel.image_sha256,
         seed=boots.candidate.seed or 0,
         sentence=why.sentence if why else "",
         warning_function=why.warning_function if why else "",
-        executed=ran.executed,
-        resting=ran.resting,
+        executed=activity.executed,
+        resting=activity.resting,
         others=(*differences.data, *differences.options),
-        changes=ran.changes,
+        changes=activity.changes,
     )
-    explained.write(boots.place.directory, seen)
+    explained.write(boots.place.directory, explanation)

@@ -35,15 +35,15 @@ Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 _Seen = TypeVar("_Seen", CaseExplanation, SectionComparison)
 
 
-def limits(named: Path | None) -> Thresholds:
+def limits(path: Path | None) -> Thresholds:
     """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
-    known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds(limits_files(named), known, LimitProfiles().options)
+    is_virtual = {name: boards.board(name).virtual for name in site.names("boards")}
+    return load_thresholds(limits_files(path), is_virtual, LimitProfiles().options)
 
 
-def limits_files(named: Path | None) -> tuple[Path, ...]:
+def limits_files(path: Path | None) -> tuple[Path, ...]:
     """Return the file of limits that is named, or those of the site and of rtgate, the winner first."""
-    return (named,) if named else site.files("thresholds.yaml")
+    return (path,) if path else site.files("thresholds.yaml")
 
 
 def harmless() -> Placebos:
@@ -58,11 +58,11 @@ def compare_kernels(subjects: Sequence[Subject], history: str | None) -> tuple[V
         ConfigError: placebos.yaml is wrong, or the URL names no history.
     """
     try:
-        with grounds(history) as known:
-            found = compare(subjects, known)
-            for sentence in known.history.left_out:
+        with grounds(history) as inputs:
+            verdicts = compare(subjects, inputs)
+            for sentence in inputs.history.left_out:
                 say(f"history: {sentence}")
-            return found
+            return verdicts
     except InfrastructureError as error:
         return (lab_verdict(f"nothing was compared: {error}"),)
 
@@ -88,8 +88,8 @@ def grounds(history: str | None) -> Iterator[ComparisonInputs]:
     from rtgate.history.database import History  # noqa: PLC0415
     from rtgate.history.prior import HistoryPrior  # noqa: PLC0415
 
-    with History.open(history, create=True) as opened:
-        yield ComparisonInputs(placebos=placebos, history=HistoryPrior(opened))
+    with History.open(history, create=True) as database:
+        yield ComparisonInputs(placebos=placebos, history=HistoryPrior(database))
 
 
 def subjects(
@@ -110,24 +110,24 @@ def subjects(
         missing: names the boots of a board and an arm that were planned and left no record.
         beside: the records of every case that is judged, or of those that were measured so far.
     """
-    telling = [record for record in beside if record.case != case and record.boot_id and record.faults]
+    fault_records = [record for record in beside if record.case != case and record.boot_id and record.faults]
     for board, names in sorted(arms.items()):
         here = [record for record in records if record.board == board]
-        judged = "candidate" if "candidate" in names else min(names)
-        mine = [record for record in here if record.arm == judged]
-        paired = judged != "baseline" and "baseline" in names
-        base = [record for record in here if record.arm == ArmName.BASELINE and judged != "baseline"]
+        arm = "candidate" if "candidate" in names else min(names)
+        mine = [record for record in here if record.arm == arm]
+        paired = arm != "baseline" and "baseline" in names
+        base = [record for record in here if record.arm == ArmName.BASELINE and arm != "baseline"]
         boots = {record.boot_id for record in mine}
         yield Subject(
             case=case,
             board=board,
-            arm=judged,
+            arm=arm,
             flavour=mine[0].kernel.flavour if mine else "",
             records=mine,
             baseline=base,
-            beside=[record for record in telling if record.boot_id in boots],
+            beside=[record for record in fault_records if record.boot_id in boots],
             not_applicable=registry.not_applicable_on(board),
-            missing=missing(board, judged, mine),
+            missing=missing(board, arm, mine),
             paired=paired,
             unpaired=missing(board, "baseline", base) if paired else (),
             explained=_explained(mine, here),
@@ -138,24 +138,28 @@ def subjects(
 
 def _schedule(mine: Sequence[Record]) -> Schedule:
     """Return when somebody was going to look at a case's boots. Raises ConfigError: planned.json is damaged."""
-    directory = next((one.directory.parent for one in mine if one.directory), None)
+    directory = next((record.directory.parent for record in mine if record.directory), None)
     return planned.read_in(directory).schedule if directory else Schedule()
 
 
 def _explained(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanation | None:
     """Return what traced boots showed of these kernels; a file that others left is not about them."""
-    seen = _beside(explained.read, mine)
-    return seen if seen is not None and seen.images == {one.kernel.image_sha256 for one in here} else None
+    explanation = _beside(explained.read, mine)
+    return (
+        explanation
+        if explanation is not None and explanation.images == {record.kernel.image_sha256 for record in here}
+        else None
+    )
 
 
 def _sections(mine: Sequence[Record], here: Sequence[Record]) -> SectionComparison | None:
     """Return what following these boots found; likewise."""
-    seen = _beside(longer_sections.read, mine)
-    return seen if seen is not None and seen.matches(mine, here) else None
+    comparison = _beside(longer_sections.read, mine)
+    return comparison if comparison is not None and comparison.matches(mine, here) else None
 
 
 def _beside(read: Callable[[Path], _Seen | None], mine: Sequence[Record]) -> _Seen | None:
-    directory = next((one.directory.parent for one in mine if one.directory), None)
+    directory = next((record.directory.parent for record in mine if record.directory), None)
     return read(directory) if directory else None
 
 
@@ -170,14 +174,14 @@ def planned_in(directory: Path, case: str) -> Missing:
 
 def _outcome(verdicts: Sequence[Verdict]) -> Status:
     """Return the worst status; a run that left something open is not PASS because something else is."""
-    found = worst(verdicts)
-    return Status.DONE if found is Status.PASS and exit_code(verdicts) else found
+    status = worst(verdicts)
+    return Status.DONE if status is Status.PASS and exit_code(verdicts) else status
 
 
 def write_verdicts(
     verdicts: list[Verdict],
     path: Path,
-    judged: Sequence[Subject] = (),
+    cases: Sequence[Subject] = (),
     *,
     records: Path | None = None,
     thresholds: Path | None = None,
@@ -187,15 +191,17 @@ def write_verdicts(
     Args:
         verdicts: what was judged.
         path: the file.
-        judged: the cases.
+        cases: those that were judged.
         records: the run's directory of records: its files are sealed if it is below that of `path`.
         thresholds: the limits, instead of those of the site and of rtgate.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    traced = [
-        {"board": one.board, "case": one.case, **explained.as_json(one.explained)} for one in judged if one.explained
+    explanations = [
+        {"board": subject.board, "case": subject.case, **explained.as_json(subject.explained)}
+        for subject in cases
+        if subject.explained
     ]
-    document = {**_document(verdicts), "explained": traced}
+    document = {**_document(verdicts), "explained": explanations}
     if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
         files = [*limits_files(thresholds), *site.files("placebos.yaml"), *site.files(WAIVERS)]
         document["seal"] = seal(path.parent.resolve(), records.resolve(), files)

@@ -81,8 +81,8 @@ class Waiver:
 
 def load_waivers() -> tuple[Waiver, ...]:
     """Return the waivers of the site or of the kernel repository; none where neither has a file. Raises ConfigError."""
-    found = site.files(FILE)
-    return read(found[0]) if found else ()
+    paths = site.files(FILE)
+    return read(paths[0]) if paths else ()
 
 
 def read(path: Path) -> tuple[Waiver, ...]:
@@ -138,7 +138,9 @@ def waive(
         today: the day on which they are judged.
         release: returns the kernel's release that a verdict is about.
     """
-    return [_waive(one, [w for w in waivers if w.is_about(one, release(one))], today) for one in verdicts]
+    return [
+        _waive(verdict, [w for w in waivers if w.is_about(verdict, release(verdict))], today) for verdict in verdicts
+    ]
 
 
 def _waive(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -> Verdict:
@@ -147,8 +149,8 @@ def _waive(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) ->
     first, newline, rest = verdict.sentence.partition("\n")
     for waiver in waivers:
         if today <= waiver.expires and waiver.allows(verdict):
-            told = f"{waiver.reason} ({waiver.origin}): {first}{newline}{rest}"
-            return replace(verdict, status=Status.DONE, kind=Kind.WAIVED, sentence=told)
+            sentence = f"{waiver.reason} ({waiver.origin}): {first}{newline}{rest}"
+            return replace(verdict, status=Status.DONE, kind=Kind.WAIVED, sentence=sentence)
     why = "; ".join(_refusal(waiver, verdict, today) for waiver in waivers)
     return replace(verdict, sentence=f"{first}; {why}{newline}{rest}")
 
@@ -173,7 +175,7 @@ def _refusal(waiver: Waiver, verdict: Verdict, today: datetime.date) -> str:
 def waiver_notes(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
     """Yield what is to be said of waivers of cases that were judged good: somebody can remove them."""
     for waiver in waivers:
-        own = [one for one in verdicts if (one.board, one.case) == (waiver.board, waiver.case)]
-        good = any(one.status is Status.PASS for one in own)
-        if good and not any(one.status is Status.FAIL or one.kind is Kind.WAIVED for one in own):
+        own = [verdict for verdict in verdicts if (verdict.board, verdict.case) == (waiver.board, waiver.case)]
+        good = any(verdict.status is Status.PASS for verdict in own)
+        if good and not any(verdict.status is Status.FAIL or verdict.kind is Kind.WAIVED for verdict in own):
             yield f"a waiver is no longer needed: {waiver.board} {waiver.case} is good without it ({waiver.origin})"

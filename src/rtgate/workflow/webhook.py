@@ -71,20 +71,20 @@ class Journal:
     def end(self, command: Command) -> None:
         """Note that a command is done with, whatever came of it. Raises OSError."""
         with self._lock:
-            waiting = {key: one for key, one in self._waiting.items() if key != command.key}
-            self._write(waiting, [*self._ended, command.key][-_KEEP:])
+            commands = {key: entry for key, entry in self._waiting.items() if key != command.key}
+            self._write(commands, [*self._ended, command.key][-_KEEP:])
 
-    def _write(self, waiting: dict[str, Command], ended: list[str]) -> None:
-        said = {"format": FORMAT, "waiting": [asdict(one) for one in waiting.values()], "ended": ended}
-        files.write_text(self.path, json.dumps(said) + "\n")
-        self._waiting, self._ended = waiting, ended
+    def _write(self, commands: dict[str, Command], keys: list[str]) -> None:
+        document = {"format": FORMAT, "waiting": [asdict(command) for command in commands.values()], "ended": keys}
+        files.write_text(self.path, json.dumps(document) + "\n")
+        self._waiting, self._ended = commands, keys
 
 
-def _read(said: Any) -> tuple[dict[str, Command], list[str]]:
-    if said["format"] != FORMAT:
-        raise ValueError(f"format {said['format']!r} is not {FORMAT}")
-    commands = [Command(**one) for one in said["waiting"]]
-    return {command.key: command for command in commands}, [str(key) for key in said["ended"]]
+def _read(document: Any) -> tuple[dict[str, Command], list[str]]:
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']!r} is not {FORMAT}")
+    commands = [Command(**entry) for entry in document["waiting"]]
+    return {command.key: command for command in commands}, [str(key) for key in document["ended"]]
 
 
 @dataclass(slots=True)
@@ -152,13 +152,13 @@ class WebhookService:
 
     def _take(self, command: Command) -> tuple[int, str]:
         try:
-            taken = self.journal.take(command)
+            is_new = self.journal.take(command)
         except OSError as error:
             self.say(f"{self.journal.path} cannot be written: {error.strerror}")
             return 503, "try again later"
-        if taken is None:
+        if is_new is None:
             return 503, "too many comments wait: try again later"
-        if not taken:
+        if not is_new:
             return 200, "known already"
         self._queue.put(command)
         return 202, "taken"

@@ -39,7 +39,7 @@ class Qualified(NoHistory):
             spikes=tuple(one for boot in boots if (one := spikes(boot, fixed))),
         )
 
-    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
+    def case_history(self, like: Record, records: Sequence[Record]) -> CaseHistory:
         return self._known
 
     def disqualification(self, like: Record) -> str:

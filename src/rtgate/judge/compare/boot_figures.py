@@ -52,20 +52,20 @@ def boot_figures(record: Record) -> Mapping[str, BootFigure]:
     """Return the figures of a boot by name, such as `latency p99.9` or `hackbench.time`."""
     histograms: dict[str, list[Histogram]] = {}
     numbers: dict[str, list[Measurement]] = {}
-    for one in record.measurements:
-        if one.histogram is not None and one.better is Better.LOWER:
-            histograms.setdefault(one.name, []).append(one.histogram)
-        elif one.quantity is not None and one.better is not Better.NEITHER:
-            numbers.setdefault(one.name, []).append(one)
-    found: dict[str, BootFigure] = {}
+    for measurement in record.measurements:
+        if measurement.histogram is not None and measurement.better is Better.LOWER:
+            histograms.setdefault(measurement.name, []).append(measurement.histogram)
+        elif measurement.quantity is not None and measurement.better is not Better.NEITHER:
+            numbers.setdefault(measurement.name, []).append(measurement)
+    figures: dict[str, BootFigure] = {}
     for name, parts in histograms.items():
-        largest = [one.quantity.value for one in numbers.get(f"{name}.max", ()) if one.quantity is not None]
-        found |= {figure.name: figure for figure in _of_histogram(name, parts, largest)}
+        largest = [number.quantity.value for number in numbers.get(f"{name}.max", ()) if number.quantity is not None]
+        figures |= {figure.name: figure for figure in _of_histogram(name, parts, largest)}
     for name, measurements in numbers.items():
         # `latency.avg` of a tool that gives the distribution says less than the distribution.
         if name.partition(".")[0] not in histograms:
-            found[name] = _worst(name, measurements)
-    return found
+            figures[name] = _worst(name, measurements)
+    return figures
 
 
 def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float]) -> list[BootFigure]:
@@ -89,8 +89,8 @@ def _of_histogram(name: str, parts: Sequence[Histogram], largest: Sequence[float
     if whole.overflow:
         highest = max(highest, whole.limit)
     figures = {"mean": (total_value / total, Part.BODY)}
-    known = [(label, share, part) for label, share, part in _QUANTILES if (1 - share) * total >= _EVENTS]
-    for (label, _, part), quantile in zip(known, whole.quantiles(share for _, share, _ in known), strict=True):
+    quantiles = [(label, share, part) for label, share, part in _QUANTILES if (1 - share) * total >= _EVENTS]
+    for (label, _, part), quantile in zip(quantiles, whole.quantiles(share for _, share, _ in quantiles), strict=True):
         figures[label] = (whole.limit if quantile is None else quantile.value, part)
     figures["maximum"] = (max([float(highest), *largest]), Part.EXTREME)
     return [
@@ -103,7 +103,11 @@ def _worst(name: str, measurements: Sequence[Measurement]) -> BootFigure:
     better = measurements[0].better
     unit = measurements[0].unit
     sign = -1.0 if better is Better.HIGHER else 1.0
-    values = [sign * one.quantity.value for one in measurements if one.quantity is not None and one.unit is unit]
+    values = [
+        sign * measurement.quantity.value
+        for measurement in measurements
+        if measurement.quantity is not None and measurement.unit is unit
+    ]
     # What a tool reports as its largest sample moves as the largest of a histogram does.
     part = Part.EXTREME if name.rpartition(".")[2] == "max" else Part.NUMBER
     return BootFigure(name=name, part=part, value=max(values), unit=unit, better=better)

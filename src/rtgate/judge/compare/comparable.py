@@ -19,15 +19,15 @@ def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tupl
     before, after = _measured_records(baseline), _measured_records(candidate)
     if not before or not after:
         return ()
-    pairs = [(before[0], one) for one in (*before, *after)] + [(after[0], one) for one in after]
-    found = [text for first, one in pairs for text in first.environment.incomparable(one.environment)]
+    pairs = [(before[0], record) for record in (*before, *after)] + [(after[0], record) for record in after]
+    sentences = [text for first, record in pairs for text in first.environment.incomparable(record.environment)]
     for name, of in _ASKED:
-        found += _unlike(name, map(of, before), map(of, after))
+        sentences += _unlike(name, map(of, before), map(of, after))
     if any(record.virtual_time for record in (*before, *after)):
-        found += _phases(baseline, candidate)
+        sentences += _phases(baseline, candidate)
     else:
-        found += _plans(before, after)
-    return tuple(dict.fromkeys(found))
+        sentences += _plans(before, after)
+    return tuple(dict.fromkeys(sentences))
 
 
 def configuration_effects(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
@@ -63,21 +63,21 @@ def _phases(baseline: Sequence[Record], candidate: Sequence[Record]) -> list[str
 
     A boot that died was given its seed, and the plan as far as it came to it.
     """
-    measured = [*_measured_records(baseline), *_measured_records(candidate)]
-    if any(record.seed is None for record in measured):
+    records = [*_measured_records(baseline), *_measured_records(candidate)]
+    if any(record.seed is None for record in records):
         return ["seeds: nobody knows those of all boots"]
-    plans = [{one.seed: _plan(one) for one in arm if _plan(one)} for arm in (baseline, candidate)]
-    found = _unlike("seeds", *([_runs({one.seed for one in arm})] for arm in (baseline, candidate)))
-    changed = [seed for seed in plans[0].keys() & plans[1].keys() if plans[0][seed] != plans[1][seed]]
-    unknown = {record.seed for record in measured if not _plan(record)}
-    found += [f"plan: seeds {_runs(changed)} did not run the same script"] if changed else []
-    return [*found, *([f"plan: nobody knows that of seeds {_runs(unknown)}"] if unknown else [])]
+    plans = [{record.seed: _plan(record) for record in arm if _plan(record)} for arm in (baseline, candidate)]
+    sentences = _unlike("seeds", *([_runs({record.seed for record in arm})] for arm in (baseline, candidate)))
+    changed_seeds = [seed for seed in plans[0].keys() & plans[1].keys() if plans[0][seed] != plans[1][seed]]
+    unknown_seeds = {record.seed for record in records if not _plan(record)}
+    sentences += [f"plan: seeds {_runs(changed_seeds)} did not run the same script"] if changed_seeds else []
+    return [*sentences, *([f"plan: nobody knows that of seeds {_runs(unknown_seeds)}"] if unknown_seeds else [])]
 
 
 def _plans(before: Sequence[Record], after: Sequence[Record]) -> list[str]:
     """Return that the boots of the kernels ran other scripts; nothing where no boot's is known."""
-    ran = [sorted({_plan(one) or "unknown" for one in arm}) for arm in (before, after)]
-    return _unlike("plan", [", ".join(ran[0])], [", ".join(ran[1])])
+    plans = [sorted({_plan(record) or "unknown" for record in arm}) for arm in (before, after)]
+    return _unlike("plan", [", ".join(plans[0])], [", ".join(plans[1])])
 
 
 def _plan(record: Record) -> str:
@@ -86,10 +86,10 @@ def _plan(record: Record) -> str:
 
 def _runs(seeds: Iterable[int | None]) -> str:
     """Return seeds as people write them: `1-4, 7`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for seed in sorted(seed for seed in seeds if seed is not None):
-        if found and seed == found[-1][1] + 1:
-            found[-1][1] = seed
+        if ranges and seed == ranges[-1][1] + 1:
+            ranges[-1][1] = seed
         else:
-            found.append([seed, seed])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+            ranges.append([seed, seed])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

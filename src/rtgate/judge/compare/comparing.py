@@ -34,27 +34,27 @@ def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Ver
     """
     on_virtual_time = [subject for subject in subjects if _time(subject) == TimeBase.VIRTUAL]
     on_boards = comparable_on_boards(subjects)
-    found = (
+    findings = (
         *_without_baseline(subjects),
         *phases(on_virtual_time, grounds.placebos),
         *section_findings(on_virtual_time, grounds.placebos),
         *pairs(on_boards, grounds.history),
     )
-    return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in found)
+    return tuple(verdict(subject, _reporting(subject, finding)) for subject, finding in findings)
 
 
 def _reporting(subject: Subject, finding: Finding) -> Finding:
     """Return a finding that says what the two configurations made of the board."""
-    differs = configuration_effects(subject.baseline, subject.records)
-    return replace(finding, sentence=f"{finding.sentence}; differs: {', '.join(differs)}") if differs else finding
+    effects = configuration_effects(subject.baseline, subject.records)
+    return replace(finding, sentence=f"{finding.sentence}; differs: {', '.join(effects)}") if effects else finding
 
 
 def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
     """Return the cases that pairs of boots, or boots beside the history, may say something of."""
     return [
-        one
-        for one in subjects
-        if _time(one) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(one) and not one.baseline)
+        subject
+        for subject in subjects
+        if _time(subject) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(subject) and not subject.baseline)
     ]
 
 
@@ -65,18 +65,18 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
             continue
         if has_screen(subject) and not subject.baseline:
             continue
-        broken = first_mismatch(subject)
-        if broken:
-            yield subject, broken
+        mismatch = first_mismatch(subject)
+        if mismatch:
+            yield subject, mismatch
             continue
-        other = _baseline_place(subject, subjects)
-        told = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
-        told += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(told)]]
-        if other:
-            sentence = f"baseline and candidate cannot be compared: {other}"
+        place = _baseline_place(subject, subjects)
+        states = [f"{record.boot} {record.state}" for record in subject.baseline[:4]]
+        states += [f"{boots} left no record" for boots in subject.unpaired[: 4 - len(states)]]
+        if place:
+            sentence = f"baseline and candidate cannot be compared: {place}"
             yield subject, Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
         elif subject.paired or subject.baseline:
-            why = ", ".join(told) or "there is no record of it"
+            why = ", ".join(states) or "there is no record of it"
             sentence = f"not compared: no boot of the baseline measured ({why})"
             yield subject, Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence)
 
@@ -88,26 +88,30 @@ def _has_results(records: Sequence[Record]) -> bool:
 def _baseline_place(subject: Subject, subjects: Sequence[Subject]) -> str:
     """Return where the baseline was measured instead, as a difference; empty if it was not."""
     mine = CaseName.parse(subject.case)
-    for other in subjects:
+    for peer in subjects:
         if (
-            other.case == subject.case
-            and other.arm == ArmName.BASELINE
+            peer.case == subject.case
+            and peer.arm == ArmName.BASELINE
             and not subject.paired
-            and _has_results(other.records)
+            and _has_results(peer.records)
         ):
-            return f"board: {other.board!r} against {subject.board!r}"
-        theirs = CaseName.parse(other.case)
-        alone = _has_results(other.baseline) and not _has_results(other.records)
-        if alone and (other.board, theirs.without_tuning) == (subject.board, mine.without_tuning) and theirs != mine:
+            return f"board: {peer.board!r} against {subject.board!r}"
+        theirs = CaseName.parse(peer.case)
+        alone = _has_results(peer.baseline) and not _has_results(peer.records)
+        if alone and (peer.board, theirs.without_tuning) == (subject.board, mine.without_tuning) and theirs != mine:
             return f"tuning: {theirs.tuning!r} against {mine.tuning!r}"
     return ""
 
 
 def _time(subject: Subject) -> TimeBase:
     """Return the time that both kernels were measured on, by boots that may be compared, if there are any."""
-    measured = [one for one in (*subject.records, *subject.baseline) if one.has_results]
-    times = {one.environment.time for one in measured}
-    if len({one.arm for one in measured}) != 2 or len(times) != 1 or differences(subject.baseline, subject.records):
+    records = [record for record in (*subject.records, *subject.baseline) if record.has_results]
+    times = {record.environment.time for record in records}
+    if (
+        len({record.arm for record in records}) != 2
+        or len(times) != 1
+        or differences(subject.baseline, subject.records)
+    ):
         return TimeBase.UNKNOWN
     if identity_conflicts(subject.baseline, subject.records):
         return TimeBase.UNKNOWN

@@ -54,21 +54,21 @@ def detections(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo
         placebos: by figure; a figure without one is passed over.
         level: the chance of a false alarm that one test of the run has, if it comes first.
     """
-    figures = [one for one in baseline[0].values() if one.name in placebos and one.unit is not Unit.COUNT]
-    parts = {one.part for one in figures}
+    figures = [figure for figure in baseline[0].values() if figure.name in placebos and figure.unit is not Unit.COUNT]
+    parts = {figure.part for figure in figures}
     kinds = {
         "every wake-up" if Part.BODY in parts else "every figure": figures,
-        "the tail alone": [one for one in figures if one.part in {Part.TAIL, Part.EXTREME}],
+        "the tail alone": [figure for figure in figures if figure.part in {Part.TAIL, Part.EXTREME}],
     }
     if Part.TAIL not in parts:
         del kinds["the tail alone"]
-    found = []
-    for change, chosen in kinds.items():
-        trials = [_Trial.of(one.name, baseline, candidate, placebos[one.name]) for one in chosen]
-        usable = [one for one in trials if one is not None]
+    changes = []
+    for change, group in kinds.items():
+        trials = [_Trial.of(figure.name, baseline, candidate, placebos[figure.name]) for figure in group]
+        usable = [trial for trial in trials if trial is not None]
         if usable:
-            found.append(Detection(change=change, size=_smallest(usable, len(candidate), level)))
-    return found
+            changes.append(Detection(change=change, size=_smallest(usable, len(candidate), level)))
+    return changes
 
 
 def make_worse(value: float, ratio: float) -> float:
@@ -89,15 +89,15 @@ class _Trial:
         """Return a figure's trial; None where a share of it is nothing."""
         old, new = [boot[name].value for boot in before], [boot[name].value for boot in after]
         middle = median(old)
-        moved = ranks.shift(old, new)
-        if not middle or moved <= -abs(middle):
+        shift = ranks.shift(old, new)
+        if not middle or shift <= -abs(middle):
             return None
-        aligned = [value - moved for value in new]
-        return cls(old, (*old, *aligned), Rule.of(before[0][name], old, placebo))
+        values = [value - shift for value in new]
+        return cls(old, (*old, *values), Rule.of(before[0][name], old, placebo))
 
-    def detects(self, drawn: Sequence[int], size: float, level: float) -> bool:
+    def detects(self, draw: Sequence[int], size: float, level: float) -> bool:
         """Return whether a candidate of these boots, made worse, is a regression."""
-        return self.rule.alarms(self.baseline, [make_worse(self.pool[one], 1 + size) for one in drawn], level)
+        return self.rule.alarms(self.baseline, [make_worse(self.pool[index], 1 + size) for index in draw], level)
 
 
 def _smallest(trials: Sequence[_Trial], boots: int, level: float) -> float | None:
@@ -111,10 +111,10 @@ def _smallest(trials: Sequence[_Trial], boots: int, level: float) -> float | Non
 
 
 def _often(trials: Sequence[_Trial], draws: Sequence[Sequence[int]], size: float, level: float) -> bool:
-    missed = 0
-    for drawn in draws:
-        missed += not any(trial.detects(drawn, size, level) for trial in trials)
-        if missed > MISSES:
+    misses = 0
+    for draw in draws:
+        misses += not any(trial.detects(draw, size, level) for trial in trials)
+        if misses > MISSES:
             return False
     return True
 

@@ -39,17 +39,17 @@ class Drift:
     @property
     def total(self) -> float:
         """Logarithm of the ratio of the last kernel to the first."""
-        return math.fsum(one.change for one in self.steps)
+        return math.fsum(step.change for step in self.steps)
 
     @property
     def low(self) -> float:
         """Lower bound of the sum, at 95 %."""
-        return self.total - math.sqrt(math.fsum((one.change - one.low) ** 2 for one in self.steps))
+        return self.total - math.sqrt(math.fsum((step.change - step.low) ** 2 for step in self.steps))
 
     @property
     def high(self) -> float:
         """Upper bound of the sum, at 95 %."""
-        return self.total + math.sqrt(math.fsum((one.high - one.change) ** 2 for one in self.steps))
+        return self.total + math.sqrt(math.fsum((step.high - step.change) ** 2 for step in self.steps))
 
     def beyond(self, budget: float) -> bool:
         """Whether the figure drifted by more than a share, such as 0.03, for certain."""
@@ -58,7 +58,7 @@ class Drift:
     @property
     def contributors(self) -> tuple[Step, ...]:
         """The steps that were worse for certain, largest first."""
-        return tuple(sorted((one for one in self.steps if one.low > 0), key=lambda one: -one.change))
+        return tuple(sorted((step for step in self.steps if step.low > 0), key=lambda step: -step.change))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +73,24 @@ class Gate:
 
 def drifts(case: str, gates: Sequence[Gate]) -> Iterator[Drift]:
     """Yield the drift of each figure of the body that every gate has, oldest gate first."""
-    shown = [{one.figure: one for one in _body(gate)} for gate in gates]
-    for figure in shown[0] if shown else ():
-        if all(figure in one for one in shown):
-            steps = tuple(_step(gate, one[figure]) for gate, one in zip(gates, shown, strict=True))
+    bodies = [{shift.figure: shift for shift in _body(gate)} for gate in gates]
+    for figure in bodies[0] if bodies else ():
+        if all(figure in body for body in bodies):
+            steps = tuple(_step(gate, body[figure]) for gate, body in zip(gates, bodies, strict=True))
             yield Drift(case=case, figure=figure, steps=steps)
 
 
 def _body(gate: Gate) -> list[Shift]:
     old, new = ([boot_figures(record) for record in records] for records in (gate.baseline, gate.candidate))
-    found = shifts(old, new, {})
-    bounded = [one for one in found if math.isfinite(one.least) and math.isfinite(one.most)]
-    return [one for one in bounded if one.part is Part.BODY and one.baseline > 0 and one.least > -one.baseline]
+    figures = shifts(old, new, {})
+    finite_shifts = [shift for shift in figures if math.isfinite(shift.least) and math.isfinite(shift.most)]
+    return [
+        shift
+        for shift in finite_shifts
+        if shift.part is Part.BODY and shift.baseline > 0 and shift.least > -shift.baseline
+    ]
 
 
-def _step(gate: Gate, one: Shift) -> Step:
-    change, low, high = (math.log1p(value / one.baseline) for value in (one.shift, one.least, one.most))
+def _step(gate: Gate, shift: Shift) -> Step:
+    change, low, high = (math.log1p(value / shift.baseline) for value in (shift.shift, shift.least, shift.most))
     return Step(run=gate.run, kernel=gate.kernel, change=change, low=low, high=high)

@@ -33,47 +33,47 @@ class RunExercise:
     @property
     def summary(self) -> str:
         """The figures, in words; empty if nothing could be located."""
-        each = ", ".join(f"{case} {times}" for case, times in self.times.items())
+        counts = ", ".join(f"{case} {times}" for case, times in self.times.items())
         figures = (
-            f"changed instructions: {self.ran} of {self.total} ran, {sum(self.times.values())} times ({each})"
+            f"changed instructions: {self.ran} of {self.total} ran, {sum(self.times.values())} times ({counts})"
             if self.total
             else ""
         )
         names = ", ".join(self.unlocated[:3])
         more = f" and {len(self.unlocated) - 3} more" if len(self.unlocated) > 3 else ""
-        unknown = f"which instructions changed is not known in {names}{more}" if names else ""
-        return "; ".join(filter(None, (figures, unknown)))
+        remark = f"which instructions changed is not known in {names}{more}" if names else ""
+        return "; ".join(filter(None, (figures, remark)))
 
 
 def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:
     """Return what ran in all cases of a run of the same two kernels, by the name of the case."""
     by_function: dict[str, list[Change]] = {}
-    for seen in cases.values():
-        for change in seen.changes:
+    for explanation in cases.values():
+        for change in explanation.changes:
             by_function.setdefault(change.function, []).append(change)
-    total = ran = 0
-    missing: list[str] = []
-    needed = [name for name, each in by_function.items() if not each[0].boots] or list(by_function)
+    total = count = 0
+    gaps: list[str] = []
+    functions = [name for name, changes in by_function.items() if not changes[0].boots] or list(by_function)
     for name in sorted(by_function):
-        each = by_function[name]
-        missed = set(each[0].missed).intersection(*(one.missed for one in each))
-        total += each[0].instructions
-        ran += each[0].instructions - len(missed)
-        if name not in needed:
+        changes = by_function[name]
+        missed_places = set(changes[0].missed).intersection(*(change.missed for change in changes))
+        total += changes[0].instructions
+        count += changes[0].instructions - len(missed_places)
+        if name not in functions:
             continue
-        slow = [place for place in each[0].slow if all(place in one.slow for one in each)]
-        if not any(one.times for one in each):
-            first = next((place for place in each[0].missed), name)
-            missing.append(f"what changed in {name} (from {first})" if first != name else name)
+        slow = [place for place in changes[0].slow if all(place in change.slow for change in changes)]
+        if not any(change.times for change in changes):
+            first = next((place for place in changes[0].missed), name)
+            gaps.append(f"what changed in {name} (from {first})" if first != name else name)
         elif slow:
-            missing.append(f"the new code at {slow[0]}")
+            gaps.append(f"the new code at {slow[0]}")
     return RunExercise(
         total=total,
-        ran=ran,
+        ran=count,
         times={
-            case: max((change.times for change in seen.changes if change.instructions), default=0)
-            for case, seen in cases.items()
+            case: max((change.times for change in explanation.changes if change.instructions), default=0)
+            for case, explanation in cases.items()
         },
-        missing=tuple(missing),
-        unlocated=tuple(sorted(name for name, each in by_function.items() if not each[0].instructions)),
+        missing=tuple(gaps),
+        unlocated=tuple(sorted(name for name, changes in by_function.items() if not changes[0].instructions)),
     )

@@ -19,12 +19,12 @@ class HistoryProvider(Protocol):
     def left_out(self) -> Sequence[str]:
         """Sentences about boots that `case_history` must not use: their kernels turned out to be bad."""
 
-    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:
+    def case_history(self, like: Record, records: Sequence[Record]) -> CaseHistory:
         """Return what is known of a case, measured as a record was.
 
         Args:
             like: the record.
-            judged: the records under judgement; nothing is learnt from the run that they are of.
+            records: those under judgement; nothing is learnt from the run that they are of.
         """
 
     def disqualification(self, like: Record) -> str:
@@ -36,7 +36,7 @@ class NoHistory:
 
     left_out: Sequence[str] = ()
 
-    def case_history(self, like: Record, judged: Sequence[Record]) -> CaseHistory:  # noqa: ARG002
+    def case_history(self, like: Record, records: Sequence[Record]) -> CaseHistory:  # noqa: ARG002
         """Return nothing."""
         return CaseHistory()
 

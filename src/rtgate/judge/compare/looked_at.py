@@ -36,17 +36,17 @@ PROPERTIES = (
 )
 
 
-def not_looked_at(measured: Iterable[tuple[str, Record]]) -> tuple[str, ...]:
+def not_looked_at(boots: Iterable[tuple[str, Record]]) -> tuple[str, ...]:
     """Return the names of what no measured boot looked at.
 
     Args:
-        measured: case, such as `latency/cyclictest:idle`, and a boot of it.
+        boots: case, such as `latency/cyclictest:idle`, and a boot of it.
     """
-    seen = {(case, record.environment.cpus) for case, record in measured if record.has_results}
-    return tuple(one.name for one in PROPERTIES if not any(_looks(one, case, cpus) for case, cpus in seen))
+    cases = {(case, record.environment.cpus) for case, record in boots if record.has_results}
+    return tuple(trait.name for trait in PROPERTIES if not any(_looks(trait, case, cpus) for case, cpus in cases))
 
 
-def _looks(one: Property, case: str, cpus: str) -> bool:
+def _looks(trait: Property, case: str, cpus: str) -> bool:
     name = CaseName.parse(case)
     there = int(cpus) if cpus.isdecimal() else 1
-    return there >= one.cpus and (name.suite in one.suites or name.tool in one.tools)
+    return there >= trait.cpus and (name.suite in trait.suites or name.tool in trait.tools)

@@ -49,9 +49,9 @@ CONFIRM = Looks(((6, 0.3), (12, 0.7)))
 
 def unplanned_looks(boots: Sequence[int], alpha: float = RELEASE.alpha) -> Looks:
     """Return looks of pairs that came in batches which nobody had planned: each gets half of what is left."""
-    rising = [count for count in boots if count >= 2] or [2]
-    shares = [0.5 ** (number + 1) for number in range(len(rising))]
-    return Looks(tuple(zip(rising, shares, strict=True)), alpha)
+    counts = [count for count in boots if count >= 2] or [2]
+    shares = [0.5 ** (number + 1) for number in range(len(counts))]
+    return Looks(tuple(zip(counts, shares, strict=True)), alpha)
 
 
 def once(pairs: int, alpha: float = RELEASE.alpha) -> Looks:
@@ -98,20 +98,20 @@ class Comparison:
     @property
     def decisive(self) -> Result:
         """The metric that speaks for the case: the worst of its regressions, or what is least decided."""
-        wanted = [one for one in self.results if one.outcome is self.outcome] or list(self.results)
+        results = [result for result in self.results if result.outcome is self.outcome] or list(self.results)
         if self.outcome is Outcome.INCONCLUSIVE:
-            return max(wanted, key=lambda one: (one.enough is None, one.enough or 0))
-        return min(wanted, key=lambda one: one.adjusted)
+            return max(results, key=lambda result: (result.enough is None, result.enough or 0))
+        return min(results, key=lambda result: result.adjusted)
 
 
 def holm(p: Mapping[tuple[str, str], float], tests: int) -> dict[tuple[str, str], float]:
     """Return Holm's adjusted p-values of a family of `tests` hypotheses, of which some may have no p-value here."""
-    adjusted: dict[tuple[str, str], float] = {}
+    p_values: dict[tuple[str, str], float] = {}
     highest = 0.0
     for rank, key in enumerate(sorted(p, key=lambda key: (p[key], key))):
         highest = max(highest, min(1.0, p[key] * (tests - rank)))
-        adjusted[key] = highest
-    return adjusted
+        p_values[key] = highest
+    return p_values
 
 
 def compare(family: Sequence[Evidence], looks: Looks = RELEASE) -> tuple[Comparison, ...]:
@@ -123,38 +123,40 @@ def compare(family: Sequence[Evidence], looks: Looks = RELEASE) -> tuple[Compari
     by_case: dict[str, list[Evidence]] = {}
     for evidence in family:
         by_case.setdefault(evidence.case, []).append(evidence)
-    rejected: set[tuple[str, str]] = set()
+    rejections: set[tuple[str, str]] = set()
     latest: dict[str, Comparison] = {}
     for number, (pairs, share) in enumerate(looks.steps):
         ready = {
-            case: found
-            for case, found in by_case.items()
-            if (case not in latest or not latest[case].final) and min(one.pairs for one in found) >= pairs
+            case: members
+            for case, members in by_case.items()
+            if (case not in latest or not latest[case].final) and min(evidence.pairs for evidence in members) >= pairs
         }
-        readings = {(one.case, one.metric): one.at(pairs) for found in ready.values() for one in found}
-        adjusted = holm(
-            {key: reading.p for key, reading in readings.items()}, len(family) - len(rejected - set(readings))
+        readings = {
+            (evidence.case, evidence.metric): evidence.at(pairs) for members in ready.values() for evidence in members
+        }
+        p_values = holm(
+            {key: reading.p for key, reading in readings.items()}, len(family) - len(rejections - set(readings))
         )
-        following = looks.steps[number + 1][0] if number + 1 < len(looks.steps) else None
-        step = _Step(pairs, share, looks.alpha, following)
-        for case, found in ready.items():
-            latest[case] = step.of(case, found, readings, adjusted)
-        rejected |= {key for key in readings if adjusted[key] <= looks.alpha * share}
+        next_look = looks.steps[number + 1][0] if number + 1 < len(looks.steps) else None
+        step = _Step(pairs, share, looks.alpha, next_look)
+        for case, members in ready.items():
+            latest[case] = step.of(case, members, readings, p_values)
+        rejections |= {key for key in readings if p_values[key] <= looks.alpha * share}
     levels = {pairs: looks.alpha * share / max(len(family), 1) for pairs, share in looks.steps}
     return tuple(
-        _planned(latest[case], found, levels) if case in latest else _unseen(case, found, looks.steps[0][0])
-        for case, found in sorted(by_case.items())
+        _planned(latest[case], members, levels) if case in latest else _unseen(case, members, looks.steps[0][0])
+        for case, members in sorted(by_case.items())
     )
 
 
-def _planned(comparison: Comparison, found: Sequence[Evidence], levels: Mapping[int, float]) -> Comparison:
+def _planned(comparison: Comparison, members: Sequence[Evidence], levels: Mapping[int, float]) -> Comparison:
     """Return the comparison with what it would have seen, and with what it would take."""
     pairs, level = comparison.pairs, levels[comparison.pairs]
     results = []
-    for one, result in zip(found, comparison.results, strict=True):
+    for evidence, result in zip(members, comparison.results, strict=True):
         undecided = result.outcome is Outcome.INCONCLUSIVE
-        enough = one.enough(pairs, level) if undecided else None
-        results.append(replace(result, smallest=one.smallest(pairs, level), enough=enough))
+        enough = evidence.enough(pairs, level) if undecided else None
+        results.append(replace(result, smallest=evidence.smallest(pairs, level), enough=enough))
     return replace(comparison, results=tuple(results))
 
 
@@ -170,14 +172,16 @@ class _Step:
     def of(
         self,
         case: str,
-        found: Sequence[Evidence],
+        members: Sequence[Evidence],
         readings: Mapping[tuple[str, str], Reading],
-        adjusted: Mapping[tuple[str, str], float],
+        p_values: Mapping[tuple[str, str], float],
     ) -> Comparison:
-        keys = [(one.case, one.metric) for one in found]
-        results = tuple(self._result(key[1], readings[key], adjusted[key] / self.share) for key in keys)
+        keys = [(evidence.case, evidence.metric) for evidence in members]
+        results = tuple(self._result(key[1], readings[key], p_values[key] / self.share) for key in keys)
         outcomes = {result.outcome for result in results}
-        outcome = next(one for one in (Outcome.REGRESSION, Outcome.INCONCLUSIVE, Outcome.NO_WORSE) if one in outcomes)
+        outcome = next(
+            outcome for outcome in (Outcome.REGRESSION, Outcome.INCONCLUSIVE, Outcome.NO_WORSE) if outcome in outcomes
+        )
         decided = outcome is not Outcome.INCONCLUSIVE
         return Comparison(
             case=case,
@@ -188,16 +192,18 @@ class _Step:
             results=results,
         )
 
-    def _result(self, metric: str, reading: Reading, adjusted: float) -> Result:
-        if adjusted <= self.alpha and reading.large:
+    def _result(self, metric: str, reading: Reading, p_value: float) -> Result:
+        if p_value <= self.alpha and reading.large:
             outcome = Outcome.REGRESSION
         else:
             outcome = Outcome.NO_WORSE if reading.small else Outcome.INCONCLUSIVE
-        return Result(metric=metric, outcome=outcome, effect=reading.effect, adjusted=min(1.0, adjusted))
+        return Result(metric=metric, outcome=outcome, effect=reading.effect, adjusted=min(1.0, p_value))
 
 
-def _unseen(case: str, found: Sequence[Evidence], first: int) -> Comparison:
-    results = tuple(Result(metric=one.metric, outcome=Outcome.INCONCLUSIVE, effect=None, adjusted=1.0) for one in found)
+def _unseen(case: str, members: Sequence[Evidence], first: int) -> Comparison:
+    results = tuple(
+        Result(metric=evidence.metric, outcome=Outcome.INCONCLUSIVE, effect=None, adjusted=1.0) for evidence in members
+    )
     return Comparison(case=case, outcome=Outcome.INCONCLUSIVE, pairs=0, final=False, next_look=first, results=results)
 
 

@@ -36,9 +36,9 @@ _PARTS = {
 
 def margin(metric: str) -> Margin:
     """Return the ratios that matter in a metric of boards, by its name."""
-    for kind, found in _METRICS.items():
+    for kind, ratios in _METRICS.items():
         if metric == kind or metric.endswith(f" {kind}"):
-            return found
+            return ratios
     if metric.startswith(f"{THROUGHPUT} "):
         return _THROUGHPUT
     return _PERCENTILE if percentile(metric) else _MEAN

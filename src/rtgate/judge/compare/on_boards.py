@@ -62,9 +62,9 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
     for name in names:
         cases = [_case(subject, past) for subject in subjects if subject.board == name]
         state = _state(cases, 1 / len(names))
-        told = {comparison.case: comparison for comparison in comparisons(state)}
+        by_case = {comparison.case: comparison for comparison in comparisons(state)}
         for case in cases:
-            yield case.subject, _judge(case, told.get(case.subject.case), state, past)
+            yield case.subject, _judge(case, by_case.get(case.subject.case), state, past)
 
 
 def next_measurement(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
@@ -78,9 +78,9 @@ def has_screen(subject: Subject) -> bool:
 
 
 def _case(subject: Subject, past: HistoryProvider) -> _Case:
-    numbered = [_boots_by_pair(records) for records in (subject.baseline, subject.records)]
-    numbers = sorted({number for records in numbered for number in records})
-    couples = [(numbered[0].get(number), numbered[1].get(number)) for number in numbers]
+    arms = [_boots_by_pair(records) for records in (subject.baseline, subject.records)]
+    numbers = sorted({number for records in arms for number in records})
+    couples = [(arms[0].get(number), arms[1].get(number)) for number in numbers]
     good = [
         (old, new)
         for old, new in couples
@@ -94,7 +94,7 @@ def _case(subject: Subject, past: HistoryProvider) -> _Case:
 
 def _telling(subject: Subject) -> Record:
     """Return a boot that tells which board it was: one that came to nothing has no environment."""
-    return next((one for one in subject.records if one.has_results), subject.records[0])
+    return next((record for record in subject.records if record.has_results), subject.records[0])
 
 
 def _boots_by_pair(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
@@ -102,28 +102,28 @@ def _boots_by_pair(records: Sequence[Record]) -> Mapping[tuple[int, int], Record
 
     Where nobody numbered them, their order counts: an older run that lost none.
     """
-    found: dict[tuple[int, int], Record] = {}
-    for place, record in enumerate((one for one in records if not one.screening), 1):
+    boots: dict[tuple[int, int], Record] = {}
+    for place, record in enumerate((boot for boot in records if not boot.screening), 1):
         number, again = record.pair or place, 0
-        while (number, again) in found:
+        while (number, again) in boots:
             again += 1
-        found[number, again] = record
-    return found
+        boots[number, again] = record
+    return boots
 
 
 def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
     boots = [record for record in subject.records if record.screening]
     if not boots:
         return None
-    known = board.case_history
+    history = board.case_history
     good = [record if is_usable(record, subject.not_applicable) else None for record in boots]
     return Screening(
         case=subject.case,
         boots=len(boots),
         suspicion=suspicions(
-            [summaries.summaries(record, known.levels) if record else {} for record in good],
-            [summaries.spikes(record, known.levels) if record else None for record in good],
-            Sessions(sessions=known.sessions, spikes=known.spikes),
+            [summaries.summaries(record, history.levels) if record else {} for record in good],
+            [summaries.spikes(record, history.levels) if record else None for record in good],
+            Sessions(sessions=history.sessions, spikes=history.spikes),
         ),
     )
 
@@ -132,60 +132,62 @@ def _state(cases: Sequence[_Case], share: float) -> ComparisonState:
     """Return how far the comparison of a board has come. `share` is its part of the false alarms."""
     plan = _looks(cases, looks.RELEASE.alpha * share)
     first = plan.steps[0][0]
-    found = tuple(one for case in cases for one in pairing.evidence(case.subject.case, [case.board], first))
+    members = tuple(evidence for case in cases for evidence in pairing.evidence(case.subject.case, [case.board], first))
     screens = [case.screening for case in cases if case.screening is not None]
-    known = {case.subject.case: case.board.case_history.screen for case in cases}
-    unscreened = frozenset(case.subject.case for case in cases if case.screening is None)
+    levels = {case.subject.case: case.board.case_history.screen for case in cases}
+    unscreened_cases = frozenset(case.subject.case for case in cases if case.screening is None)
     return ComparisonState(
         screens=screens,
-        pairs=found,
+        pairs=members,
         # Without a screen, pairs that nobody can use are not measured again: another look would not mend them.
-        always=unscreened if screens else unscreened & {one.case for one in found},
+        always=unscreened_cases if screens else unscreened_cases & {evidence.case for evidence in members},
         looks=plan,
         boots=min((screen.boots for screen in screens), default=0),
-        levels={case: level for case, level in known.items() if level is not None},
+        levels={case: level for case, level in levels.items() if level is not None},
     )
 
 
 def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     schedules = [case.subject.schedule for case in cases]
-    steps = max((one.steps for one in schedules), key=len, default=())
+    steps = max((schedule.steps for schedule in schedules), key=len, default=())
     if steps:
         return Looks(steps, alpha)
     # A look takes as many pairs as every case has that has enough of them at all.
     counts = [len(case.board.pairs) for case in cases if len(case.board.pairs) >= _FEWEST_PAIRS]
     count = min(counts, default=_FEWEST_PAIRS)
-    taken = max((one.taken for one in schedules), key=len, default=())
-    if len(taken) < 2:
+    batches = max((schedule.taken for schedule in schedules), key=len, default=())
+    if len(batches) < 2:
         return looks.once(count, alpha)
-    return looks.unplanned_looks([*(boots for boots in taken[:-1] if boots < count), count], alpha)
+    return looks.unplanned_looks([*(boots for boots in batches[:-1] if boots < count), count], alpha)
 
 
 def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, past: HistoryProvider) -> Finding:
-    found = _finding(case, comparison, state)
+    finding = _finding(case, comparison, state)
     why = past.disqualification(_telling(case.subject))
     if why:
-        sentence = f"{found.sentence}; not judged: {why}"
-        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    if case.lost and found.status is Status.PASS:
-        sentence = f"{found.sentence}; but {plural(case.lost, 'pair')} could not be used: that does not count as good"
-        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    return found
+        sentence = f"{finding.sentence}; not judged: {why}"
+        return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    if case.lost and finding.status is Status.PASS:
+        sentence = f"{finding.sentence}; but {plural(case.lost, 'pair')} could not be used: that does not count as good"
+        return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    return finding
 
 
 def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
-    told = _suspicion(case.screening, state)
+    suspicion = _suspicion(case.screening, state)
     if comparison is not None:
         board = case.board
-        found = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _boot_minutes(board))
-        return replace(found, sentence=f"{found.sentence}; {told}") if told else found
+        finding = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _boot_minutes(board))
+        return replace(finding, sentence=f"{finding.sentence}; {suspicion}") if suspicion else finding
     if case.screening is not None and not _suspicious_metrics(case.screening, state):
-        return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=told)
+        return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=suspicion)
     if case.board.pairs:
         sentence = "nothing of what was measured can be compared"
     else:
-        sentence = "no pair of boots can be used" if not told else "not confirmed: no pair of boots of both kernels"
-    sentence = f"{sentence}; {told}" if told else sentence
+        sentence = (
+            "no pair of boots can be used" if not suspicion else "not confirmed: no pair of boots of both kernels"
+        )
+    sentence = f"{sentence}; {suspicion}" if suspicion else sentence
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
@@ -209,8 +211,8 @@ def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     if suspicious:
         return f"{before} suspicious: {', '.join(suspicious)}"
     least = min(screening.suspicion, key=lambda metric: screening.suspicion[metric])
-    told = f"least likely {least}, p {screening.suspicion[least]:.2g}"
-    return f"not suspicious {before} ({told}); that is weaker than no worse"
+    detail = f"least likely {least}, p {screening.suspicion[least]:.2g}"
+    return f"not suspicious {before} ({detail}); that is weaker than no worse"
 
 
 def _boot_minutes(board: BoardRecords) -> float:

@@ -28,19 +28,19 @@ from rtgate.tools.case_name import CaseName
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the phases of both kernels show, of every case."""
-    unseen = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
+    blind_spots = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
     boots = [usable_boots(subject) for subject in subjects]
     cases = [
-        replace(_compare(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=unseen)
+        replace(_compare(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=blind_spots)
         for subject, own in zip(subjects, boots, strict=True)
     ]
     every = [figure for case in cases for figure in case.shifts]
     outcomes, level = iter(decide(every)), first(every)
     for subject, own, case in zip(subjects, boots, cases, strict=True):
-        decided_here = tuple(next(outcomes) for _ in case.shifts)
-        broken = repetition_failure(subject, own) or own.broken or _overspent(subject)
-        for found in (broken,) if broken else findings(_detecting(case, decided_here, level), decided_here):
-            yield subject, found
+        case_shifts = tuple(next(outcomes) for _ in case.shifts)
+        failure = repetition_failure(subject, own) or own.broken or _overspent(subject)
+        for finding in (failure,) if failure else findings(_detecting(case, case_shifts, level), case_shifts):
+            yield subject, finding
 
 
 def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | None:
@@ -50,67 +50,69 @@ def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | No
     return run_exercise(_run(subject, subjects))
 
 
-def _detecting(case: PhaseComparison, found: Sequence[Shift], level: float) -> PhaseComparison:
+def _detecting(case: PhaseComparison, figures: Sequence[Shift], level: float) -> PhaseComparison:
     """Return a case with what its boots would have found, if nothing was."""
-    if case.once or not found or any(one.outcome is not Outcome.NO_WORSE for one in found):
+    if case.once or not figures or any(figure.outcome is not Outcome.NO_WORSE for figure in figures):
         return case
     return replace(case, detections=tuple(detections(case.baseline, case.candidate, case.placebos, level)))
 
 
 def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, CaseExplanation]:
     """Return what was traced of the same kernels, by load; by tool and load if tools differ; and by another board."""
-    traced = [(one, one.explained) for one in subjects if one.explained and _kernels(one) == _kernels(subject)]
-    names = [CaseName.parse(one.case) for one, _ in traced]
+    explanations = [
+        (peer, peer.explained) for peer in subjects if peer.explained and _kernels(peer) == _kernels(subject)
+    ]
+    names = [CaseName.parse(peer.case) for peer, _ in explanations]
     one_tool = len({(name.suite, name.tool) for name in names}) == 1
     return {
         str(name).removeprefix(f"{name.suite}/{name.tool}:" if one_tool else f"{name.suite}/")
-        + (f" on {one.board}" if one.board != subject.board else ""): seen
-        for name, (one, seen) in zip(names, traced, strict=True)
+        + (f" on {peer.board}" if peer.board != subject.board else ""): explanation
+        for name, (peer, explanation) in zip(names, explanations, strict=True)
     }
 
 
 def _kernels(subject: Subject) -> tuple[str, str] | None:
-    seen = subject.explained
-    return (seen.baseline_image, seen.candidate_image) if seen else None
+    explanation = subject.explained
+    return (explanation.baseline_image, explanation.candidate_image) if explanation else None
 
 
 def _overspent(subject: Subject) -> Finding | None:
     """Return that more looks may have been taken than share the false alarms allowed; None if not."""
-    taken = subject.schedule.taken
-    if len(taken) <= LOOKS:
+    batches = subject.schedule.taken
+    if len(batches) <= LOOKS:
         return None
-    told = ", ".join(map(str, taken))
+    counts = ", ".join(map(str, batches))
     sentence = (
-        f"not compared: the boots came in {len(taken)} batches (then there were {told}), and the false alarms allowed "
-        f"are for {LOOKS} interim analyses: measure afresh"
+        f"not compared: the boots came in {len(batches)} batches (then there were {counts}), and the false alarms "
+        f"allowed are for {LOOKS} interim analyses: measure afresh"
     )
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
 def _compare(subject: Subject, boots: UsableBoots, placebos: Placebos) -> PhaseComparison:
     before, after = boots.baseline, boots.candidate
-    one = next(record for record in (*subject.records, *subject.baseline) if record.has_results)
+    example = next(record for record in (*subject.records, *subject.baseline) if record.has_results)
     # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
-    flavour = next((record.kernel.flavour for record in subject.baseline), one.kernel.flavour)
-    learnt = placebos.model_for(replace(one, kernel=replace(one.kernel, flavour=flavour)))
-    other = f"a candidate of another flavour ({one.kernel.flavour}, not {flavour})"
+    flavour = next((record.kernel.flavour for record in subject.baseline), example.kernel.flavour)
+    model = placebos.model_for(replace(example, kernel=replace(example.kernel, flavour=flavour)))
+    difference = f"a candidate of another flavour ({example.kernel.flavour}, not {flavour})"
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
-    found = shifts(old, new, learnt.figures)
+    figures = shifts(old, new, model.figures)
     outside = _outside((*before, *after))
-    named = {name for boot in (*old, *new) for name in boot} | set(learnt.figures)
+    figure_names = {name for boot in (*old, *new) for name in boot} | set(model.figures)
     return PhaseComparison(
         board=subject.board,
-        absent=tuple(sorted(named - {figure.figure for figure in found})),
-        shifts=found,
+        absent=tuple(sorted(figure_names - {figure.figure for figure in figures})),
+        shifts=figures,
         baseline=old,
         candidate=new,
-        placebos=learnt.figures,
+        placebos=model.figures,
         lost=boots.lost,
-        instruction_ns=one.environment.instruction_ns,
+        instruction_ns=example.environment.instruction_ns,
         explained=subject.explained,
         warning=warning_of(subject.explained.warning_function, subject.records) if subject.explained else "",
         mismatch=" and ".join(
-            filter(None, (learnt.mismatch(one.environment), other if one.kernel.flavour != flavour else ""))
+            filter(None, (model.mismatch(example.environment), difference if example.kernel.flavour != flavour else ""))
         ),
         same=_one_image((*before, *after)) and not outside,
         outside=outside,
@@ -130,6 +132,6 @@ def _outside(records: Sequence[Record]) -> str:
         return ""
     if any(record.kernel.provenance == "unknown" for record in records):
         return UNKNOWN
-    sources, builds = ({getattr(one.kernel, name): None for one in records} for name in ("source", "name"))
-    told = [" and ".join(each) for each in (sources, builds) if len(each) > 1]
-    return f"built from {'; '.join(told)}" if told else ""
+    sources, builds = ({getattr(record.kernel, name): None for record in records} for name in ("source", "name"))
+    origins = [" and ".join(names) for names in (sources, builds) if len(names) > 1]
+    return f"built from {'; '.join(origins)}" if origins else ""

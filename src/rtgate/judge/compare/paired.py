@@ -126,15 +126,15 @@ class Estimate:
 
 def estimate(differences: Sequence[float], prior: Prior) -> Estimate | None:
     """Return the moderated estimate of paired differences; None if their spread is not known."""
-    count, known = len(differences), min(prior.degrees, _DEGREES)
-    degrees = known + count - 1
+    count, prior_degrees = len(differences), min(prior.degrees, _DEGREES)
+    degrees = prior_degrees + count - 1
     if count == 0 or degrees < 1:
         return None
     mean = math.fsum(differences) / count
-    spread = math.fsum((one - mean) ** 2 for one in differences)
+    spread = math.fsum((difference - mean) ** 2 for difference in differences)
     if spread < 1e-24 * count * max(mean * mean, 1.0):  # rounding, of equal differences
         spread = 0.0
-    variance = (known * prior.variance + spread) / degrees
+    variance = (prior_degrees * prior.variance + spread) / degrees
     return Estimate(mean, math.sqrt(variance / count), degrees, count)
 
 
@@ -143,19 +143,19 @@ def pool(estimates: Sequence[Estimate]) -> Estimate:
 
     Degrees of freedom are Satterthwaite's. Without any spread boards weigh alike.
     """
-    if any(one.error == 0 for one in estimates):
-        mean = sum(one.mean for one in estimates) / len(estimates)
-        return Estimate(mean, max(one.error for one in estimates), estimates[0].degrees, min_pairs(estimates))
-    weights = [one.error**-2 for one in estimates]
+    if any(part.error == 0 for part in estimates):
+        mean = sum(part.mean for part in estimates) / len(estimates)
+        return Estimate(mean, max(part.error for part in estimates), estimates[0].degrees, min_pairs(estimates))
+    weights = [part.error**-2 for part in estimates]
     total = sum(weights)
-    mean = sum(weight * one.mean for weight, one in zip(weights, estimates, strict=True)) / total
-    degrees = total**2 / sum(weight**2 / one.degrees for weight, one in zip(weights, estimates, strict=True))
+    mean = sum(weight * part.mean for weight, part in zip(weights, estimates, strict=True)) / total
+    degrees = total**2 / sum(weight**2 / part.degrees for weight, part in zip(weights, estimates, strict=True))
     return Estimate(mean, total**-0.5, degrees, min_pairs(estimates))
 
 
 def min_pairs(estimates: Sequence[Estimate]) -> int:
     """Return the pairs of the board that has fewest."""
-    return min(one.pairs for one in estimates)
+    return min(part.pairs for part in estimates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,12 @@ class Series:
 
     def estimates(self, pairs: int) -> list[Estimate] | None:
         """Return each board's estimate; None if one of them has none."""
-        found = [estimate([one for one in b.differences[:pairs] if one is not None], b.prior) for b in self.boards]
-        known = [one for one in found if one is not None]
-        return known if len(known) == len(found) else None
+        parts = [
+            estimate([difference for difference in b.differences[:pairs] if difference is not None], b.prior)
+            for b in self.boards
+        ]
+        estimates = [part for part in parts if part is not None]
+        return estimates if len(estimates) == len(parts) else None
 
     def at(self, pairs: int) -> Reading:
         """Return what the first `pairs` pairs say.
@@ -195,10 +198,10 @@ class Series:
         estimates = self.estimates(pairs)
         if estimates is None:
             return Reading(effect=None)
-        whole, worst = pool(estimates), max(estimates, key=lambda one: one.mean)
+        whole, worst = pool(estimates), max(estimates, key=lambda part: part.mean)
         p = whole.p
         if len(estimates) > 1:
-            p = min(1.0, 2 * p, 2 * len(estimates) * min(one.p for one in estimates))
+            p = min(1.0, 2 * p, 2 * len(estimates) * min(part.p for part in estimates))
         ratios = margin(self.metric)
         complete = all(len(b.differences) >= pairs and None not in b.differences[:pairs] for b in self.boards)
         return Reading(
@@ -234,11 +237,11 @@ class Series:
         whole, ratios = pool(estimates), margin(self.metric)
         spread = whole.error * math.sqrt(whole.pairs)
         if whole.mean >= math.log(ratios.blocking):
-            needed = (_points(alpha, whole.degrees) * spread / whole.mean) ** 2
+            pair_count = (_points(alpha, whole.degrees) * spread / whole.mean) ** 2
         else:
             room = math.log(ratios.must_detect) - whole.mean
-            needed = (distributions.t_point(BETA, whole.degrees) * spread / room) ** 2
-        return max(pairs + 1, math.ceil(needed)) if needed < 1e6 else None
+            pair_count = (distributions.t_point(BETA, whole.degrees) * spread / room) ** 2
+        return max(pairs + 1, math.ceil(pair_count)) if pair_count < 1e6 else None
 
 
 def _points(alpha: float, degrees: float) -> float:
@@ -275,67 +278,71 @@ class SpikeSeries:
         Spikes come in bursts, and a histogram does not tell when: of one boot only a few count as independent, and
         where boots of the baseline differ more than by chance, all counts are divided by how much more.
         """
-        mine = [one for one in self.candidate[:pairs] if one is not None]
-        known = [*self.history, *(one for one in self.baseline[:pairs] if one is not None)]
-        exposure, before = sum(one.minutes for one in mine), sum(one.minutes for one in known)
+        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
+        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
+        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
         if exposure <= 0 or before <= 0:
             return Reading(effect=None)
-        seen, expected = self._counts(mine, known)
-        p = distributions.negative_binomial_at_least(seen, expected + 0.5, before / (before + exposure))
-        upper = distributions.poisson_upper(sum(one.count for one in mine), 1 - BETA) / exposure
-        missing = pairs - len(mine) + sum(one is None for one in self.baseline[:pairs])
-        ratio = (seen + 0.5) / exposure / ((expected + 0.5) / before)
-        low, high = distributions.share_bounds(seen, seen + expected, 1 - _INTERVAL) if seen + expected else (0.0, 1.0)
+        count, baseline_count = self._counts(mine, baseline)
+        p = distributions.negative_binomial_at_least(count, baseline_count + 0.5, before / (before + exposure))
+        upper = distributions.poisson_upper(sum(spikes.count for spikes in mine), 1 - BETA) / exposure
+        gaps = pairs - len(mine) + sum(spikes is None for spikes in self.baseline[:pairs])
+        ratio = (count + 0.5) / exposure / ((baseline_count + 0.5) / before)
+        low, high = (
+            distributions.share_bounds(count, count + baseline_count, 1 - _INTERVAL)
+            if count + baseline_count
+            else (0.0, 1.0)
+        )
         odds = before / exposure
         interval = (low / (1 - low) * odds if low < 1 else math.inf, high / (1 - high) * odds if high < 1 else math.inf)
         return Reading(
             effect=Effect(metric=self.metric, ratio=ratio, interval=interval, p=p, pairs=pairs),
-            large=seen / exposure > expected / before,
-            small=not missing and len(mine) == pairs and upper < self._unmissable(expected, before),
+            large=count / exposure > baseline_count / before,
+            small=not gaps and len(mine) == pairs and upper < self._unmissable(baseline_count, before),
         )
 
     def smallest(self, pairs: int, alpha: float) -> float | None:
         """Return how many times the baseline's rate `pairs` pairs see at the level `alpha` with a power of 80 %."""
-        mine = [one for one in self.candidate[:pairs] if one is not None]
-        known = [*self.history, *(one for one in self.baseline[:pairs] if one is not None)]
-        exposure, before = sum(one.minutes for one in mine), sum(one.minutes for one in known)
+        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
+        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
+        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
         if exposure <= 0 or before <= 0:
             return None
-        _, expected = self._counts(mine, known)
+        _, baseline_count = self._counts(mine, baseline)
         count, success = 1, before / (before + exposure)
-        while count < 10_000 and distributions.negative_binomial_at_least(count, expected + 0.5, success) > alpha:
+        while count < 10_000 and distributions.negative_binomial_at_least(count, baseline_count + 0.5, success) > alpha:
             count += 1
         rate = distributions.poisson_upper(count - 1, POWER) / exposure
-        return rate / ((expected + 0.5) / before)
+        return rate / ((baseline_count + 0.5) / before)
 
     def enough(self, pairs: int, alpha: float) -> int | None:
         """Return how many pairs decide, if the candidate's rate is what was found and the baseline's is known."""
-        mine = [one for one in self.candidate[:pairs] if one is not None]
-        known = [*self.history, *(one for one in self.baseline[:pairs] if one is not None)]
-        exposure, before = sum(one.minutes for one in mine), sum(one.minutes for one in known)
+        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
+        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
+        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
         if exposure <= 0 or before <= 0:
             return None
-        seen, expected = self._counts(mine, known)
-        limit, each = self._unmissable(expected, before), exposure / len(mine)
+        count, baseline_count = self._counts(mine, baseline)
+        limit, boot_minutes = self._unmissable(baseline_count, before), exposure / len(mine)
         for more in range(pairs + 1, 50 * max(pairs, 4)):
-            counted = seen * more / pairs
-            likely = before + (more - pairs) * each
+            future_count = count * more / pairs
+            likely = before + (more - pairs) * boot_minutes
             at_least = distributions.negative_binomial_at_least(
-                counted, expected * likely / before + 0.5, likely / (likely + more * each)
+                future_count, baseline_count * likely / before + 0.5, likely / (likely + more * boot_minutes)
             )
-            if at_least <= alpha or distributions.poisson_upper(counted, 1 - BETA) / (more * each) < limit:
+            if at_least <= alpha or distributions.poisson_upper(future_count, 1 - BETA) / (more * boot_minutes) < limit:
                 return more
         return None
 
-    def _counts(self, mine: Sequence[Spikes], known: Sequence[Spikes]) -> tuple[float, float]:
+    def _counts(self, mine: Sequence[Spikes], baseline: Sequence[Spikes]) -> tuple[float, float]:
         """Return the independent spikes of the candidate and of the baseline."""
-        most = max(_AT_ONCE, math.ceil(_AT_ONCE * sum(one.count for one in known) / len(known)))
-        before = [min(one.count, most) for one in known]
+        most = max(_AT_ONCE, math.ceil(_AT_ONCE * sum(spikes.count for spikes in baseline) / len(baseline)))
+        before = [min(spikes.count, most) for spikes in baseline]
         scale = _dispersion(before)
-        return sum(min(one.count, most) for one in mine) / scale, sum(before) / scale
+        return sum(min(spikes.count, most) for spikes in mine) / scale, sum(before) / scale
 
-    def _unmissable(self, expected: float, before: float) -> float:
-        return max(_SPIKE_RATIO * (expected + 0.5) / before, _SPIKE_RATE)
+    def _unmissable(self, baseline_count: float, before: float) -> float:
+        return max(_SPIKE_RATIO * (baseline_count + 0.5) / before, _SPIKE_RATE)
 
 
 def _dispersion(counts: Sequence[int]) -> float:
@@ -343,5 +350,5 @@ def _dispersion(counts: Sequence[int]) -> float:
     mean = sum(counts) / len(counts)
     if mean == 0 or len(counts) < 2:
         return 1.0
-    found = sum((count - mean) ** 2 for count in counts) / mean / (len(counts) - 1)
-    return found if found > _OVERDISPERSED else 1.0
+    dispersion = sum((count - mean) ** 2 for count in counts) / mean / (len(counts) - 1)
+    return dispersion if dispersion > _OVERDISPERSED else 1.0

@@ -59,8 +59,8 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
         boards: its pairs.
         first_look: pairs of the first look.
     """
-    made = [_summarise(board, first_look) for board in boards if board.pairs]
-    metrics = sorted({metric for board in made for pair in board.pairs for boot in pair for metric in boot})
+    board_summaries = [_summarise(board, first_look) for board in boards if board.pairs]
+    metrics = sorted({metric for board in board_summaries for pair in board.pairs for boot in pair for metric in boot})
     series = tuple(
         Series(
             case=case,
@@ -71,13 +71,13 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
                     tuple(_difference(pair, metric) for pair in board.pairs),
                     board.case_history.priors.get(metric, Prior()),
                 )
-                for board in made
+                for board in board_summaries
             ),
         )
         for metric in metrics
     )
-    counted = _spikes(case, made)
-    return (*series, counted) if counted is not None else series
+    spike_series = _spikes(case, board_summaries)
+    return (*series, spike_series) if spike_series is not None else series
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class _BoardSummaries:
 
 
 def _summarise(board: BoardRecords, first_look: int) -> _BoardSummaries:
-    fixed = board.case_history.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
+    case_levels = board.case_history.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
     return _BoardSummaries(
         board.board,
         board.case_history,
-        [(summaries(baseline, fixed), summaries(candidate, fixed)) for baseline, candidate in board.pairs],
-        [(spikes(baseline, fixed), spikes(candidate, fixed)) for baseline, candidate in board.pairs],
+        [(summaries(baseline, case_levels), summaries(candidate, case_levels)) for baseline, candidate in board.pairs],
+        [(spikes(baseline, case_levels), spikes(candidate, case_levels)) for baseline, candidate in board.pairs],
     )
 
 
@@ -109,13 +109,13 @@ def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: s
 
 def _spikes(case: str, boards: Sequence[_BoardSummaries]) -> SpikeSeries | None:
     """Return the spikes of all boards together; None where no boot can tell them."""
-    if not any(one for board in boards for pair in board.spikes for one in pair):
+    if not any(boot for board in boards for pair in board.spikes for boot in pair):
         return None
     count = min(len(board.spikes) for board in boards)
     arms = [
         tuple(_add_spikes([board.spikes[number][arm] for board in boards]) for number in range(count)) for arm in (0, 1)
     ]
-    history = tuple(one for board in boards for one in board.case_history.spikes)
+    history = tuple(boot for board in boards for boot in board.case_history.spikes)
     return SpikeSeries(case=case, baseline=arms[0], candidate=arms[1], history=history)
 
 
@@ -165,29 +165,30 @@ def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes:
 
 def _regression(comparison: Comparison) -> str:
     worse = sorted(
-        (one for one in comparison.results if one.outcome is Outcome.REGRESSION), key=lambda one: one.adjusted
+        (result for result in comparison.results if result.outcome is Outcome.REGRESSION),
+        key=lambda result: result.adjusted,
     )
-    told = "; ".join(f"{format_effect(one)}, p {one.adjusted:.2g}" for one in worse)
-    return f"worse than the baseline in {comparison.pairs} pairs: {told}"
+    effects = "; ".join(f"{format_effect(result)}, p {result.adjusted:.2g}" for result in worse)
+    return f"worse than the baseline in {comparison.pairs} pairs: {effects}"
 
 
 def _no_worse(comparison: Comparison) -> str:
-    seen = ", ".join(
-        f"{one.metric} {times(_as_measured(one.metric, one.smallest))}"
-        for one in comparison.results
-        if one.smallest is not None
+    ratios = ", ".join(
+        f"{result.metric} {times(_as_measured(result.metric, result.smallest))}"
+        for result in comparison.results
+        if result.smallest is not None
     )
-    return f"no worse than the baseline in {comparison.pairs} pairs, which would have shown {seen or 'nothing'}"
+    return f"no worse than the baseline in {comparison.pairs} pairs, which would have shown {ratios or 'nothing'}"
 
 
 def _inconclusive(comparison: Comparison) -> str:
-    one = comparison.decisive
+    result = comparison.decisive
     if comparison.pairs == 0:
         return f"not enough data: the first interim analysis takes {comparison.next_look} pairs"
-    start = f"not enough data in {comparison.pairs} pairs: {format_effect(one)}"
-    if one.enough is None:
+    start = f"not enough data in {comparison.pairs} pairs: {format_effect(result)}"
+    if result.enough is None:
         return f"{start}; nobody can tell how many would decide"
-    return f"{start}; if it goes on like this {one.enough - comparison.pairs} more pairs would decide"
+    return f"{start}; if it goes on like this {result.enough - comparison.pairs} more pairs would decide"
 
 
 def format_effect(result: Result) -> str:

@@ -76,39 +76,43 @@ class PhaseComparison:
     detections: tuple[Detection, ...] = ()
 
 
-def findings(case: PhaseComparison, found: Sequence[Shift]) -> Iterator[Finding]:
+def findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Finding]:
     """Yield what is found of a case. What was measured with another QEMU or another kernel line says so."""
-    alone = _outside(case) if case.outside else _once(case, found) if case.once else None
-    for one in (alone,) if alone else _findings(case, found):
+    alone = _outside(case) if case.outside else _once(case, shifts) if case.once else None
+    for finding in (alone,) if alone else _findings(case, shifts):
         # How much harmless kernels move there nobody knows: a regression stands, good news does not.
-        status = Status.DONE if case.mismatch and one.status is Status.PASS else one.status
-        sentence = f"{one.sentence}; measured with {case.mismatch}" if case.mismatch else one.sentence
-        yield replace(one, status=status, sentence=sentence)
+        status = Status.DONE if case.mismatch and finding.status is Status.PASS else finding.status
+        sentence = f"{finding.sentence}; measured with {case.mismatch}" if case.mismatch else finding.sentence
+        yield replace(finding, status=status, sentence=sentence)
 
 
-def _findings(case: PhaseComparison, found: Sequence[Shift]) -> Iterator[Finding]:
+def _findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Finding]:
     """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
-    judged = [one for one in found if one.learnt]
-    of = {outcome: [one for one in judged if one.outcome is outcome] for outcome in Outcome}
-    for number, one in enumerate(of[Outcome.REGRESSION]):
-        yield _add_explanation(case, _regression(case, one)) if number == 0 else _regression(case, one)
-    slower = [] if of[Outcome.REGRESSION] else [one for one in judged if one.slower and one.shift > one.harmless]
-    noise_exceeds_margin = [one for one in of[Outcome.INCONCLUSIVE] if one.noise_exceeds_margin]
+    known_shifts = [shift for shift in shifts if shift.learnt]
+    of = {outcome: [shift for shift in known_shifts if shift.outcome is outcome] for outcome in Outcome}
+    for number, shift in enumerate(of[Outcome.REGRESSION]):
+        yield _add_explanation(case, _regression(case, shift)) if number == 0 else _regression(case, shift)
+    slower = (
+        []
+        if of[Outcome.REGRESSION]
+        else [shift for shift in known_shifts if shift.slower and shift.shift > shift.harmless]
+    )
+    noise_exceeds_margin = [shift for shift in of[Outcome.INCONCLUSIVE] if shift.noise_exceeds_margin]
     if noise_exceeds_margin:
         yield _blind(noise_exceeds_margin)
     if len(noise_exceeds_margin) < len(of[Outcome.INCONCLUSIVE]):
-        yield _open(case, [one for one in of[Outcome.INCONCLUSIVE] if not one.noise_exceeds_margin])
+        yield _open(case, [shift for shift in of[Outcome.INCONCLUSIVE] if not shift.noise_exceeds_margin])
     if case.absent:
         sentence = f"not compared: not every boot has {', '.join(case.absent)}"
         yield Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    if len(judged) < len(found) or not found:
-        yield _unknown(case, [one for one in found if not one.learnt])
+    if len(known_shifts) < len(shifts) or not shifts:
+        yield _unknown(case, [shift for shift in shifts if not shift.learnt])
         why = "" if case.same or of[Outcome.REGRESSION] else _why_not_exercised(case)
         if why:
             yield _not_exercised_finding(case, why)
-    elif len(of[Outcome.NO_WORSE]) == len(found) and not case.absent:
+    elif len(of[Outcome.NO_WORSE]) == len(shifts) and not case.absent:
         why = "" if case.same else _why_not_exercised(case)
-        yield _not_exercised_finding(case, why) if why else _no_worse(case, found)
+        yield _not_exercised_finding(case, why) if why else _no_worse(case, shifts)
     elif slower:
         yield Finding(
             status=Status.DONE, kind=Kind.SLOWER, sentence=slower_sentence(slower), measurement=clearest(slower).figure
@@ -129,15 +133,15 @@ def _why_not_exercised(case: PhaseComparison) -> str:
     if run is None:
         return "" if case.explained.is_exercised else case.explained.why_not_exercised
     if run.missing:
-        others = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
-        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{others}", run.summary)))
+        more = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
+        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{more}", run.summary)))
     return ""
 
 
 def _change_ran(case: PhaseComparison) -> bool:
     """Return whether something of the change ran in this case; True where nobody can tell by instruction."""
-    seen = case.explained
-    return seen is None or not seen.changes or bool(seen.executed)
+    explanation = case.explained
+    return explanation is None or not explanation.changes or bool(explanation.executed)
 
 
 def _exercise_sentence(case: PhaseComparison) -> str:
@@ -150,52 +154,52 @@ def _exercise_sentence(case: PhaseComparison) -> str:
 
 def _outside(case: PhaseComparison) -> Finding:
     """Return that figures of one image, which repeat bit by bit, say nothing about a module or a driver left out."""
-    made = ", and each boot was made once and stands for both" if case.once else ""
+    note = ", and each boot was made once and stands for both" if case.once else ""
     if case.outside == UNKNOWN:
         sentence = (
-            f"not exercised here: both kernels are one image{made}; {UNKNOWN}, so a module or a driver that is not in "
+            f"not exercised here: both kernels are one image{note}; {UNKNOWN}, so a module or a driver that is not in "
             "it may differ: name build directories of `rtgate build`, or measure on boards"
         )
     else:
         sentence = (
             f"not exercised here, boards needed: what differs is not in this kernel's image, which is the same on both "
-            f"sides{made}: {case.outside}"
+            f"sides{note}: {case.outside}"
         )
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
-def _once(case: PhaseComparison, found: Sequence[Shift]) -> Finding | None:
+def _once(case: PhaseComparison, shifts: Sequence[Shift]) -> Finding | None:
     """Return that nothing can have become worse; None where boots are lost, which the figures then say."""
-    if case.lost or not found:
+    if case.lost or not shifts:
         return None
     sentence = (
-        f"both kernels are one image, built from one source: each of {found[0].boots} boots was made once and stands "
+        f"both kernels are one image, built from one source: each of {shifts[0].boots} boots was made once and stands "
         "for both, and none can be worse than the other"
     )
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
-def _regression(case: PhaseComparison, one: Shift) -> Finding:
-    old, new = amount(one, one.baseline, case.instruction_ns), amount(one, one.candidate, case.instruction_ns)
-    if not one.by_spikes:
+def _regression(case: PhaseComparison, shift: Shift) -> Finding:
+    old, new = amount(shift, shift.baseline, case.instruction_ns), amount(shift, shift.candidate, case.instruction_ns)
+    if not shift.by_spikes:
         sentence = (
-            f"{one.figure} {change_of(one, one.shift)}: {old} before, {new} now (medians of {one.boots} boots of each "
-            f"kernel, p = {one.p:.1g}; tolerance {change_of(one, one.practical)})"
+            f"{shift.figure} {change_of(shift, shift.shift)}: {old} before, {new} now (medians of {shift.boots} boots "
+            f"of each kernel, p = {shift.p:.1g}; tolerance {change_of(shift, shift.practical)})"
         )
     else:
         sentence = (
-            f"{one.figure}: {one.spikes} of {one.boots} boots had one {beyond(one)} (p = {one.spike_p:.1g}); median "
-            f"{old} before, {new} now"
+            f"{shift.figure}: {shift.spikes} of {shift.boots} boots had one {beyond(shift)} (p = {shift.spike_p:.1g}); "
+            f"median {old} before, {new} now"
         )
     return Finding(
         status=Status.FAIL,
         kind=Kind.REGRESSION,
         sentence=sentence,
         value=new,
-        limit=amount(one, one.baseline + one.practical, case.instruction_ns),
+        limit=amount(shift, shift.baseline + shift.practical, case.instruction_ns),
         baseline=old,
-        change=None if one.by_spikes else share(one, one.shift),
-        measurement=one.figure,
+        change=None if shift.by_spikes else share(shift, shift.shift),
+        measurement=shift.figure,
     )
 
 
@@ -207,24 +211,24 @@ def _add_explanation(case: PhaseComparison, finding: Finding) -> Finding:
     return replace(finding, cause=f"{cause}{case.explained.sentence}")
 
 
-def _open(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
-    wide = [one for one in found if one.ruled_out > one.must_see]
-    leaning = [one for one in found if one.over_threshold]
-    if not wide and not leaning:
-        return _spike_finding(found)
+def _open(case: PhaseComparison, shifts: Sequence[Shift]) -> Finding:
+    wide = [shift for shift in shifts if shift.ruled_out > shift.must_see]
+    suspects = [shift for shift in shifts if shift.over_threshold]
+    if not wide and not suspects:
+        return _spike_finding(shifts)
     if wide:
-        worst = max(wide, key=lambda one: (one.most - one.must_see) / (abs(one.baseline) or 1.0))
+        worst = max(wide, key=lambda shift: (shift.most - shift.must_see) / (abs(shift.baseline) or 1.0))
     else:
-        worst = min(leaning, key=lambda one: one.p)
-    names = ", ".join(one.figure for one in found)
-    sentence = f"not enough boots to decide about {names}: {doubt(worst)}; {advice(found, case.boot_s)}"
+        worst = min(suspects, key=lambda shift: shift.p)
+    names = ", ".join(shift.figure for shift in shifts)
+    sentence = f"not enough boots to decide about {names}: {doubt(worst)}; {advice(shifts, case.boot_s)}"
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
-def _spike_finding(found: Sequence[Shift]) -> Finding:
+def _spike_finding(shifts: Sequence[Shift]) -> Finding:
     """Return that no figure moved, but that single boots were worse than those of all placebos."""
-    worst = min(found, key=lambda one: one.spike_p)
-    names = ", ".join(one.figure for one in found)
+    worst = min(shifts, key=lambda shift: shift.spike_p)
+    names = ", ".join(shift.figure for shift in shifts)
     sentence = (
         f"not enough boots to decide about {names}: none moved by what counts, but {worst.spikes} of {worst.boots} "
         f"boots had a {worst.figure} {beyond(worst)} (p = {worst.spike_p:.1g}): more boots show whether it was chance"
@@ -232,62 +236,64 @@ def _spike_finding(found: Sequence[Shift]) -> Finding:
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=worst.figure)
 
 
-def _blind(found: Sequence[Shift]) -> Finding:
-    told = ", ".join(
-        f"{one.figure} (up to {change_of(one, one.practical)}, and {change_of(one, one.must_see)} counts)"
-        for one in found
+def _blind(shifts: Sequence[Shift]) -> Finding:
+    figures = ", ".join(
+        f"{shift.figure} (up to {change_of(shift, shift.practical)}, and {change_of(shift, shift.must_see)} counts)"
+        for shift in shifts
     )
-    sentence = f"not compared: harmless kernels move more than must not be missed: {told}"
-    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence, measurement=found[0].figure)
+    sentence = f"not compared: harmless kernels move more than must not be missed: {figures}"
+    return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence, measurement=shifts[0].figure)
 
 
-def _unknown(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
-    told = "; ".join(f"{one.figure} {change_of(one, one.shift)} (p = {one.p:.1g})" for one in found)
+def _unknown(case: PhaseComparison, shifts: Sequence[Shift]) -> Finding:
+    figures = "; ".join(f"{shift.figure} {change_of(shift, shift.shift)} (p = {shift.p:.1g})" for shift in shifts)
     sentence = (
         "compared, not judged: placebos.yaml does not say how much harmless kernels of this flavour move this case on "
-        f"{case.board} with this command line" + (f": {told}" if told else "")
+        f"{case.board} with this command line" + (f": {figures}" if figures else "")
     )
     if case.explained is not None and not case.same:
         sentence += f"; {_exercise_sentence(case)}"
     return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
 
 
-def _no_worse(case: PhaseComparison, found: Sequence[Shift]) -> Finding:
+def _no_worse(case: PhaseComparison, shifts: Sequence[Shift]) -> Finding:
     if case.lost:
         sentence = f"no regression seen, but not every check held in {plural(case.lost, 'boot')}: not good enough"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    slower = [one for one in found if one.slower and one.shift > one.harmless]
-    moved = slower_sentence(slower) if slower else equal_sentence(found)
-    parts = (moved, detection_sentence(case.detections), spike_sentence(found, case.instruction_ns))
+    slower = [shift for shift in shifts if shift.slower and shift.shift > shift.harmless]
+    movement = slower_sentence(slower) if slower else equal_sentence(shifts)
+    parts = (movement, detection_sentence(case.detections), spike_sentence(shifts, case.instruction_ns))
     sentence = "; ".join(filter(None, parts))
     if case.not_looked_at:
         sentence += f"; not looked at: {', '.join(case.not_looked_at)}"
     if not case.same:
-        ran = _exercise_sentence(case)
-        sentence = f"{sentence}; {ran}" if case.explained else f"not proven, as {ran}: {sentence}"
+        exercise = _exercise_sentence(case)
+        sentence = f"{sentence}; {exercise}" if case.explained else f"not proven, as {exercise}: {sentence}"
     # What may not even have run is not good: boards must say.
-    seen = case.same or (case.explained is not None and _change_ran(case))
+    has_run = case.same or (case.explained is not None and _change_ran(case))
     return Finding(
-        status=Status.PASS if seen else Status.DONE,
+        status=Status.PASS if has_run else Status.DONE,
         kind=Kind.SLOWER if slower else Kind.NO_WORSE,
         sentence=sentence,
         measurement=clearest(slower).figure if slower else "",
-        ruled_out=tuple(_bounds(found)),
-        detectable=tuple({"change": one.change, "from": one.size, "chance": CHANCE} for one in case.detections),
+        ruled_out=tuple(_bounds(shifts)),
+        detectable=tuple(
+            {"change": detection.change, "from": detection.size, "chance": CHANCE} for detection in case.detections
+        ),
         not_looked_at=case.not_looked_at,
     )
 
 
-def _bounds(found: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
+def _bounds(shifts: Sequence[Shift]) -> Iterator[Mapping[str, Any]]:
     """Yield for verdict.json what is ruled out: `value` is the shift of all boots, or the level of a spike."""
-    for one in found:
-        if math.isfinite(one.ruled_out):
+    for shift in shifts:
+        if math.isfinite(shift.ruled_out):
             yield {
-                "figure": one.figure,
+                "figure": shift.figure,
                 "change": "all boots by more than",
-                "value": one.ruled_out,
-                "unit": str(one.unit),
+                "value": shift.ruled_out,
+                "unit": str(shift.unit),
             }
-        if one.spike_from is not None:
-            change = f"{one.spike_boots} of {one.boots} boots from"
-            yield {"figure": one.figure, "change": change, "value": one.spike_from, "unit": str(one.unit)}
+        if shift.spike_from is not None:
+            change = f"{shift.spike_boots} of {shift.boots} boots from"
+            yield {"figure": shift.figure, "change": change, "value": shift.spike_from, "unit": str(shift.unit)}

@@ -165,14 +165,14 @@ class Rule:
     placebo: Placebo | None
 
     @classmethod
-    def of(cls, one: BootFigure, old: Sequence[float], placebo: Placebo | None) -> Rule:
+    def of(cls, figure: BootFigure, old: Sequence[float], placebo: Placebo | None) -> Rule:
         """Return the rule of a figure, by the baseline's boots."""
-        middle, margin = median(old), margin_of(one.part)
-        moved = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
+        middle, margin = median(old), margin_of(figure.part)
+        move = _BEYOND_PLACEBOS * placebo.move if placebo else 0.0
         least = _BEYOND_PLACEBOS * placebo.move_by if placebo else 0.0
-        practical = max(max(margin.blocking - 1, moved) * abs(middle), least) or _unit_change(one.unit)
-        known = placebo is not None and middle >= 0
-        return cls(practical, _spike_level(old, placebo, margin.blocking) if placebo and known else None, placebo)
+        practical = max(max(margin.blocking - 1, move) * abs(middle), least) or _unit_change(figure.unit)
+        is_known = placebo is not None and middle >= 0
+        return cls(practical, _spike_level(old, placebo, margin.blocking) if placebo and is_known else None, placebo)
 
     def spikes(self, new: Sequence[float]) -> tuple[int | None, float]:
         """Return how many boots are spikes, and how probable so many are for a harmless kernel."""
@@ -190,11 +190,11 @@ class Rule:
 
 
 def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: Placebo | None) -> Shift:
-    one = before[0]
+    figure = before[0]
     old, new = [boot.value for boot in before], [boot.value for boot in after]
     middle = median(old)
-    margin = margin_of(one.part)
-    rule = Rule.of(one, old, placebo)
+    margin = margin_of(figure.part)
+    rule = Rule.of(figure, old, placebo)
     practical, spike_from, spike_boots = rule.practical, rule.spike_from, 1
     spikes, spike_p = rule.spikes(new)
     if placebo and spikes is not None:
@@ -202,9 +202,9 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
             (few for few in range(1, len(new)) if _spike_p(few, len(new), placebo) <= _SUSPICIOUS), len(new)
         )
     return Shift(
-        figure=one.name,
-        part=one.part,
-        unit=one.unit,
+        figure=figure.name,
+        part=figure.part,
+        unit=figure.unit,
         baseline=middle,
         candidate=median(new),
         boots=min(len(old), len(new)),
@@ -216,7 +216,7 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
         must_see=(margin.must_detect - 1) * abs(middle) or practical,
         ruled_out=math.inf,
         learnt=placebo is not None,
-        better=one.better,
+        better=figure.better,
         spikes=spikes,
         spike_p=spike_p,
         least=ranks.at_least(old, new, _CONFIDENCE),
@@ -248,58 +248,58 @@ def _spike_p(beyond: int, boots: int, placebo: Placebo) -> float:
     lie above all N old ones has the probability S!/(S-k)! (N+S-k)!/(N+S)!, whatever the distribution. That they lie
     above them by some amount is less probable still.
     """
-    seen = placebo.kernels * placebo.boots
-    return math.prod((boots - index) / (seen + boots - index) for index in range(beyond))
+    placebo_boots = placebo.kernels * placebo.boots
+    return math.prod((boots - index) / (placebo_boots + boots - index) for index in range(beyond))
 
 
-def first(found: Sequence[Shift], error: float = ERROR / LOOKS) -> float:
+def first(figures: Sequence[Shift], error: float = ERROR / LOOKS) -> float:
     """Return the chance of a false alarm that one test of a run has, if it comes first (Holm)."""
-    return error / max(1, sum(one.learnt for one in found) + sum(one.spikes is not None for one in found))
+    return error / max(1, sum(shift.learnt for shift in figures) + sum(shift.spikes is not None for shift in figures))
 
 
-def decide(found: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
+def decide(figures: Sequence[Shift], error: float = ERROR / LOOKS) -> tuple[Shift, ...]:
     """Return the outcome of every figure of a run, with the chance of any wrong regression at most `error` (Holm).
 
     Args:
-        found: the figures of all cases.
+        figures: the figures of all cases.
         error: for this look; by default each look gets its share (Bonferroni), whether the others happen or not.
     """
     tests = sorted(
-        [(one.p, index) for index, one in enumerate(found) if one.learnt]
-        + [(one.spike_p, index) for index, one in enumerate(found) if one.spikes is not None]
+        [(shift.p, index) for index, shift in enumerate(figures) if shift.learnt]
+        + [(shift.spike_p, index) for index, shift in enumerate(figures) if shift.spikes is not None]
     )
     significant: set[tuple[float, int]] = set()
     for rank, (p, index) in enumerate(tests):
         if not p <= error / (len(tests) - rank):
             break
         significant.add((p, index))
-    return tuple(_decide(one, index, significant, first(found, error)) for index, one in enumerate(found))
+    return tuple(_decide(shift, index, significant, first(figures, error)) for index, shift in enumerate(figures))
 
 
-def _decide(one: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
-    if not one.learnt:
-        return one
+def _decide(shift: Shift, index: int, significant: set[tuple[float, int]], level: float) -> Shift:
+    if not shift.learnt:
+        return shift
     # With fewer boots nothing could be called a regression, so nothing is ruled out.
     fewest = next(boots for boots in count(2) if ranks.least_p(boots, boots) <= level)
-    ruled_out = max(one.practical, one.most) if one.boots >= fewest else math.inf
-    moved = (one.p, index) in significant and one.shift >= one.practical
-    spiked = bool(one.spikes) and (one.spike_p, index) in significant
+    bound = max(shift.practical, shift.most) if shift.boots >= fewest else math.inf
+    moved = (shift.p, index) in significant and shift.shift >= shift.practical
+    spiked = bool(shift.spikes) and (shift.spike_p, index) in significant
     # What may be a regression, for all that is known, is not called no worse for want of boots.
-    suspicious = one.over_threshold or (bool(one.spikes) and one.spike_p <= _SUSPICIOUS)
+    suspicious = shift.over_threshold or (bool(shift.spikes) and shift.spike_p <= _SUSPICIOUS)
     if moved or spiked:
         outcome = Outcome.REGRESSION
-    elif ruled_out <= one.must_see and not suspicious:
+    elif bound <= shift.must_see and not suspicious:
         outcome = Outcome.NO_WORSE
     else:
         outcome = Outcome.INCONCLUSIVE
     return replace(
-        one,
-        ruled_out=ruled_out,
+        shift,
+        ruled_out=bound,
         outcome=outcome,
         by_spikes=spiked and not moved,
         fewest=fewest,
         # A loss is tested with all others; a gain alarms nobody, so each figure is simply held to the same level.
-        certain=(one.p, index) in significant or one.faster_p <= level,
+        certain=(shift.p, index) in significant or shift.faster_p <= level,
     )
 
 
@@ -319,7 +319,7 @@ def _placebo_shifts(name: str, reference: Boots, harmless: Sequence[Boots]) -> P
     """Return what harmless kernels showed against each other: each of them could have been the baseline."""
     kernels = [[boot[name].value for boot in boots] for boots in (reference, *harmless)]
     # As far as one lies above another, the other lies below it.
-    pairs = [(abs(ranks.shift(one, other)), (one, other)) for one, other in combinations(kernels, 2)]
+    pairs = [(abs(ranks.shift(kernel, partner)), (kernel, partner)) for kernel, partner in combinations(kernels, 2)]
     shifts = [(shift, abs(median(before))) for shift, pair in pairs for before in pair]
     zero = [values for values in kernels if not median(values)]
     return Placebo(
@@ -332,19 +332,19 @@ def _placebo_shifts(name: str, reference: Boots, harmless: Sequence[Boots]) -> P
     )
 
 
-def boots_needed(one: Shift) -> int | None:
+def boots_needed(shift: Shift) -> int | None:
     """Return how many boots of each kernel would decide about a figure that is open; None if more hardly help.
 
     With the root of their number the bound comes nearer to the shift, and the rank test's deviation grows.
     """
-    if not math.isfinite(one.ruled_out):
-        return one.fewest
+    if not math.isfinite(shift.ruled_out):
+        return shift.fewest
     times = math.inf
-    room = one.must_see - one.shift
-    if room > 0 and not one.over_threshold:  # what leans is narrow enough, and not sure
-        times = ((one.most - one.shift) / room) ** 2
-    if one.shift >= one.practical and one.p < 0.5:
+    room = shift.must_see - shift.shift
+    if room > 0 and not shift.over_threshold:  # what leans is narrow enough, and not sure
+        times = ((shift.most - shift.shift) / room) ** 2
+    if shift.shift >= shift.practical and shift.p < 0.5:
         # By Holm it may take less than the level that the fewest boots reach.
-        wanted = NormalDist().inv_cdf(ranks.least_p(one.fewest, one.fewest))
-        times = min(times, (wanted / NormalDist().inv_cdf(one.p)) ** 2)
-    return max(one.fewest, math.ceil(one.boots * times)) if times <= _HOPELESS else None
+        quantile = NormalDist().inv_cdf(ranks.least_p(shift.fewest, shift.fewest))
+        times = min(times, (quantile / NormalDist().inv_cdf(shift.p)) ** 2)
+    return max(shift.fewest, math.ceil(shift.boots * times)) if times <= _HOPELESS else None

@@ -52,8 +52,8 @@ class PlaceboModel:
 
 def version(text: str) -> str:
     """Return the first two numbers of a version: `7.2` of `QEMU emulator version 7.2.22`; empty for none."""
-    found = re.search(r"\b(\d+\.\d+)", text)
-    return found[1] if found else ""
+    match = re.search(r"\b(\d+\.\d+)", text)
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ class Placebos:
 
         Nothing if the tool was told something else then. What was learnt with others says so (`PlaceboModel.differs`).
         """
-        found = [one for one in self.cases.get((board, flavour, case), ()) if one.command == command]
-        fitting = [one for one in found if not one.differs(emulator, release)]
-        return next(iter((*fitting, *found)), PlaceboModel(command=command, source="", figures={}))
+        models = [model for model in self.cases.get((board, flavour, case), ()) if model.command == command]
+        matches = [model for model in models if not model.differs(emulator, release)]
+        return next(iter((*matches, *models)), PlaceboModel(command=command, source="", figures={}))
 
     def model_for(self, record: Record) -> PlaceboModel:
         """Return what was learnt of a record's case, with its QEMU and its kernel line if that was tried."""
@@ -90,25 +90,25 @@ def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:
     Raises:
         ConfigError: a file is wrong: unknown boards, flavours or keys, numbers out of range.
     """
-    known = frozenset(boards)
-    found: dict[tuple[str, str, str], tuple[PlaceboModel, ...]] = {}
+    board_names = frozenset(boards)
+    cases: dict[tuple[str, str, str], tuple[PlaceboModel, ...]] = {}
     for path in paths:
         for board, entry in load(path).entries().items():
-            if board not in known:
-                entry.key.fail(f"unknown board {board!r} (allowed: {', '.join(sorted(known))})")
-            for key, learnt in _board(board, entry.value).items():
-                found[key] = (*found.get(key, ()), *learnt)
-    return Placebos(found)
+            if board not in board_names:
+                entry.key.fail(f"unknown board {board!r} (allowed: {', '.join(sorted(board_names))})")
+            for key, models in _board(board, entry.value).items():
+                cases[key] = (*cases.get(key, ()), *models)
+    return Placebos(cases)
 
 
 def _board(board: str, value: Value) -> dict[tuple[str, str, str], tuple[PlaceboModel, ...]]:
-    found = {}
+    cases = {}
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
             by_case.key.fail(f"unknown flavour {flavour!r} (allowed: {', '.join(FLAVOURS)})")
         for case, entry in by_case.value.entries().items():
-            found[board, flavour, case] = tuple(_read_model(item) for item in entry.value.items())
-    return found
+            cases[board, flavour, case] = tuple(_read_model(item) for item in entry.value.items())
+    return cases
 
 
 def _read_model(value: Value) -> PlaceboModel:
@@ -128,10 +128,10 @@ def _read_model(value: Value) -> PlaceboModel:
 
 def _read_version(value: Value) -> str:
     """Return a version of two numbers, written as text: a number would lose the zero of `6.10`."""
-    found = value.text()
-    if not re.fullmatch(r"\d+\.\d+", found):
-        value.fail(f'{found!r} is not a version (example: "6.12")')
-    return found
+    text = value.text()
+    if not re.fullmatch(r"\d+\.\d+", text):
+        value.fail(f'{text!r} is not a version (example: "6.12")')
+    return text
 
 
 def _placebo(value: Value, kernels: int, boots: int) -> Placebo:

@@ -125,20 +125,24 @@ class ComparisonState:
 
 def next_step(state: ComparisonState) -> Done | Screen | Measure:
     """Return what to measure next, or what was found."""
-    lacking = [screen for screen in state.screens if screen.boots < state.boots and screen.case not in state.always]
-    if lacking:
-        boots = max(state.boots - screen.boots for screen in lacking)
-        return Screen(tuple(sorted(screen.case for screen in lacking)), boots)
-    unmeasured = sorted({case for case, _ in suspicious_metrics(state)} - {one.case for one in state.pairs})
-    if unmeasured:
-        return Measure(tuple(unmeasured), state.looks.steps[0][0])
+    screens = [screen for screen in state.screens if screen.boots < state.boots and screen.case not in state.always]
+    if screens:
+        boots = max(state.boots - screen.boots for screen in screens)
+        return Screen(tuple(sorted(screen.case for screen in screens)), boots)
+    cases = sorted({case for case, _ in suspicious_metrics(state)} - {evidence.case for evidence in state.pairs})
+    if cases:
+        return Measure(tuple(cases), state.looks.steps[0][0])
     return _next_step(family(state), state.looks)
 
 
 def family(state: ComparisonState) -> tuple[Evidence, ...]:
     """Return the evidence that is judged together."""
-    chosen = suspicious_metrics(state)
-    return tuple(one for one in state.pairs if (one.case, one.metric) in chosen or (one.case, "") in chosen)
+    metrics = suspicious_metrics(state)
+    return tuple(
+        evidence
+        for evidence in state.pairs
+        if (evidence.case, evidence.metric) in metrics or (evidence.case, "") in metrics
+    )
 
 
 def comparisons(state: ComparisonState) -> tuple[Comparison, ...]:
@@ -148,27 +152,29 @@ def comparisons(state: ComparisonState) -> tuple[Comparison, ...]:
 
 def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     """Return the (case, metric) pairs to compare; an empty metric stands for all of a case."""
-    chosen = {(case, "") for case in state.always}
+    metrics = {(case, "") for case in state.always}
     for screen in state.screens:
         if not screen.suspicion:
-            chosen.add((screen.case, ""))  # nothing was to be seen: that is no reason to trust it
+            metrics.add((screen.case, ""))  # nothing was to be seen: that is no reason to trust it
         level = state.levels.get(screen.case, state.level)
-        chosen |= {(screen.case, metric) for metric, p in screen.suspicion.items() if p < level}
-    return chosen
+        metrics |= {(screen.case, metric) for metric, p in screen.suspicion.items() if p < level}
+    return metrics
 
 
-def _next_step(found: Sequence[Evidence], looks: Looks) -> Done | Measure:
-    compared = compare(found, looks)
-    have: dict[str, int] = {}
-    for one in found:
-        have[one.case] = min(have.get(one.case, one.pairs), one.pairs)
-    waiting = {one.case: one.next_look for one in compared if one.next_look is not None}
-    if not waiting:
-        return Done(compared)
+def _next_step(members: Sequence[Evidence], looks: Looks) -> Done | Measure:
+    case_comparisons = compare(members, looks)
+    pairs: dict[str, int] = {}
+    for evidence in members:
+        pairs[evidence.case] = min(pairs.get(evidence.case, evidence.pairs), evidence.pairs)
+    next_looks = {
+        comparison.case: comparison.next_look for comparison in case_comparisons if comparison.next_look is not None
+    }
+    if not next_looks:
+        return Done(case_comparisons)
     # Cases that are behind come first, so that all of a family are looked at together.
-    first = min(waiting.values())
-    lacking = {case: first - have[case] for case, look in waiting.items() if look == first}
-    return Measure(tuple(sorted(lacking)), max(lacking.values()))
+    first = min(next_looks.values())
+    shortfalls = {case: first - pairs[case] for case, look in next_looks.items() if look == first}
+    return Measure(tuple(sorted(shortfalls)), max(shortfalls.values()))
 
 
 def suspicions(
@@ -185,35 +191,35 @@ def suspicions(
         past: the history.
     """
     metrics = {metric for boot in boots for metric in boot} | set(past.sessions)
-    found = {
+    p_values = {
         metric: screen([boot.get(metric) for boot in boots], past.sessions.get(metric, ()))
         for metric in sorted(metrics)
     }
     if past.spikes or any(spikes):
-        found[SPIKES] = _screen_spikes(spikes, past.spikes)
-    return found
+        p_values[SPIKES] = _screen_spikes(spikes, past.spikes)
+    return p_values
 
 
 def screen(values: Sequence[float | None], sessions: Sequence[tuple[float, float]]) -> float:
     """Return the p-value of boots of one session against earlier sessions of two boots each."""
-    count, known = len(sessions), [value for value in values if value is not None]
-    if count < FEWEST_SESSIONS or not known or len(known) < len(values):
+    count, numbers = len(sessions), [value for value in values if value is not None]
+    if count < FEWEST_SESSIONS or not numbers or len(numbers) < len(values):
         return 0.0
     within = math.fsum((first - second) ** 2 for first, second in sessions) / count / 2
     centres = [(first + second) / 2 for first, second in sessions]
     centre = math.fsum(centres) / count
-    between = max(math.fsum((one - centre) ** 2 for one in centres) / (count - 1) - within / 2, 0.0)
-    error = math.sqrt(between * (1 + 1 / count) + within * (1 / len(known) + 1 / (2 * count)))
-    difference = math.fsum(known) / len(known) - centre
+    between = max(math.fsum((middle - centre) ** 2 for middle in centres) / (count - 1) - within / 2, 0.0)
+    error = math.sqrt(between * (1 + 1 / count) + within * (1 / len(numbers) + 1 / (2 * count)))
+    difference = math.fsum(numbers) / len(numbers) - centre
     if error == 0:
         return 0.0 if difference > 1e-12 else 1.0
     return distributions.t_above(difference / error, count - 1)
 
 
 def _screen_spikes(spikes: Sequence[Spikes | None], past: Sequence[Spikes]) -> float:
-    known = [one for one in spikes if one is not None]
-    exposure, before = sum(one.minutes for one in known), sum(one.minutes for one in past)
-    if exposure <= 0 or before <= 0 or len(known) < len(spikes):
+    boots = [boot for boot in spikes if boot is not None]
+    exposure, before = sum(boot.minutes for boot in boots), sum(boot.minutes for boot in past)
+    if exposure <= 0 or before <= 0 or len(boots) < len(spikes):
         return 0.0
-    count, expected = sum(one.count for one in known), sum(one.count for one in past)
-    return distributions.negative_binomial_at_least(count, expected + 0.5, before / (before + exposure))
+    count, past_count = sum(boot.count for boot in boots), sum(boot.count for boot in past)
+    return distributions.negative_binomial_at_least(count, past_count + 0.5, before / (before + exposure))

@@ -34,20 +34,20 @@ def worse(baseline: Sequence[float], candidate: Sequence[float]) -> float:
     if not baseline or not candidate:
         raise ValueError("two samples are needed")
     ranks = _doubled_ranks((*baseline, *candidate))
-    reached = sum(ranks[len(baseline) :])
-    ordered = tuple(sorted(ranks))
-    if _too_many(ordered, len(candidate)):
-        return _normal(ranks, len(candidate), reached)
-    ways = _sums(ordered, len(candidate))
-    return float(ways[reached:].sum() / ways.sum())
+    rank_sum = sum(ranks[len(baseline) :])
+    order = tuple(sorted(ranks))
+    if _too_many(order, len(candidate)):
+        return _normal(ranks, len(candidate), rank_sum)
+    ways = _sums(order, len(candidate))
+    return float(ways[rank_sum:].sum() / ways.sum())
 
 
 def shift(baseline: Sequence[float], candidate: Sequence[float]) -> float:
     """Return how far the candidate lies above the baseline: the median of all differences. Raises ValueError."""
-    ordered = np.sort(_differences(baseline, candidate))
-    middle = len(ordered) // 2
+    order = np.sort(_differences(baseline, candidate))
+    middle = len(order) // 2
     # numpy.median does the same, and takes four times as long over so few; a comparison asks ten thousand times.
-    return float(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
+    return float(order[middle] if len(order) % 2 else (order[middle - 1] + order[middle]) / 2)
 
 
 def at_most(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> float:
@@ -86,32 +86,32 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     return [first[value] + last[value] for value in values]
 
 
-def _too_many(ordered: Sequence[int], chosen: int) -> bool:
+def _too_many(order: Sequence[int], count: int) -> bool:
     """Return whether the sums of so many ranks are too many to be counted."""
-    return (chosen + 1) * sum(ordered[-chosen:]) > _CELLS
+    return (count + 1) * sum(order[-count:]) > _CELLS
 
 
-def _normal(ranks: Sequence[int], chosen: int, reached: int) -> float:
-    """Return the probability of a sum of `chosen` doubled ranks that reaches so far, by the normal law."""
+def _normal(ranks: Sequence[int], count: int, rank_sum: int) -> float:
+    """Return the probability of a sum of `count` doubled ranks that reaches so far, by the normal law."""
     total, whole = len(ranks), sum(ranks)
-    centre = chosen * whole / total
+    centre = count * whole / total
     # Of a sum drawn without putting back.
     spread = math.fsum((rank - whole / total) ** 2 for rank in ranks) / (total - 1)
-    variance = chosen * (total - chosen) / total * spread
+    variance = count * (total - count) / total * spread
     if variance <= 0:
         return 1.0
     # Doubled ranks without ties are even: half a rank is one.
-    return min(1.0, 0.5 * math.erfc((reached - 1 - centre) / math.sqrt(2 * variance)))
+    return min(1.0, 0.5 * math.erfc((rank_sum - 1 - centre) / math.sqrt(2 * variance)))
 
 
 @lru_cache(maxsize=256)
-def _sums(ranks: tuple[int, ...], chosen: int) -> NDArray[np.float64]:
-    """Return in how many ways `chosen` of the ranks come to each sum."""
-    ways = np.zeros((chosen + 1, sum(ranks[-chosen:]) + 1))
+def _sums(ranks: tuple[int, ...], count: int) -> NDArray[np.float64]:
+    """Return in how many ways `count` of the ranks come to each sum."""
+    ways = np.zeros((count + 1, sum(ranks[-count:]) + 1))
     ways[0, 0] = 1.0
     for rank in ranks:
         ways[1:, rank:] = ways[1:, rank:] + ways[:-1, : ways.shape[1] - rank]
-    return np.array(ways[chosen])
+    return np.array(ways[count])
 
 
 @lru_cache(maxsize=64)

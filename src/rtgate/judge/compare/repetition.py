@@ -24,9 +24,9 @@ def first_mismatch(subject: Subject) -> Finding | None:
 
 def repetition_failure(subject: Subject, boots: UsableBoots) -> Finding | None:
     """Return what virtual time did that it must not do; None if it repeated itself."""
-    found = first_mismatch(subject)
-    if found:
-        return found
+    mismatch = first_mismatch(subject)
+    if mismatch:
+        return mismatch
     both = (boots.baseline, boots.candidate)
     digests = [{record.seed: digest_source(record) for record in records} for records in both]
     images = {record.kernel.image_sha256 for records in both for record in records}
@@ -36,7 +36,9 @@ def repetition_failure(subject: Subject, boots: UsableBoots) -> Finding | None:
             sentence = f"virtual time did not repeat: one kernel image, and other data with seed {odd[0]}"
             return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
     # A single number may be the same in all boots; a distribution of thousands of samples is not.
-    whole = all(any(one.histogram for one in record.measurements) for records in both for record in records)
+    whole = all(
+        any(measurement.histogram for measurement in record.measurements) for records in both for record in records
+    )
     for arm in digests if whole else ():
         if len(arm) >= _FEWEST and len(set(arm.values())) <= len(arm) / 2:
             different = len(set(arm.values()))

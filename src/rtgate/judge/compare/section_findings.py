@@ -36,58 +36,62 @@ def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterato
             yield subject, replace(_finding(subject, subject.sections, placebos), measurement=MEASUREMENT)
 
 
-def _finding(subject: Subject, seen: SectionComparison, placebos: Placebos) -> Finding:
-    if seen.why_not:
-        sentence = f"critical sections were not compared: {seen.why_not}"
+def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos) -> Finding:
+    if comparison.why_not:
+        sentence = f"critical sections were not compared: {comparison.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    longer = sorted(grown_sections(seen), key=lambda one: (not _changed(one), -max(one.gained, one.growth)))
-    found = _longer(seen, longer) if longer else _unsure(seen) or _usual(seen) or _no_longer(seen)
-    found = replace(found, sentence=found.sentence + _bounds(seen))
-    if unknown := _unknown(subject, placebos):
+    longer = sorted(
+        grown_sections(comparison), key=lambda section: (not _changed(section), -max(section.gained, section.growth))
+    )
+    finding = (
+        _longer(comparison, longer) if longer else _unsure(comparison) or _usual(comparison) or _no_longer(comparison)
+    )
+    finding = replace(finding, sentence=finding.sentence + _bounds(comparison))
+    if caveat := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
-        return replace(found, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=f"{found.sentence}; {unknown}")
-    if not longer and not seen.reached and not (subject.explained and subject.explained.executed):
-        sentence = f"not exercised here: no function that differs ran in a critical section; {found.sentence}"
-        return replace(found, status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
-    return found
+        return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=f"{finding.sentence}; {caveat}")
+    if not longer and not comparison.reached and not (subject.explained and subject.explained.executed):
+        sentence = f"not exercised here: no function that differs ran in a critical section; {finding.sentence}"
+        return replace(finding, status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
+    return finding
 
 
-def grown_sections(seen: SectionComparison) -> list[LongerSection]:
+def grown_sections(comparison: SectionComparison) -> list[LongerSection]:
     """Return the sections that grew by more than harmless changes show.
 
     CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
     calls of functions that differ count.
     """
-    needed = boots_needed(len(seen.seeds)) if seen.cpus == 1 else len(seen.seeds) + 1
+    fewest = boots_needed(len(comparison.seeds)) if comparison.cpus == 1 else len(comparison.seeds) + 1
     return [
-        one
-        for one in seen.longer
-        if _call_gained(one)
-        or (_is_new(one) and one.boots >= needed)
-        or (seen.cpus == 1 and (one.growth >= GROWN or (_section_gained(one) and one.baseline)))
+        section
+        for section in comparison.longer
+        if _call_gained(section)
+        or (_is_new(section) and section.boots >= fewest)
+        or (comparison.cpus == 1 and (section.growth >= GROWN or (_section_gained(section) and section.baseline)))
     ]
 
 
-def _changed(one: LongerSection) -> bool:
+def _changed(section: LongerSection) -> bool:
     """Return whether a function that differs made it longer, by more than chance."""
-    return _call_gained(one) or _section_gained(one)
+    return _call_gained(section) or _section_gained(section)
 
 
-def _call_gain(one: LongerSection) -> int:
-    return one.call - one.call_before
+def _call_gain(section: LongerSection) -> int:
+    return section.call - section.call_before
 
 
-def _call_gained(one: LongerSection) -> bool:
-    return _call_gain(one) >= max(GAINED, SPREADS * one.call_spread)
+def _call_gained(section: LongerSection) -> bool:
+    return _call_gain(section) >= max(GAINED, SPREADS * section.call_spread)
 
 
-def _section_gained(one: LongerSection) -> bool:
-    return one.begins and one.growth >= max(GAINED, SPREADS * one.spread)
+def _section_gained(section: LongerSection) -> bool:
+    return section.begins and section.growth >= max(GAINED, SPREADS * section.spread)
 
 
-def _is_new(one: LongerSection) -> bool:
+def _is_new(section: LongerSection) -> bool:
     """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
-    return _section_gained(one) and one.baseline == 0
+    return _section_gained(section) and section.baseline == 0
 
 
 @cache
@@ -104,91 +108,108 @@ def _largest_chance(number: int, boots: int) -> float:
     """Return the largest chance that `number` or more boots of one kernel have a section and none of the other."""
 
     def chance(share: float) -> float:
-        have = (comb(boots, each) * share**each * (1 - share) ** (boots - each) for each in range(number, boots + 1))
-        return sum(have) * (1 - share) ** boots
+        terms = (
+            comb(boots, count) * share**count * (1 - share) ** (boots - count) for count in range(number, boots + 1)
+        )
+        return sum(terms) * (1 - share) ** boots
 
     return max(chance(step / 200) for step in range(1, 200))
 
 
-def _longer(seen: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
-    one = longer[0]
-    old, new = (one.baseline, one.candidate) if one.growth >= one.gained else (one.call_before, one.call)
-    others = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    whose = f" by {one.function} (changed)" if one.function and _changed(one) else ""
-    what = f"{one.off} for {_amount(new - old, seen)} more{whose} in {one.place}"
-    if one.growth >= one.gained:
+def _longer(comparison: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
+    section = longer[0]
+    old, new = (
+        (section.baseline, section.candidate)
+        if section.growth >= section.gained
+        else (section.call_before, section.call)
+    )
+    rest = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
+    whose = f" by {section.function} (changed)" if section.function and _changed(section) else ""
+    what = f"{section.off} for {_amount(new - old, comparison)} more{whose} in {section.place}"
+    if section.growth >= section.gained:
         before = f"{old:,} before" if old else "where the baseline has none"
-        sentence = f"{what}: {new:,} at the longest of {one.count:,} ({one.context}), {before}"
+        sentence = f"{what}: {new:,} at the longest of {section.count:,} ({section.context}), {before}"
     else:
         sentence = (
-            f"{what}: {new:,} in one call there ({one.context}), {old:,} at the longest before; the longest of "
-            f"{one.count:,} sections has {one.candidate:,}, {one.baseline:,} before"
+            f"{what}: {new:,} in one call there ({section.context}), {old:,} at the longest before; the longest of "
+            f"{section.count:,} sections has {section.candidate:,}, {section.baseline:,} before"
         )
-    instruction_ns = str(seen.instruction_ns)
+    instruction_ns = str(comparison.instruction_ns)
     return Finding(
         status=Status.FAIL,
         kind=Kind.REGRESSION,
-        sentence=sentence + others,
-        value=figure(seen.time(new), instruction_ns),
-        baseline=figure(seen.time(old), instruction_ns),
+        sentence=sentence + rest,
+        value=figure(comparison.time(new), instruction_ns),
+        baseline=figure(comparison.time(old), instruction_ns),
         change=_change(old, new),
-        boot=f"seed {one.seed}",
+        boot=f"seed {section.seed}",
     )
 
 
-def _unsure(seen: SectionComparison) -> Finding | None:
+def _unsure(comparison: SectionComparison) -> Finding | None:
     """Return what is said of a new section that each of too few boots has; None if there is none."""
-    new = (one for one in seen.longer if seen.cpus == 1 and _is_new(one) and one.boots == len(seen.seeds))
-    one = next(new, None)
-    if one is None:
+    new = (
+        section
+        for section in comparison.longer
+        if comparison.cpus == 1 and _is_new(section) and section.boots == len(comparison.seeds)
+    )
+    section = next(new, None)
+    if section is None:
         return None
     sentence = (
-        f"{one.off} in {one.place}, {one.candidate:,} instructions at the longest, where the baseline has none: "
-        f"{plural(len(seen.seeds), 'boot')} of each kernel may be chance, measure four at least"
+        f"{section.off} in {section.place}, {section.candidate:,} instructions at the longest, where the baseline has "
+        f"none: {plural(len(comparison.seeds), 'boot')} of each kernel may be chance, measure four at least"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _usual(seen: SectionComparison) -> Finding | None:
+def _usual(comparison: SectionComparison) -> Finding | None:
     """Return what is said where functions that differ gained, but not more than boots of the baseline differ."""
-    calls = [one for one in seen.longer if GAINED <= _call_gain(one) < SPREADS * one.call_spread]
-    begun = [one for one in seen.longer if one.begins and one.baseline and GAINED <= one.growth < SPREADS * one.spread]
-    one = max([*calls, *(begun if seen.cpus == 1 else ())], key=lambda one: one.gained, default=None)
-    if one is None:
+    calls = [section for section in comparison.longer if GAINED <= _call_gain(section) < SPREADS * section.call_spread]
+    sections = [
+        section
+        for section in comparison.longer
+        if section.begins and section.baseline and GAINED <= section.growth < SPREADS * section.spread
+    ]
+    section = max(
+        [*calls, *(sections if comparison.cpus == 1 else ())], key=lambda section: section.gained, default=None
+    )
+    if section is None:
         return None
-    spread = one.call_spread if one in calls else one.spread
+    spread = section.call_spread if section in calls else section.spread
     sentence = (
-        f"{one.off} for {_amount(one.gained, seen)} more by {one.function} (changed) in {one.place}, which may be "
-        f"chance: what it takes differs by {spread:,} between the baseline's boots; measure more boots to know"
+        f"{section.off} for {_amount(section.gained, comparison)} more by {section.function} (changed) in "
+        f"{section.place}, which may be chance: what it takes differs by {spread:,} between the baseline's boots; "
+        "measure more boots to know"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _no_longer(seen: SectionComparison) -> Finding:
-    sites = f"{plural(seen.sites, 'site')} in {plural(len(seen.seeds), 'boot')} of each kernel"
-    grown = [one for one in seen.longer if one.growth > 0]
-    most = max(grown, key=lambda one: one.growth, default=None)
-    grew = f", the one that grew most by {_amount(most.growth, seen)} in {most.place}" if most else ""
-    told = f"no critical section is longer than harmless changes make one: {sites}{grew}"
-    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=told)
+def _no_longer(comparison: SectionComparison) -> Finding:
+    sites = f"{plural(comparison.sites, 'site')} in {plural(len(comparison.seeds), 'boot')} of each kernel"
+    sections = [section for section in comparison.longer if section.growth > 0]
+    most = max(sections, key=lambda section: section.growth, default=None)
+    detail = f", the one that grew most by {_amount(most.growth, comparison)} in {most.place}" if most else ""
+    sentence = f"no critical section is longer than harmless changes make one: {sites}{detail}"
+    return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
-def _bounds(seen: SectionComparison) -> str:
+def _bounds(comparison: SectionComparison) -> str:
     """Return how the longest possible wake-up changed, as the end of a sentence; empty if nobody knows."""
-    old, new = seen.baseline_bound, seen.candidate_bound
+    old, new = comparison.baseline_bound, comparison.candidate_bound
     if not old or not new:
         return ""
-    before, after = (one.instructions * seen.instruction_ns / 1000 for one in (old, new))
+    before, after = (bound.instructions * comparison.instruction_ns / 1000 for bound in (old, new))
     return f"; bound of a wake-up {before:.1f} -> {after:.1f} virtual us"
 
 
 def _unknown(subject: Subject, placebos: Placebos) -> str:
     """Return why nobody knows what harmless changes do in this case; empty if it was measured."""
-    one = next(record for record in subject.records if record.has_results)
-    model = placebos.model_for(one)
+    record = next(record for record in subject.records if record.has_results)
+    model = placebos.model_for(record)
     if not model.figures:
         return "not judged: placebos.yaml does not say how much harmless kernels move this case"
-    mismatch = model.mismatch(one.environment)
+    mismatch = model.mismatch(record.environment)
     return f"measured with {mismatch}" if mismatch else ""
 
 
@@ -196,5 +217,5 @@ def _change(old: int, new: int) -> Figure | None:
     return Figure(Quantity((new - old) / old, Unit.RATIO), f"{(new - old) / old:+.0%}") if old else None
 
 
-def _amount(instructions: int, seen: SectionComparison) -> str:
-    return f"{instructions:,} instructions ({instructions * seen.instruction_ns / 1000:.1f} virtual us)"
+def _amount(instructions: int, comparison: SectionComparison) -> str:
+    return f"{instructions:,} instructions ({instructions * comparison.instruction_ns / 1000:.1f} virtual us)"

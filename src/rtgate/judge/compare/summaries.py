@@ -96,16 +96,16 @@ def levels(records: Sequence[Record]) -> Levels | None:
     They hold for every boot of a comparison, so they come from the history, or from the boots of the first look, and
     never change between two looks.
     """
-    measured = [record for record in records if record.has_results]
-    if not measured:
+    boots = [record for record in records if record.has_results]
+    if not boots:
         return None
-    found: dict[Group, list[tuple[Record, Histogram]]] = {}
-    for record in measured:
-        for one in _histograms(record):
-            assert one.histogram is not None
-            found.setdefault(_group(one), []).append((record, one.histogram))
-    made = (_level(group, parts, len(found)) for group, parts in sorted(found.items()))
-    return Levels(histograms=tuple(level for level in made if level is not None))
+    groups: dict[Group, list[tuple[Record, Histogram]]] = {}
+    for record in boots:
+        for measurement in _histograms(record):
+            assert measurement.histogram is not None
+            groups.setdefault(_group(measurement), []).append((record, measurement.histogram))
+    group_levels = (_level(group, parts, len(groups)) for group, parts in sorted(groups.items()))
+    return Levels(histograms=tuple(level for level in group_levels if level is not None))
 
 
 def summaries(record: Record, levels: Levels | None) -> Mapping[str, float]:
@@ -117,12 +117,12 @@ def summaries(record: Record, levels: Levels | None) -> Mapping[str, float]:
     """
     if not record.has_results:
         return {}
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for level in levels.histograms if levels else ():
         whole = _merge_histograms(record, level)
         if whole is not None:
-            found.update(_of_histogram(whole, level, minutes(record)))
-    return {**found, **_numbers(record)}
+            metrics.update(_of_histogram(whole, level, minutes(record)))
+    return {**metrics, **_numbers(record)}
 
 
 def spikes(record: Record, levels: Levels | None) -> Spikes | None:
@@ -149,19 +149,23 @@ def minutes(record: Record) -> float:
 
 
 def _histograms(record: Record) -> Iterator[Measurement]:
-    for one in record.measurements:
-        if one.histogram is not None and one.better is Better.LOWER and one.histogram.total:
-            yield one
+    for measurement in record.measurements:
+        if measurement.histogram is not None and measurement.better is Better.LOWER and measurement.histogram.total:
+            yield measurement
 
 
-def _group(one: Measurement) -> Group:
-    return one.name, tuple(sorted((key, value) for key, value in one.labels.items() if key not in _ALIKE))
+def _group(measurement: Measurement) -> Group:
+    return measurement.name, tuple(
+        sorted((key, value) for key, value in measurement.labels.items() if key not in _ALIKE)
+    )
 
 
 def _merge_histograms(record: Record, level: Level) -> Histogram | None:
     """Return a boot's histograms for a level, added; None without any, or if one does not fit the level."""
-    found = [one for one in _histograms(record) if _group(one) == (level.measurement, level.labels)]
-    parts = [one.histogram for one in found if one.histogram is not None]
+    measurements = [
+        measurement for measurement in _histograms(record) if _group(measurement) == (level.measurement, level.labels)
+    ]
+    parts = [measurement.histogram for measurement in measurements if measurement.histogram is not None]
     fit = all(part.unit is level.unit and part.limit == level.limit for part in parts)
     return Histogram.merge(parts) if parts and fit else None
 
@@ -175,45 +179,45 @@ def _level(group: Group, parts: Sequence[tuple[Record, Histogram]], groups: int)
     measurement, labels = group
     if len({(histogram.unit, histogram.limit) for _, histogram in parts}) != 1:
         return None
-    merged = Histogram.merge(histogram for _, histogram in parts)
+    whole = Histogram.merge(histogram for _, histogram in parts)
     boots = {id(record): minutes(record) for record, _ in parts}
-    tail = _tail(merged, len(boots))
-    share = _reach(merged, tail) / merged.total if tail is not None else 0.0
+    tail = _tail(whole, len(boots))
+    share = _reach(whole, tail) / whole.total if tail is not None else 0.0
     name = " ".join([measurement, *(value for _, value in labels)]) if groups > 1 else ""
     return Level(
         name=name,
         measurement=measurement,
         labels=labels,
-        unit=merged.unit,
-        limit=merged.limit,
+        unit=whole.unit,
+        limit=whole.limit,
         tail=tail,
         share=share,
-        spike=None if tail is None else _spike(merged, tail, sum(boots.values())),
+        spike=None if tail is None else _spike(whole, tail, sum(boots.values())),
     )
 
 
-def _tail(merged: Histogram, boots: int) -> int | None:
+def _tail(whole: Histogram, boots: int) -> int | None:
     """Return the bucket from which on are about 1e-4 of the samples, or as many as each boot needs."""
-    wanted = max(_SHARE * merged.total, float(_EVENTS * boots))
-    values = [*sorted(merged.counts), merged.limit]
-    reaching, found = merged.overflow, None
+    quota = max(_SHARE * whole.total, float(_EVENTS * boots))
+    values = [*sorted(whole.counts), whole.limit]
+    count, tail = whole.overflow, None
     for value in reversed(values):
-        reaching += merged.counts.get(value, 0)
-        if reaching > _MOST * merged.total:
+        count += whole.counts.get(value, 0)
+        if count > _MOST * whole.total:
             break
-        if reaching >= _FEWEST * boots:
-            found = value
-        if reaching >= wanted:
+        if count >= _FEWEST * boots:
+            tail = value
+        if count >= quota:
             break
-    return found
+    return tail
 
 
-def _spike(merged: Histogram, tail: int, total_minutes: float) -> int | None:
+def _spike(whole: Histogram, tail: int, total_minutes: float) -> int | None:
     """Return the level that an exponential tail reaches once in a thousand hours; None if the range is too short.
 
     The mean excess is taken below the level that it gives, again and again: otherwise spikes would hide themselves.
     """
-    excesses = sorted((value - tail + 0.5, count) for value, count in merged.counts.items() if value >= tail)
+    excesses = sorted((value - tail + 0.5, count) for value, count in whole.counts.items() if value >= tail)
     events = sum(count for _, count in excesses)
     if not events or total_minutes <= 0:
         return None
@@ -225,17 +229,17 @@ def _spike(merged: Histogram, tail: int, total_minutes: float) -> int | None:
             break
         below = [(excess, count) for excess, count in excesses if excess < level - tail]
         mean = sum(excess * count for excess, count in below) / sum(count for _, count in below)
-    if level <= merged.limit:
+    if level <= whole.limit:
         return level
     # Cut at the end of the range it still tells, if what is exceeded once in ten hours lies within.
-    return merged.limit if tail + mean * math.log(max(hourly * 10, 1.0)) <= merged.limit else None
+    return whole.limit if tail + mean * math.log(max(hourly * 10, 1.0)) <= whole.limit else None
 
 
 def _median(excesses: Sequence[tuple[float, int]], events: int) -> float:
-    seen = 0
+    rank = 0
     for excess, count in excesses:
-        seen += count
-        if 2 * seen >= events:
+        rank += count
+        if 2 * rank >= events:
             return excess
     raise AssertionError("a median lies within")
 
@@ -243,8 +247,8 @@ def _median(excesses: Sequence[tuple[float, int]], events: int) -> float:
 def _of_histogram(whole: Histogram, level: Level, length: float) -> Iterator[tuple[str, float]]:
     total = whole.total
     cap = level.limit if level.tail is None else level.tail
-    summed = sum(count * (value + 0.5 if value < cap else cap + 0.5) for value, count in whole.counts.items())
-    yield level.metric(WINSORISED_MEAN), math.log((summed + whole.overflow * (cap + 0.5)) / total)
+    total_value = sum(count * (value + 0.5 if value < cap else cap + 0.5) for value, count in whole.counts.items())
+    yield level.metric(WINSORISED_MEAN), math.log((total_value + whole.overflow * (cap + 0.5)) / total)
     if level.tail is None or total * level.share < _FEWEST:
         return
     end = level.limit if level.spike is None else level.spike
@@ -259,29 +263,29 @@ def _of_histogram(whole: Histogram, level: Level, length: float) -> Iterator[tup
 
 def _numbers(record: Record) -> Mapping[str, float]:
     """Return the metrics of single numbers: the mean of those that are alike."""
-    histograms = {one.name for one in record.measurements if one.histogram is not None}
+    histograms = {measurement.name for measurement in record.measurements if measurement.histogram is not None}
     values: dict[str, list[float]] = {}
     lower: set[str] = set()
-    for one in record.measurements:
-        kind = _kind(one, histograms)
-        if kind is None or one.quantity is None:
+    for measurement in record.measurements:
+        kind = _kind(measurement, histograms)
+        if kind is None or measurement.quantity is None:
             continue
-        labels = (value for key, value in sorted(one.labels.items()) if key not in _ALIKE)
-        key = " ".join([*([THROUGHPUT] if kind is Better.HIGHER else []), one.name, *labels])
-        values.setdefault(key, []).append(one.quantity.value * one.unit.scale)
+        labels = (value for key, value in sorted(measurement.labels.items()) if key not in _ALIKE)
+        key = " ".join([*([THROUGHPUT] if kind is Better.HIGHER else []), measurement.name, *labels])
+        values.setdefault(key, []).append(measurement.quantity.value * measurement.unit.scale)
         if kind is Better.LOWER:
             lower.add(key)
-    means = {key: sum(found) / len(found) for key, found in values.items() if min(found) > 0}
+    means = {key: sum(numbers) / len(numbers) for key, numbers in values.items() if min(numbers) > 0}
     return {key: math.log(mean) if key in lower else -math.log(mean) for key, mean in means.items()}
 
 
-def _kind(one: Measurement, histograms: set[str]) -> Better | None:
+def _kind(measurement: Measurement, histograms: set[str]) -> Better | None:
     """Return which way a number that is compared improves; None for one that is not compared."""
-    if one.quantity is None:
+    if measurement.quantity is None:
         return None
-    kind = summary_direction(one.name, one.better, one.unit)
+    kind = summary_direction(measurement.name, measurement.better, measurement.unit)
     # A histogram says more than its own mean and percentiles.
-    return None if kind is Better.LOWER and one.name.rpartition(".")[0] in histograms else kind
+    return None if kind is Better.LOWER and measurement.name.rpartition(".")[0] in histograms else kind
 
 
 @functools.cache

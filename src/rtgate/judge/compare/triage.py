@@ -62,48 +62,48 @@ def choose(
         budget: board-minutes; a case that does not fit is left out, and shorter ones after it may still fit.
     """
     order = list(Reason)
-    found = sorted(_reasons(verdicts, cases, minimum), key=lambda entry: order.index(entry[1]))
+    reasons = sorted(_reasons(verdicts, cases, minimum), key=lambda entry: order.index(entry[1]))
     choices = []
-    left = budget
-    for wanted, why, because in found:
-        within = wanted.minutes <= left
-        left -= wanted.minutes if within else 0.0
-        choices.append(Choice(case=wanted.case, reason=why, because=because, minutes=wanted.minutes, within=within))
+    rest = budget
+    for case, why, because in reasons:
+        within = case.minutes <= rest
+        rest -= case.minutes if within else 0.0
+        choices.append(Choice(case=case.case, reason=why, because=because, minutes=case.minutes, within=within))
     return tuple(choices)
 
 
 def fatal_verdicts(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """Return the failures that no board has to confirm: a kernel that dies or breaks a promise does so anywhere."""
-    return tuple(one for one in verdicts if one.status is Status.FAIL and one.kind in _DEAD)
+    return tuple(verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.kind in _DEAD)
 
 
 def _reasons(
     verdicts: Sequence[Verdict], cases: Sequence[SelectableCase], minimum: Sequence[str]
 ) -> Iterator[tuple[SelectableCase, Reason, str]]:
     by_case: dict[str, list[Verdict]] = {}
-    for one in verdicts:
-        by_case.setdefault(one.case, []).append(one)
-    for wanted in cases:
-        said = sorted(by_case.get(wanted.case, []), key=lambda one: one.status.rank)
-        why = _reason(said)
+    for verdict in verdicts:
+        by_case.setdefault(verdict.case, []).append(verdict)
+    for case in cases:
+        entries = sorted(by_case.get(case.case, []), key=lambda verdict: verdict.status.rank)
+        why = _reason(entries)
         if why is not None and why is not Reason.UNSEEN:
-            yield wanted, why, next(one.sentence for one in said if _tells(one, why))
-        elif wanted.case in minimum:
-            yield wanted, Reason.MINIMUM, ""
+            yield case, why, next(verdict.sentence for verdict in entries if _tells(verdict, why))
+        elif case.case in minimum:
+            yield case, Reason.MINIMUM, ""
         elif why is Reason.UNSEEN:
-            yield wanted, why, next((one.sentence for one in said if one.kind is Kind.NOT_EXERCISED), "")
+            yield case, why, next((verdict.sentence for verdict in entries if verdict.kind is Kind.NOT_EXERCISED), "")
 
 
-def _reason(said: Sequence[Verdict]) -> Reason | None:
+def _reason(verdicts: Sequence[Verdict]) -> Reason | None:
     """Return why the gate's verdicts ask for a board; None if they do not: good by limits, and no worse."""
     for why in (Reason.FLAGGED, Reason.OPEN):
-        if any(_tells(one, why) for one in said):
+        if any(_tells(verdict, why) for verdict in verdicts):
             return why
-    good = any(one.status is Status.PASS and one.kind is Kind.NO_WORSE for one in said)
+    good = any(verdict.status is Status.PASS and verdict.kind is Kind.NO_WORSE for verdict in verdicts)
     return None if good else Reason.UNSEEN
 
 
-def _tells(one: Verdict, why: Reason) -> bool:
+def _tells(verdict: Verdict, why: Reason) -> bool:
     if why is Reason.FLAGGED:
-        return one.status is Status.FAIL
-    return one.kind in {Kind.INCONCLUSIVE, Kind.SLOWER} or one.status in {Status.ERROR, Status.MISS}
+        return verdict.status is Status.FAIL
+    return verdict.kind in {Kind.INCONCLUSIVE, Kind.SLOWER} or verdict.status in {Status.ERROR, Status.MISS}

@@ -36,12 +36,12 @@ def usable_boots(subject: Subject) -> UsableBoots:
         [(record, _failed_checks(record, subject.not_applicable)) for record in records]
         for records in (subject.baseline, subject.records)
     ]
-    baseline, candidate = ([record for record, failed in checked if _is_usable(record, failed)] for checked in kernels)
-    empty = next((checked for checked, good in zip(kernels, (baseline, candidate), strict=True) if not good), None)
+    baseline, candidate = ([record for record, failures in boots if _is_usable(record, failures)] for boots in kernels)
+    empty = next((boots for boots, good in zip(kernels, (baseline, candidate), strict=True) if not good), None)
     return UsableBoots(
         baseline=baseline,
         candidate=candidate,
-        lost=sum(not record.has_results or bool(failed) for checked in kernels for record, failed in checked),
+        lost=sum(not record.has_results or bool(failures) for boots in kernels for record, failures in boots),
         broken=_unusable(empty) if empty is not None else None,
     )
 
@@ -56,15 +56,15 @@ def is_flawed(record: Record, not_applicable: Mapping[str, str]) -> bool:
     return not record.has_results or bool(_failed_checks(record, not_applicable))
 
 
-def _is_usable(record: Record, failed: Sequence[Check]) -> bool:
+def _is_usable(record: Record, failures: Sequence[Check]) -> bool:
     if record.arm == ArmName.BASELINE:
-        return record.has_results and not failed
-    return record.has_results and all(check.invalidates is Invalidates.GOOD_NEWS for check in failed)
+        return record.has_results and not failures
+    return record.has_results and all(check.invalidates is Invalidates.GOOD_NEWS for check in failures)
 
 
-def _unusable(checked: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
-    bad = next((check for _, failed in checked for check in failed), None)
-    sentence = f"not compared: no boot of {checked[0][0].arm} is valid{f': {bad.sentence}' if bad else ''}"
+def _unusable(boots: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
+    bad = next((check for _, failures in boots for check in failures), None)
+    sentence = f"not compared: no boot of {boots[0][0].arm} is valid{f': {bad.sentence}' if bad else ''}"
     return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
 
 

@@ -47,28 +47,28 @@ def propose_share(sessions: Sequence[Samples], target: float, boots: int) -> Sha
 
     Not keeping it includes samples that do not decide. None if the histograms do not fit together or end too early.
     """
-    histograms = [one for session in sessions for one in session.boots]
+    histograms = [histogram for session in sessions for histogram in session.boots]
     try:
-        merged = Histogram.merge(histograms)
-        over = _level(merged)
-        share = _share(min(one.total for one in histograms) * boots)
+        whole = Histogram.merge(histograms)
+        over = _level(whole)
+        share = _share(min(histogram.total for histogram in histograms) * boots)
         proof = _replay(sessions, boots, share)
-        seen = merged.over(over)
+        events = whole.over(over)
     except ValueError:
         return None
     return ShareProposal(
-        over=over, share=share, seen=seen, samples=merged.total, proof=proof, problem=problem(proof, target)
+        over=over, share=share, seen=events, samples=whole.total, proof=proof, problem=problem(proof, target)
     )
 
 
-def _level(merged: Histogram) -> Quantity:
+def _level(whole: Histogram) -> Quantity:
     """Return the first multiple of 5 us that at most one of all samples exceeds. Raises ValueError: none is known."""
-    unit = Unit.VIRTUAL_US if merged.unit.virtual else Unit.US
+    unit = Unit.VIRTUAL_US if whole.unit.virtual else Unit.US
     step = 5.0
-    last = Quantity(max(merged.counts, default=0), merged.unit).to(unit).value
+    last = Quantity(max(whole.counts, default=0), whole.unit).to(unit).value
     for number in range(1, math.ceil(last / step) + 2):
         level = Quantity(number * step, unit)
-        if merged.over(level) <= _SEEN:
+        if whole.over(level) <= _SEEN:
             return level
     raise ValueError("every level is exceeded")
 
@@ -85,10 +85,10 @@ def _share(samples: int) -> float:
 def _replay(sessions: Sequence[Samples], boots: int, share: float) -> Proof:
     trials = alarms = 0
     for held_out in sessions:
-        others = [one for session in sessions if session is not held_out for one in session.boots]
-        if not others:
+        rest = [histogram for session in sessions if session is not held_out for histogram in session.boots]
+        if not rest:
             continue
-        level = _level(Histogram.merge(others))
+        level = _level(Histogram.merge(rest))
         for start in range(0, len(held_out.boots) - boots + 1, boots):
             run = Histogram.merge(held_out.boots[start : start + boots])
             trials += 1
@@ -97,4 +97,4 @@ def _replay(sessions: Sequence[Samples], boots: int, share: float) -> Proof:
 
 
 def _as_numbers(session: Samples) -> Session:
-    return Session(session.name, tuple(float(max(one.counts, default=0)) for one in session.boots))
+    return Session(session.name, tuple(float(max(histogram.counts, default=0)) for histogram in session.boots))

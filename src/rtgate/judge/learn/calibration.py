@@ -81,10 +81,10 @@ class Proposal:
 
 def gumbel(values: Sequence[float]) -> tuple[float, float]:
     """Return location and scale of the Gumbel law of some maxima, by L-moments; the scale is 0 for equal values."""
-    ordered = sorted(values)
-    count = len(ordered)
-    first = math.fsum(ordered) / count
-    second = math.fsum(rank * value for rank, value in enumerate(ordered)) / (count * (count - 1)) if count > 1 else 0.0
+    order = sorted(values)
+    count = len(order)
+    first = math.fsum(order) / count
+    second = math.fsum(rank * value for rank, value in enumerate(order)) / (count * (count - 1)) if count > 1 else 0.0
     scale = max((2 * second - first) / math.log(2), 0.0) if count > 1 else 0.0
     return first - EULER * scale, scale
 
@@ -96,9 +96,9 @@ def factor(past: int, future: int, alpha: float) -> float:
     By simulation with a fixed seed; good to about 1 % at alpha 1 %.
     """
     chance = np.random.default_rng([past, future, round(alpha * 1e6)])
-    ordered = np.sort(chance.gumbel(size=(_DRAWS, past)), axis=1)
-    mean = ordered.mean(axis=1)
-    second = ordered @ np.arange(past) / (past * (past - 1))
+    order = np.sort(chance.gumbel(size=(_DRAWS, past)), axis=1)
+    mean = order.mean(axis=1)
+    second = order @ np.arange(past) / (past * (past - 1))
     scale = (2 * second - mean) / math.log(2)
     location = mean - EULER * scale
     largest = chance.gumbel(size=(_DRAWS, future)).max(axis=1)
@@ -129,7 +129,7 @@ def propose(sessions: Sequence[Session], target: float, boots: int) -> Proposal:
     )
 
 
-def _limit(values: Sequence[float], target: float, boots: int, widened: float) -> tuple[float, str]:
+def _limit(values: Sequence[float], target: float, boots: int, scales: float) -> tuple[float, str]:
     location, scale = gumbel(values)
     count, largest = len(values), max(values)
     if boots / (count + boots) <= target:
@@ -137,18 +137,18 @@ def _limit(values: Sequence[float], target: float, boots: int, widened: float) -
     else:
         c = factor(count, boots, target)
         base, method = max(largest, location + c * scale), f"Gumbel prediction limit of {count} boots"
-    extra = f", widened by {widened:g} scales ({widened * scale:.3g}) for its replay" if widened and scale else ""
-    return base + widened * scale, method + extra
+    extra = f", widened by {scales:g} scales ({scales * scale:.3g}) for its replay" if scales and scale else ""
+    return base + scales * scale, method + extra
 
 
 def replay(sessions: Sequence[Session], target: float, boots: int, widened: float = 0.0) -> Proof:
     """Return how often limits made from all other sessions were broken by runs of `boots` boots of each session."""
     trials = alarms = 0
     for held_out in sessions:
-        others = [value for session in sessions if session is not held_out for value in session.values]
-        if len(others) < 2:
+        rest = [value for session in sessions if session is not held_out for value in session.values]
+        if len(rest) < 2:
             continue
-        limit, _ = _limit(others, target, boots, widened)
+        limit, _ = _limit(rest, target, boots, widened)
         runs = groups(held_out.values, boots)
         trials += len(runs)
         alarms += sum(max(run) > limit for run in runs)
@@ -164,13 +164,13 @@ def replay_proof(sessions: Sequence[Session], trials: int, alarms: int) -> Proof
     """Return the proof of a replay: boots that resemble each other prove less than independent ones."""
     correlation = _correlation(sessions)
     size = trials / len(sessions) if sessions else 0.0
-    inflated = 1 + max(size - 1, 0.0) * correlation
+    inflation = 1 + max(size - 1, 0.0) * correlation
     return Proof(
         sessions=len(sessions),
         boots=sum(len(session.values) for session in sessions),
         trials=trials,
         alarms=alarms,
-        upper=share_bounds(alarms / inflated, trials / inflated, 0.95)[1] if trials else 1.0,
+        upper=share_bounds(alarms / inflation, trials / inflation, 0.95)[1] if trials else 1.0,
         correlation=correlation,
     )
 
@@ -183,10 +183,10 @@ def problem(proof: Proof, target: float) -> str:
     if proof.rate > target:
         return f"no limit was found whose replay meets the target: {proof.alarms} of {proof.trials} runs break it"
     if proof.upper > 2 * target:
-        needed = math.ceil(math.log(0.05) / math.log1p(-2 * target))
+        runs = math.ceil(math.log(0.05) / math.log1p(-2 * target))
         return (
             f"{proof.trials} held-out runs cannot show a share of {target:.2g}: it may be {proof.upper:.2g}, more than "
-            f"twice that; it takes about {needed} runs without an alarm (or a larger --target)"
+            f"twice that; it takes about {runs} runs without an alarm (or a larger --target)"
         )
     return ""
 
@@ -198,8 +198,8 @@ def _correlation(sessions: Sequence[Session]) -> float:
     if count < 2 or total == count:
         return 0.0
     grand = sum(map(math.fsum, several)) / total
-    between = sum(len(one) * (math.fsum(one) / len(one) - grand) ** 2 for one in several) / (count - 1)
-    within = sum((value - math.fsum(one) / len(one)) ** 2 for one in several for value in one) / (total - count)
+    between = sum(len(group) * (math.fsum(group) / len(group) - grand) ** 2 for group in several) / (count - 1)
+    within = sum((value - math.fsum(group) / len(group)) ** 2 for group in several for value in group) / (total - count)
     size = total / count
     spread = between + (size - 1) * within
     return min(max((between - within) / spread, 0.0), 1.0) if spread > 0 else 0.0

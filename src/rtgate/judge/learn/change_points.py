@@ -38,23 +38,23 @@ class Change:
 
 def change_points(values: Sequence[float], *, level: float = _LEVEL, seed: int = 0) -> tuple[Change, ...]:
     """Return the changes of a series, in order. The same series and seed give the same answer."""
-    found: dict[int, float] = {}
+    cuts: dict[int, float] = {}
     parts = [(0, len(values))]
     while parts:
         start, end = parts.pop()
         cut, p = _cut(np.asarray(values[start:end], dtype=float), seed)
         if cut is not None and p <= level:
-            found[start + cut] = p
+            cuts[start + cut] = p
             parts += [(start, start + cut), (start + cut, end)]
-    edges = [0, *sorted(found), len(values)]
+    edges = [0, *sorted(cuts), len(values)]
     return tuple(
         Change(
             index=index,
             before=statistics.median(values[edges[number] : index]),
             after=statistics.median(values[index : edges[number + 2]]),
-            p=found[index],
+            p=cuts[index],
         )
-        for number, index in enumerate(sorted(found))
+        for number, index in enumerate(sorted(cuts))
     )
 
 
@@ -65,8 +65,8 @@ def _cut(values: Any, seed: int) -> tuple[int | None, float]:
         return None, 1.0
     statistic, cut = _best(values)
     chance = np.random.default_rng([seed, count])
-    reached = sum(_best(chance.permutation(values))[0] >= statistic * (1 - 1e-12) for _ in range(_SHUFFLES))
-    return cut, (reached + 1) / (_SHUFFLES + 1)
+    exceedances = sum(_best(chance.permutation(values))[0] >= statistic * (1 - 1e-12) for _ in range(_SHUFFLES))
+    return cut, (exceedances + 1) / (_SHUFFLES + 1)
 
 
 def _best(values: Any) -> tuple[float, int]:
@@ -80,6 +80,6 @@ def _best(values: Any) -> tuple[float, int]:
     across = sums[cuts - 1, count - 1] - inside_left
     inside_right = sums[count - 1, count - 1] - inside_left - 2 * across
     energy = 2 * across / (left * right) - inside_left / left**2 - inside_right / right**2
-    scaled = energy * left * right / count
-    best = int(np.argmax(scaled))
-    return float(scaled[best]), int(cuts[best])
+    scores = energy * left * right / count
+    best = int(np.argmax(scores))
+    return float(scores[best]), int(cuts[best])

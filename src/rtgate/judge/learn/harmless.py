@@ -76,13 +76,13 @@ def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
     kinds = {_kind(lesson.unpatched.records[0]) for lesson in lessons}
     if len(kinds) > 1:
         raise ValueError(f"these campaigns do not teach together: {' against '.join(map(str, sorted(kinds)))}")
-    found: dict[str, Placebo] = {}
+    figures: dict[str, Placebo] = {}
     for lesson in lessons:
         teachers = [boots.figures for boots in lesson.placebos.values()]
         for name, placebo in (placebos_from(lesson.unpatched.figures, teachers) if teachers else {}).items():
             own = replace(placebo, kernels=lesson.distinct)
-            found[name] = combine(found[name], own) if name in found else own
-    return found
+            figures[name] = combine(figures[name], own) if name in figures else own
+    return figures
 
 
 def _kind(record: Record) -> tuple[str, ...]:
@@ -90,18 +90,18 @@ def _kind(record: Record) -> tuple[str, ...]:
     return (" ".join(record.argv), version(environment.emulator), version(environment.kernel_release))
 
 
-def combine(one: Placebo, other: Placebo) -> Placebo:
+def combine(first: Placebo, second: Placebo) -> Placebo:
     """Return what two lessons showed. Each kernel was compared with those that have its root file system.
 
     The images are the same in both, and each counts once: what an image does by itself it does in both.
     """
     return Placebo(
-        move=max(one.move, other.move),
-        spike=max(one.spike, other.spike),
-        move_by=max(one.move_by, other.move_by),
-        spike_at=max(one.spike_at, other.spike_at),
-        kernels=max(one.kernels, other.kernels),
-        boots=min(one.boots, other.boots),
+        move=max(first.move, second.move),
+        spike=max(first.spike, second.spike),
+        move_by=max(first.move_by, second.move_by),
+        spike_at=max(first.spike_at, second.spike_at),
+        kernels=max(first.kernels, second.kernels),
+        boots=min(first.boots, second.boots),
     )
 
 
@@ -116,38 +116,38 @@ def model_of(lessons: Sequence[Lesson], note: str, compiler: str = "") -> Placeb
     Raises:
         ValueError: as `figures_of`.
     """
-    taught = [lesson for lesson in lessons if len(lesson.placebos) >= FEWEST_PLACEBOS]
-    figures = figures_of(taught)
+    usable_lessons = [lesson for lesson in lessons if len(lesson.placebos) >= FEWEST_PLACEBOS]
+    figures = figures_of(usable_lessons)
     if not figures:
         return None
-    one = taught[0].unpatched.records[0]
-    names = {name for lesson in taught for name in lesson.placebos}
+    record = usable_lessons[0].unpatched.records[0]
+    names = {name for lesson in usable_lessons for name in lesson.placebos}
     count = min(placebo.kernels for placebo in figures.values())
-    campaigns = plural(len(taught), "campaign")
+    campaigns = plural(len(usable_lessons), "campaign")
     return PlaceboModel(
-        command=" ".join(one.argv),
+        command=" ".join(record.argv),
         source=f"{len(names)} harmless kernels in {campaigns}, {count} sets of data of their own in each; {note}",
         figures=figures,
-        qemu=version(one.environment.emulator),
-        linux=version(one.environment.kernel_release),
+        qemu=version(record.environment.emulator),
+        linux=version(record.environment.kernel_release),
         compiler=compiler,
     )
 
 
-def with_model(known: Placebos, key: tuple[str, str, str], model: PlaceboModel) -> Placebos:
+def with_model(placebos: Placebos, key: tuple[str, str, str], model: PlaceboModel) -> Placebos:
     """Return what is known with one more model of a case, in place of one of the same command, QEMU and kernels."""
 
-    def measured(one: PlaceboModel) -> tuple[str, ...]:
-        return (one.command, one.qemu, one.linux)
+    def conditions(entry: PlaceboModel) -> tuple[str, ...]:
+        return (entry.command, entry.qemu, entry.linux)
 
-    others = tuple(one for one in known.cases.get(key, ()) if measured(one) != measured(model))
-    return Placebos({**known.cases, key: (*others, model)})
+    rest = tuple(entry for entry in placebos.cases.get(key, ()) if conditions(entry) != conditions(model))
+    return Placebos({**placebos.cases, key: (*rest, model)})
 
 
-def placebos_text(known: Placebos, head: str) -> str:
+def placebos_text(placebos: Placebos, head: str) -> str:
     """Return a `placebos.yaml`, sorted by board, flavour and case; `head` is its comment."""
     lines, place = head.splitlines(), ("", "")
-    for (board, flavour, case), models in sorted(known.cases.items()):
+    for (board, flavour, case), models in sorted(placebos.cases.items()):
         if board != place[0]:
             lines.append(f"{board}:")
         if (board, flavour) != place:

@@ -49,11 +49,11 @@ class PhasePlan:
     boots: int | None
 
 
-def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change, draw: Draw) -> PhasePlan:
+def plan_phases(figures: Sequence[BootFigure], placebo: Placebo, change: Change, draw: Draw) -> PhasePlan:
     """Return what it takes to find a change.
 
     Args:
-        measured: one figure of the boots of one kernel; none is zero.
+        figures: one figure of the boots of one kernel; none is zero.
         placebo: what harmless kernels moved it by.
         change: what to find; each look has its share of `alpha`, and each of its `tests`.
         draw: draws the boots of the kernels that it is tried on.
@@ -61,16 +61,16 @@ def plan_phases(measured: Sequence[BootFigure], placebo: Placebo, change: Change
     Raises:
         ValueError: too few boots, a middle one of zero, or a power that the draws cannot tell.
     """
-    if len(measured) < FEWEST:
-        raise ValueError(too_few(len(measured)))
+    if len(figures) < FEWEST:
+        raise ValueError(too_few(len(figures)))
     if change.power > SUREST:
         raise ValueError(f"{DRAWS} draws, by which virtual time is planned, do not show a power above {SUREST:g}")
-    trial = _Trial(measured, placebo, change, draw)
+    trial = _Trial(figures, placebo, change, draw)
     passes = trial.passes
     able = () if change.ratio < passes else (count for count in _COUNTS if ranks.least_p(count, count) <= trial.level)
     return PhasePlan(
         passes=passes,
-        power=trial.power(len(measured)),
+        power=trial.power(len(figures)),
         boots=next((count for count in able if trial.power(count) >= change.power), None),
     )
 
@@ -102,25 +102,27 @@ class _Trial:
     @property
     def passes(self) -> float:
         """The ratio that is let through."""
-        (one,) = self._shifts(self.measured, self.measured)
-        if not one.baseline:
-            raise ValueError(f"{one.figure} is zero in the middle boot: it has no shares")
-        share = one.practical / abs(one.baseline)
-        if one.baseline > 0:
+        (shift,) = self._shifts(self.measured, self.measured)
+        if not shift.baseline:
+            raise ValueError(f"{shift.figure} is zero in the middle boot: it has no shares")
+        share = shift.practical / abs(shift.baseline)
+        if shift.baseline > 0:
             return 1 + share
         return 1 / (1 - share) if share < 1 else math.inf
 
     def power(self, boots: int) -> float:
         """Return how often so many boots of each kernel show a regression."""
-        worse = [replace(one, value=make_worse(one.value, self.change.ratio)) for one in self.measured]
-        found = 0
+        worse = [replace(figure, value=make_worse(figure.value, self.change.ratio)) for figure in self.measured]
+        regressions = 0
         for _ in range(DRAWS):
             shifts = self._shifts(self.draw(self.measured, boots), self.draw(worse, boots))
             # One figure has two tests: of its shift, and of its spikes.
-            (one,) = phases.decide(shifts, 2 * self.level)
-            found += one.outcome is Outcome.REGRESSION
-        return found / DRAWS
+            (shift,) = phases.decide(shifts, 2 * self.level)
+            regressions += shift.outcome is Outcome.REGRESSION
+        return regressions / DRAWS
 
     def _shifts(self, before: Sequence[BootFigure], after: Sequence[BootFigure]) -> Sequence[phases.Shift]:
         name = self.measured[0].name
-        return phases.shifts([{name: one} for one in before], [{name: one} for one in after], {name: self.placebo})
+        return phases.shifts(
+            [{name: figure} for figure in before], [{name: figure} for figure in after], {name: self.placebo}
+        )

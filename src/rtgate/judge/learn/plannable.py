@@ -53,8 +53,8 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
         ValueError: boots of several kernels or commands, and nothing says which are meant.
     """
     by_case: dict[tuple[str, str], list[Record]] = {}
-    for one in records:
-        by_case.setdefault((one.board, one.case), []).append(one)
+    for record in records:
+        by_case.setdefault((record.board, record.case), []).append(record)
     several = len({board for board, _ in by_case}) > 1
     for (board, case), boots in sorted(by_case.items()):
         yield _case(f"{board} {case}" if several else case, _of_one_kernel(case, boots), placebos)
@@ -62,37 +62,37 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
 
 def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
     """Return the boots of the baseline, or of the only kernel. Raises ValueError: nobody can say which kernel."""
-    chosen = [one for one in records if one.arm == ArmName.BASELINE] or records
+    boots = [record for record in records if record.arm == ArmName.BASELINE] or records
     for what, values in (
-        ("kernels", {one.kernel.image_sha256 for one in chosen}),
-        ("commands of the tool", {one.argv for one in chosen}),
+        ("kernels", {record.kernel.image_sha256 for record in boots}),
+        ("commands of the tool", {record.argv for record in boots}),
     ):
         if len(values) > 1:
             raise ValueError(f"{case}: boots of {len(values)} {what}: name a directory with those of one")
-    return chosen
+    return boots
 
 
 def _case(name: str, records: Sequence[Record], placebos: Placebos) -> PlannableCase:
     """Return what can be planned of the boots of one kernel, and what cannot."""
-    one = records[0]
+    first = records[0]
     valid = [record for record in records if is_usable(record, {})]
-    learnt = placebos.model_for(one)
+    model = placebos.model_for(first)
     remarks = []
     if len(valid) < len(records):
         remarks.append(f"{name}: {len(records) - len(valid)} of {len(records)} boots are not valid and left out")
     if len(valid) < FEWEST:
         return PlannableCase(
-            figures=(), learnt=len(learnt.figures), remarks=(*remarks, f"{name}: {too_few(len(valid))}")
+            figures=(), learnt=len(model.figures), remarks=(*remarks, f"{name}: {too_few(len(valid))}")
         )
-    if not learnt.figures:
+    if not model.figures:
         remarks.append(f"{name}: placebos.yaml does not say how much harmless kernels move it with this command")
-    mismatch = learnt.mismatch(one.environment)
+    mismatch = model.mismatch(first.environment)
     if mismatch:
         remarks.append(f"{name}: measured with {mismatch}")
     boots = [boot_figures(record) for record in valid]
     boot_s = mean(record.seconds.get("total", 0.0) for record in valid)
     figures = []
-    for figure, placebo in learnt.figures.items():
+    for figure, placebo in model.figures.items():
         values = tuple(boot[figure] for boot in boots if figure in boot)
         if len(values) < len(boots):
             remarks.append(f"{name}: not every boot has {figure}")
@@ -100,4 +100,4 @@ def _case(name: str, records: Sequence[Record], placebos: Placebos) -> Plannable
             remarks.append(f"{name}: {figure} is zero in some boot, of which no share can be taken")
         else:
             figures.append(PlannableFigure(case=name, boots=values, placebo=placebo, boot_s=boot_s))
-    return PlannableCase(figures=tuple(figures), learnt=len(learnt.figures), remarks=tuple(remarks))
+    return PlannableCase(figures=tuple(figures), learnt=len(model.figures), remarks=tuple(remarks))

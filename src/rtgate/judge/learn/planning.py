@@ -66,32 +66,32 @@ def plan_share(limit: ShareLimit) -> SharePlan:
 def events_to_pass(factor: float, confidence: float) -> float:
     """Return the events to expect at the limit, so that a kernel `factor` times better passes with 90 %."""
     for count in range(100_000):
-        expected = distributions.poisson_upper(count, confidence)
-        if distributions.poisson_at_most(count, expected / factor) >= _CHANCE:
-            return expected
+        mean = distributions.poisson_upper(count, confidence)
+        if distributions.poisson_at_most(count, mean / factor) >= _CHANCE:
+            return mean
     raise ValueError(f"a kernel {factor:g} times better than its limit cannot be distinguished from it")
 
 
 def events_to_fail(factor: float, confidence: float) -> float:
     """Return the events to expect at the limit, so that a kernel `factor` times worse fails with 90 %."""
     for count in range(1, 100_000):
-        allowed = distributions.poisson_lower(count, confidence)  # more expected, and so many events are no proof
-        needed = distributions.poisson_upper(count - 1, _CHANCE) / factor
-        if needed <= allowed:
-            return needed
+        lower = distributions.poisson_lower(count, confidence)  # more expected, and so many events are no proof
+        events = distributions.poisson_upper(count - 1, _CHANCE) / factor
+        if events <= lower:
+            return events
     raise ValueError(f"a kernel {factor:g} times worse than its limit cannot be distinguished from it")
 
 
 def verdict_possible(limit: ShareLimit, samples: int) -> str:
     """Return why a run of so many samples cannot prove a share, as a sentence; empty if it can."""
-    needed = samples_needed(limit.share, limit.confidence)
-    if samples >= needed:
+    least = samples_needed(limit.share, limit.confidence)
+    if samples >= least:
         return ""
-    expected = samples * limit.share
+    events = samples * limit.share
     return (
         f"{samples} samples cannot prove a share of at most {limit.share:g}: at the limit itself they have "
-        f"{expected:.2g} events over the level, and none at all with a chance of {math.exp(-expected):.0%}; it takes "
-        f"at least {needed} samples without one"
+        f"{events:.2g} events over the level, and none at all with a chance of {math.exp(-events):.0%}; it takes "
+        f"at least {least} samples without one"
     )
 
 
@@ -104,17 +104,17 @@ def lacking(limit: ShareLimit, samples: int, measured_minutes: float) -> str:
         measured_minutes: in which they were taken; 0 if nobody knows.
     """
     possible = verdict_possible(limit, samples)
-    needed = samples_needed(limit.share, limit.confidence)
+    least = samples_needed(limit.share, limit.confidence)
     if possible:
-        return possible + _lasting(needed, samples, measured_minutes)
+        return possible + _lasting(least, samples, measured_minutes)
     likely = plan_share(limit).likely[2]
     return f"a kernel twice as good passes after {likely} samples{_lasting(likely, samples, measured_minutes)}"
 
 
-def _lasting(needed: int, samples: int, measured_minutes: float) -> str:
+def _lasting(goal: int, samples: int, measured_minutes: float) -> str:
     if measured_minutes <= 0 or samples <= 0:
         return ""
-    return f", {span(needed * measured_minutes / samples)} of this case"
+    return f", {span(goal * measured_minutes / samples)} of this case"
 
 
 def span(minutes: float) -> str:
@@ -149,46 +149,46 @@ class Change:
             raise ValueError("false alarms lie between 0 and 0.5, of at least one test")
 
 
-def pairs_needed(change: Change, known: Prior) -> int | None:
+def pairs_needed(change: Change, prior: Prior) -> int | None:
     """Return how many pairs find a change, all looked at once; None for more than ten thousand.
 
     Args:
         change: what to find.
-        known: the variance of a pair's difference; its degrees of freedom are borrowed when the pairs are judged.
+        prior: the variance of a pair's difference; its degrees of freedom are borrowed when the pairs are judged.
     """
     effect = math.log(change.ratio)
     low, high = 1, 2
-    while not _finds(change, known, effect, high):
+    while not _finds(change, prior, effect, high):
         low, high = high, 2 * high
         if high > _MOST_PAIRS:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _finds(change, known, effect, middle) else (middle, high)
+        low, high = (low, middle) if _finds(change, prior, effect, middle) else (middle, high)
     return high
 
 
-def _finds(change: Change, known: Prior, effect: float, pairs: int) -> bool:
-    return power_of(change, known, effect, pairs) >= change.power
+def _finds(change: Change, prior: Prior, effect: float, pairs: int) -> bool:
+    return power_of(change, prior, effect, pairs) >= change.power
 
 
-def power_of(change: Change, known: Prior, effect: float, pairs: int) -> float:
+def power_of(change: Change, prior: Prior, effect: float, pairs: int) -> float:
     """Return how surely so many pairs find an effect, a difference of logarithms."""
-    degrees = min(known.degrees, 30) + pairs - 1
-    if known.variance <= 0:
+    degrees = min(prior.degrees, 30) + pairs - 1
+    if prior.variance <= 0:
         return 1.0
     point = distributions.t_point(change.alpha / change.tests, degrees)
-    return distributions.t_power(point, degrees, effect * math.sqrt(pairs / known.variance))
+    return distributions.t_power(point, degrees, effect * math.sqrt(pairs / prior.variance))
 
 
-def smallest_detectable(pairs: int, known: Prior, change: Change) -> float | None:
+def smallest_detectable(pairs: int, prior: Prior, change: Change) -> float | None:
     """Return the smallest ratio that so many pairs find with the power of a change; None beyond a million."""
     low, high = 0.0, math.log(1e6)
-    if power_of(change, known, high, pairs) < change.power:
+    if power_of(change, prior, high, pairs) < change.power:
         return None
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if power_of(change, known, middle, pairs) >= change.power else (middle, high)
+        low, high = (low, middle) if power_of(change, prior, middle, pairs) >= change.power else (middle, high)
     return math.exp(high)
 
 
@@ -198,14 +198,14 @@ def spreads(records: Sequence[Record]) -> Mapping[str, Prior]:
     Args:
         records: boots in the order in which they were measured.
     """
-    measured = [one for one in records if one.has_results]
-    fixed = levels(measured)
-    summed = [summaries(one, fixed) for one in measured]
+    boots = [record for record in records if record.has_results]
+    case_levels = levels(boots)
+    boot_summaries = [summaries(record, case_levels) for record in boots]
     differences: dict[str, list[float]] = {}
-    for first, second in zip(summed[0::2], summed[1::2], strict=False):
+    for first, second in zip(boot_summaries[0::2], boot_summaries[1::2], strict=False):
         for metric in first.keys() & second.keys():
             differences.setdefault(metric, []).append(first[metric] - second[metric])
     return {
-        metric: Prior(math.fsum(one * one for one in found) / len(found), len(found))
-        for metric, found in sorted(differences.items())
+        metric: Prior(math.fsum(gap * gap for gap in gaps) / len(gaps), len(gaps))
+        for metric, gaps in sorted(differences.items())
     }

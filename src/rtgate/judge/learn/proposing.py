@@ -70,28 +70,28 @@ def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[LimitProposal, .
     if not past:
         return ()
     first = past[0].record
-    found: list[LimitProposal] = []
+    proposals: list[LimitProposal] = []
     for name, kind in reports(first.case).items():
         if kind is Reports.TIMES:
-            found += _shares(past, name, ask)
+            proposals += _shares(past, name, ask)
         elif kind is not Reports.FAILURES:
-            found += _values(past, name, ask)
-    return tuple(found)
+            proposals += _values(past, name, ask)
+    return tuple(proposals)
 
 
 def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProposal]:
     """Yield the limit of a number, if it is one that a limit is for."""
-    known = [(boot, values) for boot in past if (values := _numbers(boot.record, name))]
-    if len(known) < 3 or any(not _limitable(one) for _, values in known for one in values):
+    entries = [(boot, values) for boot in past if (values := _numbers(boot.record, name))]
+    if len(entries) < 3 or any(not _limitable(measurement) for _, values in entries for measurement in values):
         return
-    better = known[0][1][0].better
-    unit = _unit(known[0][1][0].unit)
+    better = entries[0][1][0].better
+    unit = _unit(entries[0][1][0].unit)
     sign = -1.0 if better is Better.HIGHER else 1.0
-    worst = {id(boot): max(sign * _in(one, unit) for one in values) for boot, values in known}
-    sessions = [Session(key, tuple(worst[id(boot)] for boot in boots)) for key, boots in _sessions(known).items()]
+    worst = {id(boot): max(sign * _in(measurement, unit) for measurement in values) for boot, values in entries}
+    sessions = [Session(key, tuple(worst[id(boot)] for boot in boots)) for key, boots in _sessions(entries).items()]
     proposal = propose(sessions, ask.target, ask.boots)
     number = _round_limit(sign * proposal.limit * ask.margin**sign, up=sign > 0)
-    added = f"x{ask.margin:g}" if ask.margin != 1 else ""
+    factor = f"x{ask.margin:g}" if ask.margin != 1 else ""
     yield LimitProposal(
         threshold=_threshold(
             past[0].record,
@@ -99,38 +99,38 @@ def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProp
             LimitKind.MIN if sign < 0 else LimitKind.MAX,
             source=f"{'smallest' if sign < 0 else 'largest'} of {_evidence(proposal.proof)} "
             f"{Quantity(sign * proposal.largest, unit)}; {_false_alarms(proposal.proof)}{_image(past[0].record)}",
-            margin=", ".join(filter(None, (proposal.method, added))),
+            margin=", ".join(filter(None, (proposal.method, factor))),
             limit=Quantity(number, unit),
         ),
         proof=proposal.proof,
         problem=proposal.problem,
-        notes=tuple(_outliers([boot for boot, _ in known], worst, sign, unit)),
+        notes=tuple(_outliers([boot for boot, _ in entries], worst, sign, unit)),
     )
 
 
 def _shares(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProposal]:
-    known = [(boot, merged) for boot in past if (merged := _merge_histograms(boot.record, name)) is not None]
-    if len(known) < 3 or known[0][1].unit.dimension not in {"time", "virtual time"}:
+    entries = [(boot, whole) for boot in past if (whole := _merge_histograms(boot.record, name)) is not None]
+    if len(entries) < 3 or entries[0][1].unit.dimension not in {"time", "virtual time"}:
         return
     samples = [
-        Samples(key, tuple(one for boot, one in known if boot.session == key))
-        for key in dict.fromkeys(boot.session for boot, _ in known)
+        Samples(key, tuple(histogram for boot, histogram in entries if boot.session == key))
+        for key in dict.fromkeys(boot.session for boot, _ in entries)
     ]
-    found = propose_share(samples, ask.target, ask.boots)
-    if found is not None:
-        yield _share(past[0].record, name, found)
+    proposal = propose_share(samples, ask.target, ask.boots)
+    if proposal is not None:
+        yield _share(past[0].record, name, proposal)
 
 
-def _share(record: Record, name: str, found: ShareProposal) -> LimitProposal:
+def _share(record: Record, name: str, proposal: ShareProposal) -> LimitProposal:
     source = (
-        f"{found.seen} of {found.samples} over {found.over} in {_evidence(found.proof)}; "
-        f"{_false_alarms(found.proof)}{_image(record)}"
+        f"{proposal.seen} of {proposal.samples} over {proposal.over} in {_evidence(proposal.proof)}; "
+        f"{_false_alarms(proposal.proof)}{_image(record)}"
     )
     threshold = _threshold(record, name, LimitKind.SHARE, source=source)
     return LimitProposal(
-        threshold=replace(threshold, over=found.over, share=found.share, confidence=CONFIDENCE),
-        proof=found.proof,
-        problem=found.problem,
+        threshold=replace(threshold, over=proposal.over, share=proposal.share, confidence=CONFIDENCE),
+        proof=proposal.proof,
+        problem=proposal.problem,
     )
 
 
@@ -169,17 +169,21 @@ def _false_alarms(proof: Proof) -> str:
 
 
 def _numbers(record: Record, name: str) -> list[Measurement]:
-    return [one for one in record.measurements if one.name == name and one.quantity is not None]
+    return [
+        measurement
+        for measurement in record.measurements
+        if measurement.name == name and measurement.quantity is not None
+    ]
 
 
-def _limitable(one: Measurement) -> bool:
+def _limitable(measurement: Measurement) -> bool:
     """Return whether a limit is for this: worst cases, failures, rates; an average is judged by comparing."""
-    last = one.name.rpartition(".")[2]
-    if one.better is Better.HIGHER:
-        return one.unit.dimension in {"rate", "virtual rate", "frequency", "virtual frequency"}
-    if one.better is Better.NEITHER:
+    last = measurement.name.rpartition(".")[2]
+    if measurement.better is Better.HIGHER:
+        return measurement.unit.dimension in {"rate", "virtual rate", "frequency", "virtual frequency"}
+    if measurement.better is Better.NEITHER:
         return False
-    return one.unit is Unit.COUNT or last in {"max", "duration"} or ".p99" in one.name
+    return measurement.unit is Unit.COUNT or last in {"max", "duration"} or ".p99" in measurement.name
 
 
 _SHOWN = {"time": Unit.US, "virtual time": Unit.VIRTUAL_US, "rate": Unit.MB_S, "virtual rate": Unit.VIRTUAL_MB_S}
@@ -189,16 +193,16 @@ def _unit(unit: Unit) -> Unit:
     return _SHOWN.get(unit.dimension, unit)
 
 
-def _in(one: Measurement, unit: Unit) -> float:
-    assert one.quantity is not None
-    return one.quantity.to(unit).value
+def _in(measurement: Measurement, unit: Unit) -> float:
+    assert measurement.quantity is not None
+    return measurement.quantity.to(unit).value
 
 
-def _sessions(known: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[GoodBoot]]:
-    found: dict[str, list[GoodBoot]] = {}
-    for boot, _ in known:
-        found.setdefault(boot.session, []).append(boot)
-    return found
+def _sessions(entries: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[GoodBoot]]:
+    sessions: dict[str, list[GoodBoot]] = {}
+    for boot, _ in entries:
+        sessions.setdefault(boot.session, []).append(boot)
+    return sessions
 
 
 def _round_limit(value: float, *, up: bool) -> float:
@@ -212,7 +216,11 @@ def _round_limit(value: float, *, up: bool) -> float:
 
 
 def _merge_histograms(record: Record, name: str) -> Histogram | None:
-    parts = [one.histogram for one in record.measurements if one.name == name and one.histogram is not None]
+    parts = [
+        measurement.histogram
+        for measurement in record.measurements
+        if measurement.name == name and measurement.histogram is not None
+    ]
     try:
         return Histogram.merge(parts)
     except ValueError:
@@ -221,8 +229,8 @@ def _merge_histograms(record: Record, name: str) -> Histogram | None:
 
 def _outliers(boots: Sequence[GoodBoot], worst: Mapping[int, float], sign: float, unit: Unit) -> Iterator[str]:
     """Yield a sentence about each boot far beyond the others: a limit should not be made by an accident."""
-    ordered = sorted(worst.values())
-    low, high = (ordered[int(share * (len(ordered) - 1))] for share in (0.25, 0.75))
+    order = sorted(worst.values())
+    low, high = (order[int(share * (len(order) - 1))] for share in (0.25, 0.75))
     for boot in boots:
         value = worst[id(boot)]
         if high > low and value > high + _FAR * (high - low):
@@ -247,42 +255,44 @@ class Decision:
 
 
 def ratchet(
-    proposed: LimitProposal, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
+    proposal: LimitProposal, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
 ) -> Decision:
     """Return what becomes of a proposal beside the limits that are there: a looser one needs the runs that need it.
 
     Args:
-        proposed: the proposal.
+        proposal: the new limit, with its proof.
         before: limits of the same board, flavour, case and options.
         past: the boots that it was made from.
         because: runs that a person named as needing a looser limit.
     """
-    new = proposed.threshold
-    mine = [one for one in before if (one.measurement, one.kind, one.cpu_class) == (new.measurement, new.kind, "")]
+    new = proposal.threshold
+    mine = [
+        limit for limit in before if (limit.measurement, limit.kind, limit.cpu_class) == (new.measurement, new.kind, "")
+    ]
     if not mine:
         return Decision(threshold=new)
     (old,) = mine[:1]
-    breaking = breaking_runs(old, past)
-    if proposed.problem:
+    runs = breaking_runs(old, past)
+    if proposal.problem:
         sentence = f"{_text(new)} is not shown, so {_text(old)} stays"
-        return Decision(threshold=old, kept=True, sentence=sentence, breaking=breaking)
+        return Decision(threshold=old, kept=True, sentence=sentence, breaking=runs)
     if not looser(new, old):
-        return Decision(threshold=new, sentence=f"not looser than {_text(old)}", breaking=breaking)
-    if not breaking:
+        return Decision(threshold=new, sentence=f"not looser than {_text(old)}", breaking=runs)
+    if not runs:
         return Decision(threshold=old, kept=True, sentence=f"{_text(new)} would be looser, and no run needs it")
-    missing = [run for run in breaking if run not in because]
-    if missing:
-        sentence = f"{_text(new)} would be looser; {', '.join(breaking)} broke {_text(old)}"
-        return Decision(threshold=old, kept=True, sentence=sentence, breaking=breaking)
-    reason = f"looser than {_text(old)} because of {', '.join(breaking)}"
+    unnamed_runs = [run for run in runs if run not in because]
+    if unnamed_runs:
+        sentence = f"{_text(new)} would be looser; {', '.join(runs)} broke {_text(old)}"
+        return Decision(threshold=old, kept=True, sentence=sentence, breaking=runs)
+    reason = f"looser than {_text(old)} because of {', '.join(runs)}"
     margin = "; ".join(filter(None, (new.margin, reason)))
-    return Decision(threshold=replace(new, margin=margin), sentence=reason, breaking=breaking)
+    return Decision(threshold=replace(new, margin=margin), sentence=reason, breaking=runs)
 
 
 def breaking_runs(limit: Threshold, past: Sequence[GoodBoot]) -> tuple[str, ...]:
     """Return the runs that have a boot which breaks a limit, in their order."""
-    broken = [boot.run for boot in past if apply(limit, [boot.record]).status is Status.FAIL]
-    return tuple(dict.fromkeys(broken))
+    runs = [boot.run for boot in past if apply(limit, [boot.record]).status is Status.FAIL]
+    return tuple(dict.fromkeys(runs))
 
 
 _LOOSER: Mapping[LimitKind, Callable[[float, float], bool]] = {

@@ -89,12 +89,12 @@ def standing(case: str, boots: int, series: Mapping[str, Sequence[float]], prior
         for metric, prior in sorted(priors.items())
     )
     problems = []
-    pairs = min((one.pairs for one in noise), default=0)
+    pairs = min((entry.pairs for entry in noise), default=0)
     if pairs < FEWEST_PAIRS:
         problems.append(f"{pairs} pairs of boots are too few: it takes {FEWEST_PAIRS}")
     if boots - valid > MOST_INVALID * boots:
         problems.append(f"{boots - valid} of {boots} boots were not valid")
-    problems += [one.problem for one in noise if one.problem]
+    problems += [entry.problem for entry in noise if entry.problem]
     problems += [
         f"{metric} changed at boot {change.index + 1} and stayed: the board drifts"
         for metric, values in sorted(series.items())

@@ -48,23 +48,23 @@ class ScreenProposal:
 
 def replay(nights: Sequence[SessionPair]) -> tuple[float, ...]:
     """Return of each session how suspicious its most suspicious metric is against all other sessions."""
-    found = []
+    p_values = []
     for held_out in nights:
-        others = [night for night in nights if night is not held_out]
-        metrics = {metric for night in others for boot in night.boots for metric in boot}
+        other_nights = [night for night in nights if night is not held_out]
+        metrics = {metric for night in other_nights for boot in night.boots for metric in boot}
         past = SessionHistory(
             sessions={
                 metric: [
                     (night.boots[0][metric], night.boots[1][metric])
-                    for night in others
+                    for night in other_nights
                     if metric in night.boots[0] and metric in night.boots[1]
                 ]
                 for metric in metrics
             },
-            spikes=tuple(one for night in others for one in night.spikes if one is not None),
+            spikes=tuple(spikes for night in other_nights for spikes in night.spikes if spikes is not None),
         )
-        found.append(min(suspicions(held_out.boots, held_out.spikes, past).values(), default=0.0))
-    return tuple(found)
+        p_values.append(min(suspicions(held_out.boots, held_out.spikes, past).values(), default=0.0))
+    return tuple(p_values)
 
 
 def propose_screen(nights: Sequence[SessionPair], share: float = FLAGGED) -> ScreenProposal:
@@ -72,11 +72,11 @@ def propose_screen(nights: Sequence[SessionPair], share: float = FLAGGED) -> Scr
     smallest = replay(nights)
     count = len(smallest)
     for level in LEVELS:
-        flagged = sum(p < level for p in smallest)
-        if count and flagged <= share * count:
-            upper = share_bounds(flagged, count, 0.95)[1]
+        flags = sum(p < level for p in smallest)
+        if count and flags <= share * count:
+            upper = share_bounds(flags, count, 0.95)[1]
             few = f"{count} sessions are too few: it takes {FEWEST_SESSIONS}" if count < FEWEST_SESSIONS else ""
-            return ScreenProposal(level=level, flagged=flagged, sessions=count, upper=upper, problem=few)
-    flagged = sum(p < LEVELS[-1] for p in smallest)
-    problem = f"even at {LEVELS[-1]:g} {flagged} of {count} sessions of good kernels are flagged"
-    return ScreenProposal(level=None, flagged=flagged, sessions=count, upper=1.0, problem=problem)
+            return ScreenProposal(level=level, flagged=flags, sessions=count, upper=upper, problem=few)
+    flags = sum(p < LEVELS[-1] for p in smallest)
+    problem = f"even at {LEVELS[-1]:g} {flags} of {count} sessions of good kernels are flagged"
+    return ScreenProposal(level=None, flagged=flags, sessions=count, upper=1.0, problem=problem)

@@ -55,19 +55,19 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
         ConfigError: no server is known, the token's file can be read by others, or lavacli's is damaged.
     """
     variables = os.environ if environment is None else environment
-    named = server or variables.get(URL) or ""
-    if "://" in named:
-        return _by_url(base(named), variables, user)
+    name = server or variables.get(URL) or ""
+    if "://" in name:
+        return _by_url(base(name), variables, user)
     identities = _identities(variables)
-    named = named or ("default" if "default" in identities else "")
-    if not named and os.access(LAB_TOKEN, os.R_OK):
+    name = name or ("default" if "default" in identities else "")
+    if not name and os.access(LAB_TOKEN, os.R_OK):
         return Access(LAB_URL, read_token(LAB_TOKEN))
-    if not named:
+    if not name:
         raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
-    if named in identities:
-        return identities[named].access
-    known = ", ".join(sorted(identities)) or "none"
-    raise ConfigError(f"--server {named} is neither a URL nor an identity of lavacli.yaml (there: {known})")
+    if name in identities:
+        return identities[name].access
+    names = ", ".join(sorted(identities)) or "none"
+    raise ConfigError(f"--server {name} is neither a URL nor an identity of lavacli.yaml (there: {names})")
 
 
 def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
@@ -103,8 +103,8 @@ def _token(variables: Mapping[str, str]) -> Token | None:
 
 def identities_file(variables: Mapping[str, str] | None = None) -> Path:
     """Return where lavacli keeps its identities, which many people have."""
-    known = os.environ if variables is None else variables
-    home = known.get("XDG_CONFIG_HOME") or f"{known.get('HOME', '')}/.config"
+    environment = os.environ if variables is None else variables
+    home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '')}/.config"
     return Path(home) / "lavacli.yaml"
 
 
@@ -115,16 +115,16 @@ def read_identities(file: Path) -> dict[str, dict[str, Any]]:
         ConfigError: it cannot be read, or is not a file of lavacli's identities.
     """
     try:
-        found = strict_yaml.data(files.read_text(file, files.YAML_LIMIT))
+        identities = strict_yaml.data(files.read_text(file, files.YAML_LIMIT))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, ConfigError) as error:  # whose words may hold a token
         raise ConfigError(f"{file} cannot be read: {type(error).__name__}: mend it, or move it away") from None
-    if found is None:
+    if identities is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+    if not isinstance(identities, dict) or not all(isinstance(entry, dict) for entry in identities.values()):
         raise ConfigError(f"{file} is not a file of lavacli's identities: mend it, or move it away")
-    return {str(name): entry for name, entry in found.items()}
+    return {str(name): entry for name, entry in identities.items()}
 
 
 def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
@@ -138,8 +138,10 @@ def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
 
 def _find_token(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
     """Return the token that is stored for a server, and for a user if one is named."""
-    fitting = (one for one in identities.values() if one.access.url == url and user in {"", one.user})
-    return next((one.access.token for one in fitting), None)
+    matches = (
+        identity for identity in identities.values() if identity.access.url == url and user in {"", identity.user}
+    )
+    return next((identity.access.token for identity in matches), None)
 
 
 def _token_of(entry: Mapping[str, object], path: Path) -> Token | None:

@@ -31,8 +31,8 @@ class Lab:
 
     def summary(self, url: str) -> str:
         """Return one line for people."""
-        free = sum(one.usable and one.state == "Idle" for one in self.devices)
-        usable = sum(one.usable for one in self.devices)
+        free = sum(device.usable and device.state == "Idle" for device in self.devices)
+        usable = sum(device.usable for device in self.devices)
         version = f"{self.version[0]}.{self.version[1]:02}"
         return (
             f"LAVA {version} at {url} as {self.user or 'nobody'}: {usable} of {len(self.devices)} boards usable, "
@@ -51,21 +51,21 @@ def look(lava: Lava, device_type: str, tags: Sequence[str] = ()) -> Lab:
     if not lava.knows(device_type):
         raise ConfigError(f"{lava.access.url} knows no device type {device_type!r} (or we may not see it)")
     devices = lava.devices(device_type)
-    fit = [one for one in devices if set(tags) <= set(one.tags)]
-    if not fit:
-        named = f" with the tags {', '.join(tags)}" if tags else ""
-        raise ConfigError(f"{lava.access.url} has no device of type {device_type!r}{named}")
-    if not any(one.usable for one in fit):
-        states = ", ".join(f"{one.name} {one.health if one.online else 'offline'}" for one in fit)
+    matches = [device for device in devices if set(tags) <= set(device.tags)]
+    if not matches:
+        condition = f" with the tags {', '.join(tags)}" if tags else ""
+        raise ConfigError(f"{lava.access.url} has no device of type {device_type!r}{condition}")
+    if not any(device.usable for device in matches):
+        states = ", ".join(f"{device.name} {device.health if device.online else 'offline'}" for device in matches)
         raise InfrastructureError(f"no device of type {device_type!r} can take a job: {states}")
     return Lab(version=version, user=user, devices=devices, waiting=lava.waiting(device_type))
 
 
 def own_tag(devices: Sequence[Device], name: str) -> str | None:
     """Return a tag that this device has and no other of its type; None without one."""
-    mine = next((one.tags for one in devices if one.name == name), ())
-    others = {tag for one in devices if one.name != name for tag in one.tags}
-    return next((tag for tag in sorted(mine) if tag not in others), None)
+    mine = next((device.tags for device in devices if device.name == name), ())
+    other_tags = {tag for device in devices if device.name != name for tag in device.tags}
+    return next((tag for tag in sorted(mine) if tag not in other_tags), None)
 
 
 def pin_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
@@ -74,8 +74,8 @@ def pin_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> 
     Raises:
         ConfigError: there is no such device, or it has no tag of its own beside others of its type.
     """
-    if name not in {one.name for one in devices}:
-        raise ConfigError(f"no device {name!r} of this type (there: {', '.join(one.name for one in devices)})")
+    if name not in {device.name for device in devices}:
+        raise ConfigError(f"no device {name!r} of this type (there: {', '.join(device.name for device in devices)})")
     if len(devices) == 1:
         return tuple(tags)
     tag = own_tag(devices, name)
@@ -92,9 +92,11 @@ def same_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] =
 
 def other_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """Return tags that keep a job away from a device, free boards first; the same tags if there is no way to."""
-    others = [one for one in devices if one.name != name and one.usable and set(tags) <= set(one.tags)]
-    for one in sorted(others, key=lambda other: other.state != "Idle"):
-        tag = own_tag(devices, one.name)
+    alternatives = [
+        device for device in devices if device.name != name and device.usable and set(tags) <= set(device.tags)
+    ]
+    for device in sorted(alternatives, key=lambda device: device.state != "Idle"):
+        tag = own_tag(devices, device.name)
         if tag is not None:
             return tuple(dict.fromkeys((*tags, tag)))
     return tuple(tags)

@@ -95,7 +95,7 @@ class Following:
             InfrastructureError: the server is not to be reached any more.
             DeadlineError: the job does not end.
         """
-        queue, running = Deadline.after(self.waits.queue), Deadline.after(self.waits.running)
+        queue, run = Deadline.after(self.waits.queue), Deadline.after(self.waits.running)
         job = self._job("")
         while not job.finished:
             if not job.queued:
@@ -103,8 +103,8 @@ class Following:
             elif queue.expired or self._nobody(job):
                 return self._given_up(job, queue=queue.expired, away=not queue.expired)
             else:
-                running = Deadline.after(self.waits.running)
-            if running.expired or (self._died is not None and self._died.expired):
+                run = Deadline.after(self.waits.running)
+            if run.expired or (self._died is not None and self._died.expired):
                 return self._given_up(job)
             time.sleep(self.waits.idle if job.queued else self.waits.busy)
             job = self._job(job.state)
@@ -154,10 +154,10 @@ class Following:
 
     def _watch_boot(self, line: LogLine) -> None:
         """Note that a kernel died while it booted; a test that begins after all is worth waiting for."""
-        begun = section(line)
-        if begun is not None:
+        action = section(line)
+        if action is not None:
             self._own = self._own and self._phase is not Phase.TEST
-            self._phase, self._died = begun.phase, None
+            self._phase, self._died = action.phase, None
         elif line.level in {"target", "feedback"} and self._beginning.matches(line.text):
             self._own = True
         if self._phase is Phase.BOOT and self._own and self._died is None and _deadly(line):

@@ -32,25 +32,25 @@ def store(file: Path, access: Access, user: str) -> str:
         InfrastructureError: the file cannot be written.
     """
     assert access.token is not None
-    known = read_identities(file)
-    name = _name(known, access.url, user)
-    kept = known.get(name, {})
-    known[name] = {**kept, "uri": f"{access.url}/RPC2", "username": user, "token": access.token.secret()}
+    identities = read_identities(file)
+    name = _name(identities, access.url, user)
+    entry = identities.get(name, {})
+    identities[name] = {**entry, "uri": f"{access.url}/RPC2", "username": user, "token": access.token.secret()}
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(file, strict_yaml.dump(known), private=True)
+        files.write_text(file, strict_yaml.dump(identities), private=True)
     except OSError as error:
         raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from error
     return name
 
 
-def _name(known: Mapping[str, Mapping[str, Any]], url: str, user: str) -> str:
+def _name(identities: Mapping[str, Mapping[str, Any]], url: str, user: str) -> str:
     """Return the name under which a server's token is stored: the one that it has, else a new one."""
-    for name, entry in known.items():
+    for name, entry in identities.items():
         if _is_of(entry, url) and entry.get("username") in {user, None}:
             return name
     host = urlsplit(url).netloc
-    return next(name for name in ("default", host, f"{user}@{host}") if name not in known)
+    return next(name for name in ("default", host, f"{user}@{host}") if name not in identities)
 
 
 def _is_of(entry: Mapping[str, Any], url: str) -> bool:

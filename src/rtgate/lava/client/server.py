@@ -71,8 +71,8 @@ class Job:
             data = strict_yaml.data(self.definition)
         except ConfigError:
             return ()
-        found = data.get("tags") if isinstance(data, dict) else None
-        return tuple(str(tag) for tag in found) if isinstance(found, list) else ()
+        tags = data.get("tags") if isinstance(data, dict) else None
+        return tuple(str(tag) for tag in tags) if isinstance(tags, list) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +118,12 @@ class Lava:
 
     def version(self) -> tuple[int, int]:
         """Return year and month of the server's release."""
-        found = self._get("system/version/").get("version", "")
-        match = re.match(r"(\d{4})\.(\d{1,2})", str(found))
+        release = self._get("system/version/").get("version", "")
+        match = re.match(r"(\d{4})\.(\d{1,2})", str(release))
         if match is None:
-            raise InfrastructureError(f"{self.access.url} says its version is {str(found)[:40]!r}: that is not LAVA's")
+            raise InfrastructureError(
+                f"{self.access.url} says its version is {str(release)[:40]!r}: that is not LAVA's"
+            )
         return int(match[1]), int(match[2])
 
     def whoami(self) -> str:
@@ -135,8 +137,8 @@ class Lava:
         """
         body = {"definition": definition, "strict": True}
         reply = self._http.repeat("POST", self._url("jobs/validate/"), json=body)
-        said = _message(reply, "validating")
-        return "" if reply.status == 200 and said == "Job valid." else said
+        message = _message(reply, "validating")
+        return "" if reply.status == 200 and message == "Job valid." else message
 
     def submit(self, definition: str, nonce: str) -> int:
         """Submit a job once, whatever happens to the answer, and return its number.
@@ -178,26 +180,26 @@ class Lava:
         reply = self._http.once("POST", self._url("jobs/"), json={"definition": definition})
         if reply.status == 201:
             return int(reply.json("submitting")["job_ids"][0])
-        said = _message(reply, "submitting")
-        if "unavailable" in said or "not found" in said:
-            raise InfrastructureError(f"{self.access.url} has no device for the job: {said}")
-        raise ConfigError(f"{self.access.url} refuses the job: {said}")
+        message = _message(reply, "submitting")
+        if "unavailable" in message or "not found" in message:
+            raise InfrastructureError(f"{self.access.url} has no device for the job: {message}")
+        raise ConfigError(f"{self.access.url} refuses the job: {message}")
 
     def _find_late_job(self, nonce: str) -> int | None:
         """Look for a job that may still be on its way into the server's table."""
         deadline = Deadline.after(self.settle_s)
         for wait in self.patience.waits():
-            found = self.find(nonce)
-            if found or deadline.expired:
-                return min(found) if found else None
+            numbers = self.find(nonce)
+            if numbers or deadline.expired:
+                return min(numbers) if numbers else None
             time.sleep(deadline.sooner(wait))
         raise AssertionError
 
     def _cancel_duplicates(self, number: int, nonce: str) -> None:
         """Cancel what a submission that was repeated has made twice all the same."""
-        for other in self.find(nonce):
-            if other != number:
-                self.cancel(other)
+        for job_number in self.find(nonce):
+            if job_number != number:
+                self.cancel(job_number)
 
     def find(self, nonce: str) -> tuple[int, ...]:
         """Return the jobs that carry a nonce, of the latest hundred."""
@@ -241,23 +243,23 @@ class Lava:
         """Return the devices of a type, or of all types, that are not retired."""
         tags = {entry["id"]: str(entry["name"]) for entry in self._list("tags/", 1000, {})}
         workers: dict[str, bool] = {}
-        found = []
-        wanted = {"device_type": device_type} if device_type else {}
-        for entry in self._list("devices/", _MOST, wanted):
+        devices = []
+        query = {"device_type": device_type} if device_type else {}
+        for entry in self._list("devices/", _MOST, query):
             worker = str(entry.get("worker_host") or "")
             if worker and worker not in workers:
                 workers[worker] = self._takes_jobs(worker)
-            named = tuple(tags.get(tag, str(tag)) for tag in entry.get("tags") or ())
-            found.append(_device(entry, online=workers.get(worker, False), tags=named))
-        return tuple(one for one in found if one.health != "Retired")
+            device_tags = tuple(tags.get(tag, str(tag)) for tag in entry.get("tags") or ())
+            devices.append(_device(entry, online=workers.get(worker, False), tags=device_tags))
+        return tuple(device for device in devices if device.health != "Retired")
 
     def dictionary(self, device: str) -> Mapping[str, Any]:
         """Return a device's dictionary as the server renders it. Raises ConfigError: it is broken, or hidden."""
         reply = self._http.repeat("GET", self._url(f"devices/{device}/dictionary/"), params={"render": "true"})
         if reply.status != 200:
             raise ConfigError(f"the dictionary of {device} cannot be read: {_message(reply, 'the dictionary')}")
-        found = strict_yaml.data(reply.text)
-        return found if isinstance(found, dict) else {}
+        dictionary = strict_yaml.data(reply.text)
+        return dictionary if isinstance(dictionary, dict) else {}
 
     def waiting(self, device_type: str) -> int:
         """Return how many jobs wait for a device of a type."""
@@ -265,33 +267,33 @@ class Lava:
         return int(self._get("jobs/", **query).get("count", 0))
 
     def _takes_jobs(self, worker: str) -> bool:
-        found = self._get(f"workers/{worker}/")
-        return found.get("state") == "Online" and found.get("health") == "Active"
+        entry = self._get(f"workers/{worker}/")
+        return entry.get("state") == "Online" and entry.get("health") == "Active"
 
     def _list(self, path: str, count: int, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yield entries page by page; `next` of the answer may name a host that only the server knows."""
-        seen, size = 0, min(count, 100)
-        while seen < count:
-            page = self._get(path, limit=str(size), offset=str(seen), **query)
-            entries = page.get("results", ())[: count - seen]
+        offset, size = 0, min(count, 100)
+        while offset < count:
+            page = self._get(path, limit=str(size), offset=str(offset), **query)
+            entries = page.get("results", ())[: count - offset]
             yield from entries
-            seen += len(entries)
+            offset += len(entries)
             if not entries or not page.get("next"):
                 return
 
-    def _get(self, path: str, missing: str = "", **query: str) -> dict[str, Any]:
-        return self._ask_again(lambda: self._answer(path, missing, query))
+    def _get(self, path: str, message: str = "", **query: str) -> dict[str, Any]:
+        return self._ask_again(lambda: self._answer(path, message, query))
 
-    def _answer(self, path: str, missing: str, query: Mapping[str, str]) -> dict[str, Any]:
+    def _answer(self, path: str, message: str, query: Mapping[str, str]) -> dict[str, Any]:
         reply = self._http.repeat("GET", self._url(path), params=dict(query))
         if reply.status == 404:
-            raise ConfigError(missing or f"{self.access.url} has no {path}: is that a LAVA server?")
+            raise ConfigError(message or f"{self.access.url} has no {path}: is that a LAVA server?")
         if reply.status != 200:
             raise ConfigError(f"{self.access.url} refuses {path}: {_message(reply, path)}")
-        found = reply.json(self._url(path))
-        if not isinstance(found, dict):
+        answer = reply.json(self._url(path))
+        if not isinstance(answer, dict):
             raise NoAnswer(f"{self._url(path)}: the answer is not an object")
-        return found
+        return answer
 
     def _ask_again(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Ask again when the answer is not LAVA's: a proxy shows a page of its own while LAVA restarts."""
@@ -304,13 +306,13 @@ class Lava:
 def _message(reply: Reply, what: str) -> str:
     """Return what LAVA says in an answer, in the several forms that its API has."""
     try:
-        found = reply.json(what)
+        answer = reply.json(what)
     except NoAnswer:
         return f"HTTP {reply.status}"
-    if isinstance(found, dict):
-        said = found.get("message") or found.get("detail") or "; ".join(f"{key}: {found[key]}" for key in found)
-        return " ".join(str(said).split())[:500]
-    return f"HTTP {reply.status}: {str(found)[:200]}"
+    if isinstance(answer, dict):
+        message = answer.get("message") or answer.get("detail") or "; ".join(f"{key}: {answer[key]}" for key in answer)
+        return " ".join(str(message).split())[:500]
+    return f"HTTP {reply.status}: {str(answer)[:200]}"
 
 
 def _job(entry: Mapping[str, Any]) -> Job:

@@ -92,20 +92,22 @@ class Submission:
             InfrastructureError: no board, or no server.
             KeyboardInterrupt: the user stopped; the job is cancelled.
         """
-        done: list[Attempt] = []
+        attempts: list[Attempt] = []
         tags = self.tags
         while True:
-            done.append(self._attempt(tags))
-            ending, job = done[-1].ending, done[-1].job
-            if not ending.may_retry or ending.panics or len(done) >= self.attempts:
-                return tuple(done)
-            failure = self.failure(done[-1])
+            attempts.append(self._attempt(tags))
+            ending, job = attempts[-1].ending, attempts[-1].job
+            if not ending.may_retry or ending.panics or len(attempts) >= self.attempts:
+                return tuple(attempts)
+            failure = self.failure(attempts[-1])
             if failure:
                 self.watch.say(
                     f"the lab failed ({ending.full_sentence}), but trying again could only hide this: {failure}"
                 )
-                return tuple(done)
-            self.watch.say(f"the lab failed, trying again ({len(done)} of {self.attempts - 1}): {ending.full_sentence}")
+                return tuple(attempts)
+            self.watch.say(
+                f"the lab failed, trying again ({len(attempts)} of {self.attempts - 1}): {ending.full_sentence}"
+            )
             tags = other_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
 
     def leave(self) -> int:
@@ -127,11 +129,11 @@ class Submission:
 
     def _attempt(self, tags: tuple[str, ...]) -> Attempt:
         nonce = new_nonce()
-        followed = self._follow(self.check_definition(nonce, tags), nonce)
-        ending = ending_of(followed, emulated=self.emulated)
+        job = self._follow(self.check_definition(nonce, tags), nonce)
+        ending = ending_of(job, emulated=self.emulated)
         if ending.blame is Blame.SILENT:
-            return self._decide_blame(ending, followed)
-        return Attempt(job=followed.job, lines=followed.lines, ending=ending)
+            return self._decide_blame(ending, job)
+        return Attempt(job=job.job, lines=job.lines, ending=ending)
 
     def _follow(self, definition: str, nonce: str) -> FinishedJob:
         with self._cancel_on_error(nonce) as began:
@@ -158,30 +160,30 @@ class Submission:
     def _cancel(self, numbers: list[int], nonce: str, *, sent: bool) -> None:
         """Cancel the job of this number; without one, the job with this nonce, which may show only after a while."""
         deadline = Deadline.after(_CANCEL_S)
-        named = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
+        subject = f"job {numbers[0]}" if numbers else "the job, if it was submitted,"
         ends = f"to end it: {self._cancelling(str(numbers[0]) if numbers else f'--metadata {NONCE}={nonce}')}"
         try:
-            found = numbers or self._find_jobs(nonce, deadline, again=sent)
-            for number in found:
+            jobs = numbers or self._find_jobs(nonce, deadline, again=sent)
+            for number in jobs:
                 self._hasty(deadline).cancel(number)
                 self.watch.say(f"job {number} is cancelled")
-            if not found and sent:
+            if not jobs and sent:
                 self.watch.say(f"the job was not found and may have been submitted all the same; {ends}")
         except RtgateError as error:
-            self.watch.say(f"{named} could not be cancelled and may be running: {error}; {ends}")
+            self.watch.say(f"{subject} could not be cancelled and may be running: {error}; {ends}")
         except KeyboardInterrupt:
-            self.watch.say(f"{named} was not cancelled and may be running; {ends}")
+            self.watch.say(f"{subject} was not cancelled and may be running; {ends}")
             raise
 
     def _find_jobs(self, nonce: str, deadline: Deadline, *, again: bool) -> Sequence[int]:
         """Return the jobs with a nonce: a server may carry out a request after the client that sent it has gone."""
-        found = self._hasty(deadline).find(nonce)
-        if again and not found:
+        jobs = self._hasty(deadline).find(nonce)
+        if again and not jobs:
             self.watch.say(f"looking for {deadline.remaining:.0f} s for the job that was being submitted")
-        while again and not found and not deadline.expired:
+        while again and not jobs and not deadline.expired:
             time.sleep(deadline.sooner(_CANCEL_WAIT_S))
-            found = self._hasty(deadline).find(nonce)
-        return found
+            jobs = self._hasty(deadline).find(nonce)
+        return jobs
 
     def _cancelling(self, which: str) -> str:
         """Return the command that cancels a job, to be typed where this one was."""
@@ -206,27 +208,27 @@ class Submission:
         jobs: list[FinishedJob] = []
         try:
             if reference == "baseline":
-                tried = self._after_baseline(silent, job, jobs)
+                trial = self._after_baseline(silent, job, jobs)
             else:
-                tried = self._after_health_check(silent, job, jobs)
+                trial = self._after_health_check(silent, job, jobs)
         except InfrastructureError as error:
-            tried = KernelTrial(reason=f"nobody could try a known-good kernel: {error}")
+            trial = KernelTrial(reason=f"nobody could try a known-good kernel: {error}")
         except ConfigError as error:
-            tried = KernelTrial(reason=f"the job that tries {reference} cannot be submitted: {error}")
-        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, tried), trials=tuple(jobs))
+            trial = KernelTrial(reason=f"the job that tries {reference} cannot be submitted: {error}")
+        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, trial), trials=tuple(jobs))
 
     def _after_baseline(self, silent: str, job: Job, jobs: list[FinishedJob]) -> KernelTrial:
         """Boot the baseline, and the silent kernel after it, in one job."""
-        followed = self._proof(("baseline", silent), job)
-        jobs.append(followed)
-        by = f"the baseline, job {followed.job.number}"
-        if followed.job.device != job.device:
+        proof = self._proof(("baseline", silent), job)
+        jobs.append(proof)
+        by = f"the baseline, job {proof.job.number}"
+        if proof.job.device != job.device:
             return KernelTrial(reason=_ELSEWHERE)
-        good, why = came_up(followed, 1, emulated=self.emulated)
+        good, why = came_up(proof, 1, emulated=self.emulated)
         if not good:
             return KernelTrial(by=by, good=good, reason=f"{_OPEN}{why}")
-        again, why = came_up(followed, 2, emulated=self.emulated)
-        return KernelTrial(by=by, good=True, again=again, reason=why, job=followed.job.number)
+        again, why = came_up(proof, 2, emulated=self.emulated)
+        return KernelTrial(by=by, good=True, again=again, reason=why, job=proof.job.number)
 
     def _after_health_check(self, silent: str, job: Job, jobs: list[FinishedJob]) -> KernelTrial:
         """Run the lab's own health check, and boot the silent kernel in a job after it."""
@@ -241,12 +243,12 @@ class Submission:
         good, why = known_kernel_booted(jobs[0], emulated=self.emulated)
         if not good:
             return KernelTrial(by=by, good=good, reason=f"{_OPEN}{why}")
-        followed = self._proof((silent,), job)
-        jobs.append(followed)
-        if followed.job.device != job.device:
+        proof = self._proof((silent,), job)
+        jobs.append(proof)
+        if proof.job.device != job.device:
             return KernelTrial(by=by, good=True, reason="it could not be tried on that very board")
-        again, why = came_up(followed, 1, emulated=self.emulated)
-        return KernelTrial(by=by, good=True, again=again, reason=why, job=followed.job.number)
+        again, why = came_up(proof, 1, emulated=self.emulated)
+        return KernelTrial(by=by, good=True, again=again, reason=why, job=proof.job.number)
 
     def _proof(self, arms: tuple[str, ...], job: Job) -> FinishedJob:
         """Follow a job that only boots these arms, on the board of another job if there is a way to."""
@@ -271,9 +273,9 @@ class Submission:
         devices = self.lava.devices(self.device_type)
         tag = own_tag(devices, job.device) if len(devices) > 1 else None
         nonce = new_nonce()
-        kept = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
+        metadata = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
         data |= {"job_name": f"rtgate: does {job.device} boot a known-good kernel"}
-        data |= {"metadata": {**(kept or {}), NONCE: nonce, "rtgate.checks": str(job.number)}}
+        data |= {"metadata": {**(metadata or {}), NONCE: nonce, "rtgate.checks": str(job.number)}}
         data |= {"device_type": self.device_type, "priority": "high", "visibility": data.get("visibility", "public")}
         if tag:
             data["tags"] = [tag]

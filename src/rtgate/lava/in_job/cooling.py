@@ -45,12 +45,12 @@ def cool(live: LiveTarget, plan: Plan, limit_c: float) -> None:
 def _wait(session: Session, limit_c: float) -> None:
     deadline = Deadline.after(LONGEST_S)
     while True:
-        _, said = session.output_of(f"cat {SENSORS} 2>/dev/null")
-        found = hottest(said.decode("latin-1").replace("\r", "\n"))
-        if found is None or found <= limit_c:
+        _, output = session.output_of(f"cat {SENSORS} 2>/dev/null")
+        temperature = hottest(output.decode("latin-1").replace("\r", "\n"))
+        if temperature is None or temperature <= limit_c:
             return
         if deadline.expired:
             raise InfrastructureError(
-                f"the board is at {found:g} C after {LONGEST_S:g} s of rest; {limit_c:g} C is asked"
+                f"the board is at {temperature:g} C after {LONGEST_S:g} s of rest; {limit_c:g} C is asked"
             )
         time.sleep(deadline.sooner(_EVERY_S))

@@ -42,7 +42,9 @@ class CaseJudge:
             arm=record.arm,
             flavour=record.kernel.flavour,
             records=(record,),
-            beside=[one for one in self._before if one.boot_id == record.boot_id and one.case != record.case],
+            beside=[
+                sibling for sibling in self._before if sibling.boot_id == record.boot_id and sibling.case != record.case
+            ],
             not_applicable=registry.not_applicable(self.board),
         )
         self._before.append(record)

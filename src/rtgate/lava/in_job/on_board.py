@@ -55,42 +55,42 @@ _CANNOT = "rtgate: the target"
 _ENDED = "rtgate: every case was carried out"
 
 
-def steps(expected: Expected, number: int) -> tuple[str, ...]:
+def steps(expectation: Expected, number: int) -> tuple[str, ...]:
     """Return the lines for LAVA's test shell that measure everything in boot `number` of a job, counted from 1.
 
     LAVA runs them with `sh -e`: none may fail, or it would take the whole test for broken.
     """
-    arm = expected.arm(number)
-    plans = [plan(case, arm, number) for case in expected.cases]
-    directory = shlex.quote(f"{expected.board.work_directory}/on-board")
-    files = {f"{index}.sh": script(one).encode() for index, one in enumerate(plans, 1)}
-    files["context"] = "".join(f"{line}\n" for line in _context(expected, number, plans)).encode()
-    files["go.sh"] = _go(expected.board, plans).encode()
-    packed = base64.encodebytes(_archive(files)).decode().strip()
+    arm = expectation.arm(number)
+    plans = [plan(case, arm, number) for case in expectation.cases]
+    directory = shlex.quote(f"{expectation.board.work_directory}/on-board")
+    files = {f"{index}.sh": script(case_plan).encode() for index, case_plan in enumerate(plans, 1)}
+    files["context"] = "".join(f"{line}\n" for line in _context(expectation, number, plans)).encode()
+    files["go.sh"] = _go(expectation.board, plans).encode()
+    archive = base64.encodebytes(_archive(files)).decode().strip()
     # What stands in a heredoc is not printed by `set -x`, which LAVA has switched on.
     return (
         f"mkdir -p {directory} && cd {directory} || true",
-        f"base64 -d <<'RTGATE_PLANS' | gzip -dc | tar -xf - || true\n{packed}\nRTGATE_PLANS",
+        f"base64 -d <<'RTGATE_PLANS' | gzip -dc | tar -xf - || true\n{archive}\nRTGATE_PLANS",
         "sh ./go.sh || true",
     )
 
 
-def _context(expected: Expected, number: int, plans: Sequence[Plan]) -> Iterable[str]:
-    arm = expected.arm(number)
-    told = {
+def _context(expectation: Expected, number: int, plans: Sequence[Plan]) -> Iterable[str]:
+    arm = expectation.arm(number)
+    fields = {
         "version": __version__,
-        "board": expected.board.name,
-        "profile": expected.profile.name,
-        "tuning": expected.tuning,
+        "board": expectation.board.name,
+        "profile": expectation.profile.name,
+        "tuning": expectation.tuning,
         "boot": number,
         "arm": arm.name,
         "kernel": asdict(arm.kernel),
         "cases": [
-            {"case": cases_file.as_json(case), "nonce": one.nonce}
-            for case, one in zip(expected.cases, plans, strict=True)
+            {"case": cases_file.as_json(case), "nonce": plan.nonce}
+            for case, plan in zip(expectation.cases, plans, strict=True)
         ],
     }
-    return frames(secrets.token_hex(6), "b", json.dumps(told).encode(), _PAYLOAD)
+    return frames(secrets.token_hex(6), "b", json.dumps(fields).encode(), _PAYLOAD)
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
@@ -160,8 +160,8 @@ echo "@ENDED@"
 
 def _go(board: Board, plans: Sequence[Plan]) -> str:
     calls = [
-        f"carry_out {index} {one.nonce} {shlex.quote(signals.case_id(one.case.replace('/', '.').replace(':', '.')))}"
-        for index, one in enumerate(plans, 1)
+        f"carry_out {index} {plan.nonce} {shlex.quote(signals.case_id(plan.case.replace('/', '.').replace(':', '.')))}"
+        for index, plan in enumerate(plans, 1)
     ]
     values = {
         "COPIES": str(COPIES),
@@ -196,14 +196,14 @@ class Context:
 def context(data: bytes) -> Context:
     """Return what a unit `b` says. Raises ValueError: it cannot be read, or this rtgate does not know its names."""
     try:
-        told = json.loads(data)
-        entries = [(cases_file.from_json(entry["case"]), str(entry["nonce"])) for entry in told["cases"]]
-        kernel = environment.kernel(json.dumps(told["kernel"]))
-        names = [str(told[name]) for name in ("board", "profile", "tuning", "arm")]
+        fields = json.loads(data)
+        entries = [(cases_file.from_json(entry["case"]), str(entry["nonce"])) for entry in fields["cases"]]
+        kernel = environment.kernel(json.dumps(fields["kernel"]))
+        names = [str(fields[name]) for name in ("board", "profile", "tuning", "arm")]
         if kernel is None or not all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name) for name in names):
             raise KeyError("a name")  # noqa: TRY301 - it is one of the many ways in which a name is missing
-        number = environment.boot(str(told["boot"]))
-        expected = Expected(
+        number = environment.boot(str(fields["boot"]))
+        expectation = Expected(
             board=boards.board(names[0]),
             profile=profile(names[1], TOOLS),
             tuning=names[2],
@@ -211,16 +211,16 @@ def context(data: bytes) -> Context:
             boots=(names[3],) * number,
             kernels={names[3]: kernel},
         )
-        return Context(expected, number, expected.arm(number), tuple(entries), str(told["version"]))
+        return Context(expectation, number, expectation.arm(number), tuple(entries), str(fields["version"]))
     except (KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ValueError(f"what the board carried out cannot be read: {error}") from error
 
 
-def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = False) -> tuple[tuple[Path, str], ...]:
+def write(boot: Context, lines: Sequence[str], records: Path, *, hung: bool = False) -> tuple[tuple[Path, str], ...]:
     """Write the records of one boot from its part of a job's log.
 
     Args:
-        found: what was carried out.
+        boot: what was carried out.
         lines: all that the log has from the boot's context on, up to the next boot's.
         records: the directory that they go to.
         hung: LAVA's time was over while the test ran.
@@ -232,37 +232,37 @@ def write(found: Context, lines: Sequence[str], records: Path, *, hung: bool = F
         ConfigError: this rtgate, or its board file, makes other plans than the one that wrote the job.
         InfrastructureError: the records cannot be written.
     """
-    log = _Log(found, lines, hung=hung)
-    written = []
-    for case, nonce in found.cases:
-        made = plan(case, found.arm, found.number)
-        if made.nonce != nonce:
+    log = _Log(boot, lines, hung=hung)
+    entries = []
+    for case, nonce in boot.cases:
+        case_plan = plan(case, boot.arm, boot.number)
+        if case_plan.nonce != nonce:
             raise ConfigError(
-                f"the job's plans for {found.expected.board.name} are not those of this rtgate and its site: fetch "
-                f"with the version that submitted it ({plain_line(found.version)}, this is {__version__})"
+                f"the job's plans for {boot.expected.board.name} are not those of this rtgate and its site: fetch "
+                f"with the version that submitted it ({plain_line(boot.version)}, this is {__version__})"
             )
-        place = Place(records=records, board=found.expected.board.name, arm=found.arm.name, case=case.name)
+        place = Place(records=records, board=boot.expected.board.name, arm=boot.arm.name, case=case.name)
         planned.add(place, [], 1)
-        outcome = refuse_nfs_latencies(made, log.outcome(nonce), found.expected.profile)
-        record = make_record(case, found.arm, made, outcome)
+        outcome = refuse_nfs_latencies(case_plan, log.outcome(nonce), boot.expected.profile)
+        record = make_record(case, boot.arm, case_plan, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
         problem = outcome.message if outcome.state is State.UNREADABLE else ""
-        written.append((_rename_to_boot(path, found.number), problem))
-    return tuple(written)
+        entries.append((_rename_to_boot(path, boot.number), problem))
+    return tuple(entries)
 
 
 def _rename_to_boot(directory: Path, number: int) -> Path:
     """Rename a record to the number of its boot, where that is free."""
-    wanted = directory.parent / f"{number:03d}"
-    return directory if wanted.exists() else directory.rename(wanted)
+    destination = directory.parent / f"{number:03d}"
+    return directory if destination.exists() else directory.rename(destination)
 
 
 class _Log:
     """The part of a job's log in which one boot carried out its plans."""
 
-    def __init__(self, found: Context, lines: Sequence[str], *, hung: bool) -> None:
-        self._nonces = [nonce for _, nonce in found.cases]
-        self._machine = {"console": "lava-test-shell", "boot": str(found.number)}
+    def __init__(self, boot: Context, lines: Sequence[str], *, hung: bool) -> None:
+        self._nonces = [nonce for _, nonce in boot.cases]
+        self._machine = {"console": "lava-test-shell", "boot": str(boot.number)}
         self._readers = {nonce: FrameReader(nonce) for nonce in self._nonces}
         self._parts: dict[str, list[str]] = {nonce: [] for nonce in self._nonces}
         self._died = ""
@@ -275,12 +275,12 @@ class _Log:
     def _take(self, lines: Iterable[str]) -> None:
         before: set[str] = set()
         for line in lines:
-            found = _FRAME.search(line)
-            if found and found[1] in self._readers:
+            match = _FRAME.search(line)
+            if match and match[1] in self._readers:
                 # Copies of a frame that arrived whole are one.
-                if found[0] not in before:
-                    before.add(found[0])
-                    self._readers[found[1]].feed(f"{line[found.start() :]}\n".encode("latin-1", errors="replace"))
+                if match[0] not in before:
+                    before.add(match[0])
+                    self._readers[match[1]].feed(f"{line[match.start() :]}\n".encode("latin-1", errors="replace"))
                 continue
             words = line.partition(f"{_BEGINS} ")[2].split(" ")
             if len(words) == 2 and words[1] in self._parts:
@@ -297,11 +297,11 @@ class _Log:
         reader = self._readers[nonce]
         faults = scan(text)
         line = LineQuality(received=reader.received, damaged=reader.damaged)
-        made = read_outcome(reader, {})
+        outcome = read_outcome(reader, {})
         if not reader.complete:
             state, message = self._failure(nonce, text)
-            made = Outcome(state=state, message=message)
-        return replace(made, console=text.encode(), faults=faults, machine=self._machine, line=line)
+            outcome = Outcome(state=state, message=message)
+        return replace(outcome, console=text.encode(), faults=faults, machine=self._machine, line=line)
 
     def _failure(self, nonce: str, text: str) -> tuple[State, str]:
         """Return why the results of a plan are not complete."""

@@ -38,11 +38,13 @@ def record_signals(record: Record, limits: Sequence[Threshold], verdicts: Sequen
     """
     name = case_id(record.case.replace("/", ".").replace(":", "."))
     yield result(name, case_result(verdicts))
-    numbers = [(one, one.quantity) for one in record.measurements if one.quantity is not None]
-    for one, number in numbers[:_MOST]:
+    numbers = [
+        (measurement, measurement.quantity) for measurement in record.measurements if measurement.quantity is not None
+    ]
+    for measurement, number in numbers[:_MOST]:
         if abs(number.value) < _LARGEST:
-            word = _RESULTS.get(figure_status(one, record, limits, verdicts), "unknown")
-            yield result(case_id(name, *_name_parts(one)), word, number.value, number.unit.value)
+            word = _RESULTS.get(figure_status(measurement, record, limits, verdicts), "unknown")
+            yield result(case_id(name, *_name_parts(measurement)), word, number.value, number.unit.value)
 
 
 def case_result(verdicts: Sequence[Verdict]) -> str:
@@ -61,11 +63,11 @@ def _name_parts(measurement: Measurement) -> list[str]:
 def result(name: str, word: str, value: float | None = None, unit: str = "") -> str:
     """Return the signal of one result: pass, fail, skip or unknown; `value` is in `unit`."""
     number = "" if value is None else f"{value:.10f}".rstrip("0").rstrip(".")
-    measured = f" UNITS={case_id(unit)} MEASUREMENT={number}" if number and unit else ""
-    return f"<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={case_id(name)} RESULT={word}{measured}>"
+    measurement = f" UNITS={case_id(unit)} MEASUREMENT={number}" if number and unit else ""
+    return f"<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={case_id(name)} RESULT={word}{measurement}>"
 
 
 def reference(name: str, url: str) -> str:
     """Return the signal that says where something is. A URL with characters that end a signal is left out."""
-    shown = url if re.fullmatch(r"[!-=?-~]{1,1000}", url) else "about:blank"
-    return f"<LAVA_SIGNAL_TESTREFERENCE {case_id(name)} pass {plain_line(shown)}>"
+    link = url if re.fullmatch(r"[!-=?-~]{1,1000}", url) else "about:blank"
+    return f"<LAVA_SIGNAL_TESTREFERENCE {case_id(name)} pass {plain_line(link)}>"

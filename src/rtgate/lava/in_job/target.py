@@ -96,9 +96,9 @@ class JobTarget:
         if self._hot:
             return Outcome(state=State.LAB, message=f"not measured: {self._hot}", machine=self.job.machine)
         outcome = _blame_kernel(self._board.run(plan))
-        died = death(plan, outcome) or (f"{NO_SHELL} for {plan.case}" if outcome.message.startswith(NO_SHELL) else "")
-        if died:
-            self._board.dead = f"{died}, earlier in this boot"
+        cause = death(plan, outcome) or (f"{NO_SHELL} for {plan.case}" if outcome.message.startswith(NO_SHELL) else "")
+        if cause:
+            self._board.dead = f"{cause}, earlier in this boot"
         return refuse_nfs_latencies(plan, replace(outcome, machine=self.job.machine), self.profile)
 
     def _heat(self, plan: Plan) -> str:

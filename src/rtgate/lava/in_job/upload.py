@@ -85,17 +85,17 @@ def _token(environ: Mapping[str, str]) -> str:
     """Return the token: of the environment, of a file, or of the job's secrets, which are lines `NAME=VALUE`."""
     if environ.get(TOKEN):
         return environ[TOKEN].strip()
-    named = environ.get(f"{TOKEN}_FILE")
-    if named:
+    path = environ.get(f"{TOKEN}_FILE")
+    if path:
         try:
-            return Path(named).read_text(encoding="utf-8").strip()
+            return Path(path).read_text(encoding="utf-8").strip()
         except OSError as error:  # whose text holds the path, which may be the token itself
             raise ConfigError(f"the file that {TOKEN}_FILE names cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise ConfigError(f"the file that {TOKEN}_FILE names holds no token") from None
     try:
         secrets = Path(f"/lava-{environ.get('LAVA_JOB_ID', '')}/secrets")
-        found = re.search(rf"^{TOKEN}=(.*)$", secrets.read_text(encoding="utf-8"), re.MULTILINE)
-        return found[1].strip().strip("'\"") if found else ""
+        match = re.search(rf"^{TOKEN}=(.*)$", secrets.read_text(encoding="utf-8"), re.MULTILINE)
+        return match[1].strip().strip("'\"") if match else ""
     except (OSError, UnicodeDecodeError):
         return ""

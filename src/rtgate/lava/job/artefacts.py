@@ -89,16 +89,16 @@ class FileServer:
 
     def find(self, where: str) -> _ServedFile | None:
         """Return what is served at a path."""
-        found = self._files.get(where)
-        if found is not None:
+        file = self._files.get(where)
+        if file is not None:
             name = where.rsplit("/", 1)[-1]
             self.asked[name] = self.asked.get(name, 0) + 1
-        return found
+        return file
 
     def close(self) -> None:
         """Take everything back."""
-        for served in self._files.values():
-            os.close(served.descriptor)
+        for file in self._files.values():
+            os.close(file.descriptor)
         self._files.clear()
 
 
@@ -184,27 +184,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         assert isinstance(self.server, _Listener)
-        served = self.server.find(self.path)
-        if served is None:
+        file = self.server.find(self.path)
+        if file is None:
             self._head(404, {"Content-Length": "0"})
             return
-        if not served.is_unchanged:
+        if not file.is_unchanged:
             # Half an old kernel and half a new one must not be booted.
             self._head(410, {"Content-Length": "0"})
             return
-        span = _range(self.headers.get("Range", ""), served.size)
+        span = _range(self.headers.get("Range", ""), file.size)
         if span is None:
-            self._head(416, {"Content-Range": f"bytes */{served.size}", "Content-Length": "0"})
+            self._head(416, {"Content-Range": f"bytes */{file.size}", "Content-Length": "0"})
             return
         first, end = span
-        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", "ETag": served.mark}
+        headers = {"Content-Type": "application/octet-stream", "Accept-Ranges": "bytes", "ETag": file.mark}
         headers["Content-Length"] = str(end - first)
-        partly = "Range" in self.headers and (first, end) != (0, served.size)
+        partly = "Range" in self.headers and (first, end) != (0, file.size)
         if partly:
-            headers["Content-Range"] = f"bytes {first}-{end - 1}/{served.size}"
+            headers["Content-Range"] = f"bytes {first}-{end - 1}/{file.size}"
         self._head(206 if partly else 200, headers)
         if body:
-            self._send(served, first, end)
+            self._send(file, first, end)
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -212,10 +212,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _send(self, served: _ServedFile, first: int, end: int) -> None:
+    def _send(self, file: _ServedFile, first: int, end: int) -> None:
         while first < end:
-            block = os.pread(served.descriptor, min(_BLOCK, end - first), first)
-            if not block or not served.is_unchanged:
+            block = os.pread(file.descriptor, min(_BLOCK, end - first), first)
+            if not block or not file.is_unchanged:
                 self.close_connection = True  # written to under our hands: the client sees that bytes are missing
                 return
             self.wfile.write(block)
@@ -307,10 +307,10 @@ def check_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.password or (parts.username and parts.scheme != "scp"):
         raise ConfigError(f"a URL in a job is public: no password in it ({parts.scheme}://...@{parts.hostname})")
-    named = next((key for key, _ in parse_qsl(parts.query, keep_blank_values=True) if _SECRET.search(key)), "")
-    if named:
+    name = next((key for key, _ in parse_qsl(parts.query, keep_blank_values=True) if _SECRET.search(key)), "")
+    if name:
         raise ConfigError(
-            f"a URL in a job is public, and {named!r} in that of {parts.hostname} looks like a secret: the lab must be "
+            f"a URL in a job is public, and {name!r} in that of {parts.hostname} looks like a secret: the lab must be "
             "able to fetch the file without it"
         )
     return text

@@ -122,11 +122,11 @@ def render(request: JobRequest) -> str:
     """
     lava = lava_of(request.board)
     _check(request)
-    found = template.find(lava.boot)
+    way = template.find(lava.boot)
     arms = {arm.name: arm for arm in request.arms}
     actions: list[dict[str, object]] = []
     for number, name in enumerate(request.boots, 1):
-        actions += _one_boot(request, found, arms[name], number)
+        actions += _one_boot(request, way, arms[name], number)
     return dump(
         {
             "job_name": printable(request.name, _LONGEST_NAME),
@@ -134,7 +134,7 @@ def render(request: JobRequest) -> str:
             **({"tags": [_word("tag", tag) for tag in request.tags]} if request.tags else {}),
             "priority": _priority(request.priority),
             "visibility": _visibility(request.visibility),
-            "timeouts": _timeouts(request, found),
+            "timeouts": _timeouts(request, way),
             **_context(request, lava),
             "metadata": {_word("metadata key", key): printable(text) for key, text in request.metadata.items()},
             "actions": actions,
@@ -197,40 +197,40 @@ def _check_arms(request: JobRequest) -> None:
     if len(set(names)) != len(names) or not set(names) <= set(ARMS):
         raise ConfigError(f"a job's kernels are {' and '.join(ARMS)}, each at most once; found: {', '.join(names)}")
     if not request.boots or set(request.boots) != set(names):
-        used, known = ", ".join(request.boots) or "none", ", ".join(names) or "none"
-        raise ConfigError(f"the boots ({used}) do not use the kernels ({known}) exactly")
+        boots, kernels = ", ".join(request.boots) or "none", ", ".join(names) or "none"
+        raise ConfigError(f"the boots ({boots}) do not use the kernels ({kernels}) exactly")
 
 
-def _one_boot(request: JobRequest, found: Template, arm: JobArm, number: int) -> list[dict[str, object]]:
-    files = _files(found, arm)
+def _one_boot(request: JobRequest, way: Template, arm: JobArm, number: int) -> list[dict[str, object]]:
+    files = _files(way, arm)
     lava = lava_of(request.board)
     # The container brings its own copy of what a test needs, so the board's files stay as they were built.
-    deploy = found.deploy({**files, "overlay": request.transport == "board"})
+    deploy = way.deploy({**files, "overlay": request.transport == "board"})
     for name, digest in arm.files.digests.items():
         block = deploy.get(name)
         if isinstance(block, dict):
             block["sha256sum"] = digest
-    boot = found.boot(files)
+    boot = way.boot(files)
     boot["prompts"] = [lava.prompt]
     if lava.login:
         boot["auto_login"] = {"login_prompt": "login:", "username": lava.login}
     return [{"deploy": deploy}, {"boot": boot}, {"test": _test(request, arm, number)}]
 
 
-def _files(found: Template, arm: JobArm) -> dict[str, object]:
-    given: dict[str, str | None] = {
+def _files(way: Template, arm: JobArm) -> dict[str, object]:
+    urls: dict[str, str | None] = {
         name: getattr(arm.files, name) for name in ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
     }
-    for name in found.required:
-        if not given.get(name):
-            raise ConfigError(f"{arm.name}: booting by {found.name} needs a {name}, and none is given ({found.path})")
+    for name in way.required:
+        if not urls.get(name):
+            raise ConfigError(f"{arm.name}: booting by {way.name} needs a {name}, and none is given ({way.path})")
     _check_ramdisk(arm.files.ramdisk)
-    used = {*found.required, *found.optional}
-    for name, url in given.items():
-        if url and name not in used:
-            raise ConfigError(f"{arm.name}: booting by {found.name} has no use for a {name} ({found.path})")
-    files: dict[str, object] = {name: _url(name, url) if url else None for name, url in given.items() if name in used}
-    return {**files, **{f"{name}_compression": _compression(name, given[name]) for name in files}}
+    names = {*way.required, *way.optional}
+    for name, url in urls.items():
+        if url and name not in names:
+            raise ConfigError(f"{arm.name}: booting by {way.name} has no use for a {name} ({way.path})")
+    files: dict[str, object] = {name: _url(name, url) if url else None for name, url in urls.items() if name in names}
+    return {**files, **{f"{name}_compression": _compression(name, urls[name]) for name in files}}
 
 
 def _check_ramdisk(url: str | None) -> None:
@@ -280,8 +280,8 @@ def _limits(request: JobRequest) -> tuple[str, ...]:
     """
     if not request.limits:
         return ()
-    encoded = base64.encodebytes(request.limits.encode()).decode().strip()
-    return (f"base64 -d >{_LIMITS} <<'RTGATE_LIMITS'\n{encoded}\nRTGATE_LIMITS",)
+    payload = base64.encodebytes(request.limits.encode()).decode().strip()
+    return (f"base64 -d >{_LIMITS} <<'RTGATE_LIMITS'\n{payload}\nRTGATE_LIMITS",)
 
 
 def _in_job(request: JobRequest, arm: JobArm, number: int) -> str:
@@ -298,24 +298,24 @@ def _in_job(request: JobRequest, arm: JobArm, number: int) -> str:
 def _identity(arm: JobArm) -> str:
     """Return the kernel's identity as JSON that neither a shell nor a reader of LAVA's signals can take for more."""
     try:
-        known = json.loads(arm.identity)
+        identity = json.loads(arm.identity)
     except ValueError as error:
         raise ConfigError(f"{arm.name}: the kernel's identity is not JSON: {error}") from error
-    if not isinstance(known, dict):
+    if not isinstance(identity, dict):
         raise ConfigError(f"{arm.name}: the kernel's identity is not a JSON object")
     # Outside of texts JSON has only the letters that are left alone here, so each other one may become an escape.
-    return re.sub(r'[^A-Za-z0-9_ .,:;@%+=/{}\[\]"\\-]', lambda match: f"\\u{ord(match[0]):04x}", json.dumps(known))
+    return re.sub(r'[^A-Za-z0-9_ .,:;@%+=/{}\[\]"\\-]', lambda match: f"\\u{ord(match[0]):04x}", json.dumps(identity))
 
 
-def _timeouts(request: JobRequest, found: Template) -> dict[str, object]:
-    given = found.timeouts()
-    whole = _SPARE_S + len(request.boots) * (found.seconds() + request.test_s)
+def _timeouts(request: JobRequest, way: Template) -> dict[str, object]:
+    timeouts = way.timeouts()
+    whole = _SPARE_S + len(request.boots) * (way.seconds() + request.test_s)
     minutes = -(-whole // 60)
     if request.transport == "docker":
-        listed = given.setdefault("connections", {})
-        assert isinstance(listed, dict)
-        listed.setdefault("lava-docker-test-shell", {"seconds": _POLL_S})
-    return {"job": {"minutes": minutes}, **given}
+        connections = timeouts.setdefault("connections", {})
+        assert isinstance(connections, dict)
+        connections.setdefault("lava-docker-test-shell", {"seconds": _POLL_S})
+    return {"job": {"minutes": minutes}, **timeouts}
 
 
 def _context(request: JobRequest, lava: Lava) -> dict[str, object]:

@@ -115,10 +115,14 @@ def kernel(text: str) -> KernelIdentity | None:
     if not text:
         return None
     try:
-        told = json.loads(text)
+        identity = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{KERNEL} is not JSON: {error}") from error
     names = [field.name for field in fields(KernelIdentity)]
-    if not isinstance(told, dict) or set(told) != set(names) or not all(isinstance(told[name], str) for name in names):
+    if (
+        not isinstance(identity, dict)
+        or set(identity) != set(names)
+        or not all(isinstance(identity[name], str) for name in names)
+    ):
         raise ConfigError(f"{KERNEL} names no kernel: expected an object with the texts {', '.join(names)}")
-    return KernelIdentity(**{name: plain_line(told[name]) for name in names})
+    return KernelIdentity(**{name: plain_line(identity[name]) for name in names})

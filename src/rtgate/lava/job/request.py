@@ -90,8 +90,8 @@ class MeasurementRequest:
         return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in self._lengths())
 
     def _lengths(self) -> list[float]:
-        chosen = profile(self.profile, TOOLS)
-        return [chosen.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
+        job_profile = profile(self.profile, TOOLS)
+        return [job_profile.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
 
     def parts(self, longest_s: float = 3600.0) -> tuple[MeasurementRequest, ...]:
         """Return the order in parts of one job each, so that no job holds a board longer than about an hour.
@@ -140,14 +140,14 @@ def metadata(definition: str) -> dict[str, str]:
         data = strict_yaml.data(definition)
     except ConfigError:
         return {}
-    found = data.get("metadata") if isinstance(data, dict) else None
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    entries = data.get("metadata") if isinstance(data, dict) else None
+    return {str(key): str(value) for key, value in entries.items()} if isinstance(entries, dict) else {}
 
 
 def read(definition: str, what: str) -> MeasurementRequest:
     """Return what a job was to measure. `what` names it in a ConfigError: it is not a job of rtgate's."""
-    found = metadata(definition)
-    parts = [found[f"{_KEY}.{number}"] for number in range(1, len(found) + 1) if f"{_KEY}.{number}" in found]
+    entries = metadata(definition)
+    parts = [entries[f"{_KEY}.{number}"] for number in range(1, len(entries) + 1) if f"{_KEY}.{number}" in entries]
     if not parts:
         raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")
     try:

@@ -22,17 +22,17 @@ def steps(board: Board) -> tuple[str, ...]:
     """
     if board.path.is_relative_to(site.shipped_directory()):
         return ()
-    named = [("boards", board.name), ("kernel-configs", board.build), ("target/rootfs", board.rootfs)]
-    named += [("kernel-configs", board.qemu.drivers)] if board.qemu else []
-    named += [("lava-jobs", board.lava.boot)] if board.lava else []
-    paths = {(kind, name): site.find(kind, f"{name}.yaml") for kind, name in named if name}
+    references = [("boards", board.name), ("kernel-configs", board.build), ("target/rootfs", board.rootfs)]
+    references += [("kernel-configs", board.qemu.drivers)] if board.qemu else []
+    references += [("lava-jobs", board.lava.boot)] if board.lava else []
+    paths = {(kind, name): site.find(kind, f"{name}.yaml") for kind, name in references if name}
     own = {place: path for place, path in paths.items() if not path.is_relative_to(site.shipped_directory())}
-    found = [f"export RTGATE_TREE={_TREE}"]
+    commands = [f"export RTGATE_TREE={_TREE}"]
     for (kind, name), path in own.items():
         directory = f"{_TREE}/.rtgate/{kind}"
         try:
-            encoded = base64.b64encode(path.read_bytes()).decode()
+            content = base64.b64encode(path.read_bytes()).decode()
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-        found += [f"mkdir -p {directory}", f"echo {encoded} | base64 -d >{directory}/{name}.yaml"]
-    return tuple(found)
+        commands += [f"mkdir -p {directory}", f"echo {content} | base64 -d >{directory}/{name}.yaml"]
+    return tuple(commands)

@@ -77,45 +77,45 @@ def read(path: Path) -> Template:
     """Read one template. Raises ConfigError."""
     data = load(path).mapping(required=("description", "files", "root", "deploy", "boot"), optional=("timeouts",))
     files = data["files"].mapping(required=("required",), optional=("optional",))
-    listed = {key: tuple(item.text(FILES) for item in files[key].items()) for key in files}
+    names = {key: tuple(item.text(FILES) for item in files[key].items()) for key in files}
     for block in (data["deploy"], data["boot"]):
         if "timeout" not in block.entries():
             block.fail("missing key 'timeout': every action of a job has its own limit")
-    made = Template(
+    template = Template(
         name=path.name.removesuffix(".yaml"),
         path=path,
         description=data["description"].text(),
-        required=listed["required"],
-        optional=listed.get("optional", ()),
+        required=names["required"],
+        optional=names.get("optional", ()),
         root=data["root"].text(("ram", "nfs", "disk")),
         _deploy=data["deploy"],
         _boot=data["boot"],
         _timeouts=data.get("timeouts"),
     )
-    values: dict[str, object] = dict.fromkeys(placeholders((*made.required, *made.optional)), "x")
-    made.deploy(values)
-    made.boot(values)
-    made.timeouts()
-    made.seconds()
+    values: dict[str, object] = dict.fromkeys(placeholders((*template.required, *template.optional)), "x")
+    template.deploy(values)
+    template.boot(values)
+    template.timeouts()
+    template.seconds()
     _check_files(files, data["deploy"], data["boot"])
     for block in (data["deploy"], data["boot"], *([data["timeouts"]] if "timeouts" in data else [])):
         _check_timeouts(block, inside=block is data.get("timeouts"))
-    return made
+    return template
 
 
 def _check_files(files: Keys, *blocks: Value) -> None:
     """Check that a job uses every file that it takes. Raises ConfigError."""
-    used: set[str] = set()
+    names: set[str] = set()
 
     def note(value: Value) -> str:
-        used.update(_PLACEHOLDER.findall(value.text()))
+        names.update(_PLACEHOLDER.findall(value.text()))
         return ""
 
     for block in blocks:
         block.plain_data(note)
     for key in files:
         for item in files[key].items():
-            if item.text() not in used:
+            if item.text() not in names:
                 name = item.text()
                 item.fail(f"no action uses the file {name!r}: write {{{{ {name} }}}} where it goes, or remove it")
 
@@ -148,9 +148,9 @@ def seconds(value: Value) -> int:
 
 
 def _fill_block(block: Value, values: Mapping[str, object]) -> dict[str, object]:
-    filled = _present(block.plain_data(lambda value: _fill(value, values)))
-    assert isinstance(filled, dict)
-    return filled
+    fields = _present(block.plain_data(lambda value: _fill(value, values)))
+    assert isinstance(fields, dict)
+    return fields
 
 
 def _present(data: object) -> object:
@@ -161,8 +161,8 @@ def _present(data: object) -> object:
         return data
     if data.get("url") is _ABSENT:
         return _ABSENT
-    found = {name: _present(value) for name, value in data.items()}
-    return {name: value for name, value in found.items() if value is not _ABSENT}
+    entries = {name: _present(value) for name, value in data.items()}
+    return {name: value for name, value in entries.items() if value is not _ABSENT}
 
 
 def _fill(value: Value, values: Mapping[str, object]) -> object:
@@ -174,8 +174,10 @@ def _fill(value: Value, values: Mapping[str, object]) -> object:
             value.fail(f"unknown placeholder {name!r} (allowed: {', '.join(sorted(values)) or 'none'})")
         if values[name] is None:
             return _ABSENT
-    if left := _BRACES.search(_PLACEHOLDER.sub("", text)):
-        value.fail(f"{left[0]!r} is not a placeholder (allowed: {{{{ NAME }}}}, {', '.join(sorted(values)) or 'none'})")
+    if braces := _BRACES.search(_PLACEHOLDER.sub("", text)):
+        value.fail(
+            f"{braces[0]!r} is not a placeholder (allowed: {{{{ NAME }}}}, {', '.join(sorted(values)) or 'none'})"
+        )
     if names and _PLACEHOLDER.fullmatch(text):
         return values[names[0]]
     return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), text)

@@ -43,13 +43,15 @@ def missing(findings: tuple[Finding, ...], way: str) -> tuple[str, ...]:
 
 def server(version: tuple[int, int]) -> tuple[Finding, ...]:
     """Return what a server's release means."""
-    named = f"{version[0]}.{version[1]:02}"
+    release = f"{version[0]}.{version[1]:02}"
     if version < TESTED:
-        return (Finding((), f"LAVA {named} is older than any that rtgate is tested with (2023.01)"),)
+        return (Finding((), f"LAVA {release} is older than any that rtgate is tested with (2023.01)"),)
     if version >= DISCONNECT:
-        return (Finding((), f"LAVA {named} can let go of a console during a test: no hub is needed"),)
+        return (Finding((), f"LAVA {release} can let go of a console during a test: no hub is needed"),)
     return (
-        Finding((), f"LAVA {named} holds on to a console that it hardly reads: put `rtgate hub` in front of each line"),
+        Finding(
+            (), f"LAVA {release} holds on to a console that it hardly reads: put `rtgate hub` in front of each line"
+        ),
     )
 
 
@@ -72,8 +74,8 @@ def _boots(template: Template, dictionary: Mapping[str, Any]) -> Iterator[Findin
     method, target = str(boot["method"]), str(deploy["to"])
     methods = _mapping(dictionary, "actions", "boot", "methods")
     if method not in methods:
-        known = ", ".join(sorted(methods)) or "none"
-        yield Finding(TRANSPORTS, f"it cannot boot by {method} (its device type has: {known})")
+        names = ", ".join(sorted(methods)) or "none"
+        yield Finding(TRANSPORTS, f"it cannot boot by {method} (its device type has: {names})")
     elif isinstance(boot.get("commands"), str) and boot["commands"] not in _mapping(methods, method):
         yield Finding(TRANSPORTS, f"its device type has no {method} commands named {boot['commands']!r}")
     if target not in _mapping(dictionary, "actions", "deploy", "methods"):
@@ -84,12 +86,12 @@ def _boots(template: Template, dictionary: Mapping[str, Any]) -> Iterator[Findin
 
 def _console(board: Board, dictionary: Mapping[str, Any]) -> Iterator[Finding]:
     """Compare the console that the boot loader's commands name with the board's."""
-    named = sorted(set(re.findall(r"console=(tty\w+),?([0-9]*)", _text(_mapping(dictionary, "actions", "boot")))))
+    consoles = sorted(set(re.findall(r"console=(tty\w+),?([0-9]*)", _text(_mapping(dictionary, "actions", "boot")))))
     families = (board.lava.consoles or {"": board.console.device}) if board.lava else {}
-    expected = {console_device(board, family) for family in families}
-    for device_name, baud in named:
-        if device_name not in expected:
-            yield Finding((), f"its console is {device_name}, the board's is {' or '.join(sorted(expected))}")
+    device_names = {console_device(board, family) for family in families}
+    for device_name, baud in consoles:
+        if device_name not in device_names:
+            yield Finding((), f"its console is {device_name}, the board's is {' or '.join(sorted(device_names))}")
         if baud and int(baud) != board.console.baud:
             yield Finding((), f"its console runs at {baud} baud, the board's at {board.console.baud}")
 
@@ -124,10 +126,10 @@ def _power(commands: Mapping[str, Any]) -> Iterator[Finding]:
         command = commands.get(name)
         if not command:
             continue
-        for one in command if isinstance(command, list) else [command]:
-            if not isinstance(one, str):
+        for entry in command if isinstance(command, list) else [command]:
+            if not isinstance(entry, str):
                 yield Finding(
-                    ("docker",), f"{name} is {one!r} and no text, which breaks LAVA's test action: write /bin/{one}"
+                    ("docker",), f"{name} is {entry!r} and no text, which breaks LAVA's test action: write /bin/{entry}"
                 )
     if not commands.get("hard_reset"):
         yield Finding((), "there is no hard_reset command: a kernel that hangs needs a person")
@@ -156,8 +158,8 @@ _ANY = _Any()
 def _mapping(data: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     """Return the mapping at a path, empty where there is none; LAVA has `method:` with nothing below it."""
     for key in path:
-        found = data.get(key)
-        data = found if isinstance(found, Mapping) else {}
+        entry = data.get(key)
+        data = entry if isinstance(entry, Mapping) else {}
     return data
 
 

@@ -74,9 +74,11 @@ def definition(
         transport: as `JobRequest` has it.
         image: as `JobRequest` has it.
     """
-    promised = " or ".join(sorted(lava_of(board).dtbs.values()))
-    if promised and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
-        raise ConfigError(f"{board.path}: {board.name} boots with {promised}: give the URL of the kernel's with --dtb")
+    device_tree = " or ".join(sorted(lava_of(board).dtbs.values()))
+    if device_tree and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
+        raise ConfigError(
+            f"{board.path}: {board.name} boots with {device_tree}: give the URL of the kernel's with --dtb"
+        )
     steps = (f"rtgate board-health --board {board.name}",) if transport == "docker" else _ON_BOARD
     request = JobRequest(
         name=f"rtgate health check of {lava_of(board).device_type}",
@@ -145,16 +147,16 @@ def _line(shell: Shell) -> HealthResult:
     began = time.monotonic()
     shell.sure(command, Deadline.after(_COMMAND_S))
     seconds = time.monotonic() - began
-    damaged = LINES - intact(bytes(shell.log[start:]))
+    damage = LINES - intact(bytes(shell.log[start:]))
     rate = len(shell.log[start:]) / max(seconds, 0.001)
-    text = f"{damaged} of {LINES} lines arrived damaged, at {rate:.0f} bytes/s"
-    return HealthResult("line", damaged == 0, float(damaged), "lines", text)
+    text = f"{damage} of {LINES} lines arrived damaged, at {rate:.0f} bytes/s"
+    return HealthResult("line", damage == 0, float(damage), "lines", text)
 
 
-def intact(said: bytes) -> int:
+def intact(output: bytes) -> int:
     """Return how many of the known lines are in what a console said."""
-    found = re.findall(rb"(?:^|\n)([0-9]+):" + _LINE.encode() + rb":([0-9]+)\r*(?=\n)", said)
-    return len({first for first, last in found if first == last and int(first) < LINES})
+    pairs = re.findall(rb"(?:^|\n)([0-9]+):" + _LINE.encode() + rb":([0-9]+)\r*(?=\n)", output)
+    return len({first for first, last in pairs if first == last and int(first) < LINES})
 
 
 def compare_clocks(shell: Shell) -> HealthResult:
@@ -162,10 +164,10 @@ def compare_clocks(shell: Shell) -> HealthResult:
     before = _uptime(shell)
     for _ in range(_CLOCK_TURNS):
         time.sleep(_CLOCK_S)
-        found = clock(before, _uptime(shell))
-        if found.good:
+        health = clock(before, _uptime(shell))
+        if health.good:
             break
-    return found
+    return health
 
 
 def clock(before: tuple[float, float], after: tuple[float, float]) -> HealthResult:
@@ -185,10 +187,10 @@ def _uptime(shell: Shell) -> tuple[float, float]:
     for _ in range(5):
         began, start = time.monotonic(), len(shell.log)
         shell.sure('read -r a b </proc/uptime; echo "up:$a:""pu"', Deadline.after(_COMMAND_S))
-        took = time.monotonic() - began
-        found = _UPTIME.search(bytes(shell.log), start)
-        if found and (best is None or took < best[0]):
-            best = (took, began + took / 2, float(found[1]))
+        duration = time.monotonic() - began
+        match = _UPTIME.search(bytes(shell.log), start)
+        if match and (best is None or duration < best[0]):
+            best = (duration, began + duration / 2, float(match[1]))
     if best is None:
         raise InfrastructureError("the board's uptime does not arrive undamaged")
     return best[1], best[2]

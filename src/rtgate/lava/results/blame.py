@@ -34,25 +34,25 @@ class KernelTrial:
     job: int = 0
 
 
-def assign_blame(ending: Ending, tried: KernelTrial) -> Ending:
+def assign_blame(ending: Ending, trial: KernelTrial) -> Ending:
     """Return whose fault a silent boot was, by what was tried after it."""
-    if tried.good is False:
-        why = f"a known-good kernel ({tried.by}) does not boot there either"
+    if trial.good is False:
+        why = f"a known-good kernel ({trial.by}) does not boot there either"
         return replace(ending, blame=Blame.LAB, state=State.LAB, sentence=f"{ending.sentence}; {why}")
-    if tried.good is None:
-        why = tried.reason
-    elif tried.again is None:
+    if trial.good is None:
+        why = trial.reason
+    elif trial.again is None:
         why = (
-            f"a known-good kernel ({tried.by}) then booted there; whether this one fails again is open: {tried.reason}"
+            f"a known-good kernel ({trial.by}) then booted there; whether this one fails again is open: {trial.reason}"
         )
-    elif tried.again:
+    elif trial.again:
         why = (
-            f"a known-good kernel ({tried.by}) then booted there, and so did this one (job {tried.job}): it does not "
+            f"a known-good kernel ({trial.by}) then booted there, and so did this one (job {trial.job}): it does not "
             "fail each time, so nobody is proved at fault; submit it again with more boots"
         )
     else:
-        why = f"a known-good kernel ({tried.by}) then booted on the same board, and this one failed again"
-        return replace(ending, blame=Blame.PRODUCT, sentence=f"{ending.sentence}; {why} (job {tried.job})")
+        why = f"a known-good kernel ({trial.by}) then booted on the same board, and this one failed again"
+        return replace(ending, blame=Blame.PRODUCT, sentence=f"{ending.sentence}; {why} (job {trial.job})")
     return replace(ending, sentence=f"{ending.sentence}; {why}")
 
 
@@ -81,9 +81,9 @@ def came_up(job: FinishedJob, number: int, *, emulated: bool) -> tuple[bool | No
 
 def known_kernel_booted(job: FinishedJob, *, emulated: bool) -> tuple[bool | None, str]:
     """Return whether the kernel of a health check booted, None with the reason if the check never came to that."""
-    found = boots(job.lines)
-    ran = job.job.health == "Complete" and any(boot.boot for boot in found)
-    if ran or any(boot.has_booted for boot in found):
+    job_boots = boots(job.lines)
+    has_run = job.job.health == "Complete" and any(boot.boot for boot in job_boots)
+    if has_run or any(boot.has_booted for boot in job_boots):
         return True, ""
     ending = ending_of(job, emulated=emulated)
     if ending.blame in {Blame.PRODUCT, Blame.SILENT}:

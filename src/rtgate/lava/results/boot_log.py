@@ -82,13 +82,13 @@ def parse_boot_log(boot: Boot) -> BootLog:
 
 def firmware(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the versions that firmware and boot loaders told, each once, as text that may be printed."""
-    found: dict[str, None] = {}
+    versions: dict[str, None] = {}
     for line in lines:
         for pattern in _FIRMWARE:
             match = pattern.search(line[:400])
             if match:
-                found.setdefault(plain_line(_STAMP.sub("", match[0])).strip()[:200])
-    return tuple(found)[:_MOST_STRINGS]
+                versions.setdefault(plain_line(_STAMP.sub("", match[0])).strip()[:200])
+    return tuple(versions)[:_MOST_STRINGS]
 
 
 def merge_boot(record: Record, boot: BootLog, device: str) -> Record:

@@ -117,32 +117,32 @@ def classify(
         away: it was cancelled because no board was fit for work any more.
         emulated: the board gets what processor time its host has left, so a slow boot says nothing of its kernel.
     """
-    found = boots(lines)
-    panics = tuple(_panics(found))
+    job_boots = boots(lines)
+    panics = tuple(_panics(job_boots))
     if queue or away:
-        tagged = f" with the tags {', '.join(job.tags)}" if job.tags else ""
-        never = f"no device of type {job.device_type}{tagged} is fit for work any more: see its health in LAVA"
+        condition = f" with the tags {', '.join(job.tags)}" if job.tags else ""
+        never = f"no device of type {job.device_type}{condition} is fit for work any more: see its health in LAVA"
         return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
-    if job.health == "Canceled" and found and _deadly(found[-1]):
+    if job.health == "Canceled" and job_boots and _deadly(job_boots[-1]):
         # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
-        return _in_boot(found[-1], _JobFailure("Canceled", "cancelled", "", -1), panics)
+        return _in_boot(job_boots[-1], _JobFailure("Canceled", "cancelled", "", -1), panics)
     if job.health == "Canceled":
-        return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(found), panics=panics)
-    failed = _job_failure(lines)
-    if job.health == "Complete" and (failed is None or not failed.kind):
-        refused = next((boot for boot in found if _ended_before_start(boot)), None)
-        return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refused is None else _cannot(refused, panics)
-    if failed is None or not found:
-        return _before(job, failed, panics)
-    ending = _in_boot(found[-1], failed, panics)
-    return _slow(ending, found[-1]) if emulated else ending
+        return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(job_boots), panics=panics)
+    failure = _job_failure(lines)
+    if job.health == "Complete" and (failure is None or not failure.kind):
+        refusal = next((boot for boot in job_boots if _ended_before_start(boot)), None)
+        return Ending(blame=Blame.NOBODY, sentence="", panics=panics) if refusal is None else _cannot(refusal, panics)
+    if failure is None or not job_boots:
+        return _before(job, failure, panics)
+    ending = _in_boot(job_boots[-1], failure, panics)
+    return _slow(ending, job_boots[-1]) if emulated else ending
 
 
 def _slow(ending: Ending, boot: Boot) -> Ending:
     """Return the ending of an emulated board's boot: one that went on until LAVA's time was over was slow, not hung."""
     times = [_seconds(line) for line in boot.boot]
-    said = [_seconds(line) for line in boot.boot if line.level == "target" and line.text.strip()]
-    quiet = max(times, default=0.0) - max(said, default=0.0)
+    output_times = [_seconds(line) for line in boot.boot if line.level == "target" and line.text.strip()]
+    quiet = max(times, default=0.0) - max(output_times, default=0.0)
     if ending.blame is not Blame.SILENT or quiet > _STILL_S:
         return ending
     sentence = (
@@ -162,30 +162,30 @@ def _seconds(line: LogLine) -> float:
 
 def _ended_before_start(boot: Boot) -> bool:
     """Return whether rtgate ended in the container before it announced what it measures."""
-    failed = any(one.result.get("case") == IN_JOB and one.result.get("result") == "fail" for one in boot.test)
+    failed = any(line.result.get("case") == IN_JOB and line.result.get("result") == "fail" for line in boot.test)
     return failed and all(units.keys() <= {"z"} for units in collect_frames(line.text for line in boot.shell).values())
 
 
 def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
     """Return the ending of a job whose container had not what the job asks for."""
-    said = [line for line in boot.shell if line.text.startswith(SAYS)]
-    why = phrase(said[-1].text.removeprefix(SAYS)) if said else "it does not say why"
+    messages = [line for line in boot.shell if line.text.startswith(SAYS)]
+    why = phrase(messages[-1].text.removeprefix(SAYS)) if messages else "it does not say why"
     sentence = (
         f"rtgate in the worker's container measured nothing: {why}; whoever keeps the lab must load an image of this "
         "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
     )
-    line = said[-1].number if said else -1
+    line = messages[-1].number if messages else -1
     return Ending(blame=Blame.OURS, sentence=sentence, state=State.LAB, boot=boot.number, line=line, panics=panics)
 
 
-def _before(job: Job, failed: _JobFailure | None, panics: tuple[Panic, ...]) -> Ending:
+def _before(job: Job, failure: _JobFailure | None, panics: tuple[Panic, ...]) -> Ending:
     """Return what it means that no action of the job began, or that LAVA never said why it ended."""
-    if failed is None:
+    if failure is None:
         reason = job.comment or f"LAVA gave it up without a word (health {job.health})"
         return Ending(blame=Blame.LAB, sentence=phrase(reason), state=State.LAB, panics=panics)
-    blame = Blame.OURS if failed.kind == "Job" else Blame.LAB
-    what = "LAVA cannot carry the job out" if blame is Blame.OURS else _KINDS.get(failed.kind, failed.kind)
-    return Ending(blame=blame, sentence=f"{what}: {failed.message}", state=State.LAB, line=failed.line, panics=panics)
+    blame = Blame.OURS if failure.kind == "Job" else Blame.LAB
+    what = "LAVA cannot carry the job out" if blame is Blame.OURS else _KINDS.get(failure.kind, failure.kind)
+    return Ending(blame=blame, sentence=f"{what}: {failure.message}", state=State.LAB, line=failure.line, panics=panics)
 
 
 _KINDS = {
@@ -196,61 +196,65 @@ _KINDS = {
 }
 
 
-def _in_boot(boot: Boot, failed: _JobFailure, panics: tuple[Panic, ...]) -> Ending:
-    blame, state, sentence = _decide(boot, failed)
+def _in_boot(boot: Boot, failure: _JobFailure, panics: tuple[Panic, ...]) -> Ending:
+    blame, state, sentence = _decide(boot, failure)
     return Ending(
         blame=blame,
         sentence=sentence,
         state=state,
         boot=boot.number,
-        line=failed.line,
+        line=failure.line,
         faults=scan(boot.console),
         panics=panics,
     )
 
 
-def _decide(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
+def _decide(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]:
     """Return blame, state and sentence of the boot in which a job ended."""
     deadly = _deadly(boot)
     if deadly is not None:
         state = State.FAULT if boot.has_booted else State.NO_BOOT
         return Blame.PRODUCT, state, f"{deadly.kind.value}: {phrase(deadly.line)}"
     if not boot.has_booted:
-        return _while_booting(boot, failed)
-    if failed.kind == "Test":
-        return _while_testing(boot, failed)
-    hint = " (docker does not run there, or has no such image)" if "'docker'" in failed.message else ""
-    return Blame.LAB, State.LAB, f"{_KINDS.get(failed.kind, 'the lab failed')} during the test{hint}: {failed.message}"
+        return _while_booting(boot, failure)
+    if failure.kind == "Test":
+        return _while_testing(boot, failure)
+    hint = " (docker does not run there, or has no such image)" if "'docker'" in failure.message else ""
+    return (
+        Blame.LAB,
+        State.LAB,
+        f"{_KINDS.get(failure.kind, 'the lab failed')} during the test{hint}: {failure.message}",
+    )
 
 
 def _deadly(boot: Boot) -> Fault | None:
     return next((fault for fault in scan(boot.console) if fault.kind in FATAL), None)
 
 
-def _while_booting(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
+def _while_booting(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]:
     image = next((line.text for line in boot.boot if line.level == "target" and _IMAGE.search(line.text)), "")
-    if image or _IMAGE.search(failed.message):
-        return Blame.PRODUCT, State.NO_BOOT, f"the boot loader refuses the image: {phrase(image or failed.message)}"
-    if failed.kind == "Job" and boot.kernel_began:
+    if image or _IMAGE.search(failure.message):
+        return Blame.PRODUCT, State.NO_BOOT, f"the boot loader refuses the image: {phrase(image or failure.message)}"
+    if failure.kind == "Job" and boot.kernel_began:
         last = _last(boot)
-        return Blame.SILENT, State.NO_BOOT, f"the kernel began and never came to its prompt ({failed.message}); {last}"
-    if failed.kind == "Job" and not boot.boot:
-        return Blame.LAB, State.LAB, f"the worker could not fetch what the job boots: {failed.message}"
-    what = _KINDS.get(failed.kind, "the board failed")
+        return Blame.SILENT, State.NO_BOOT, f"the kernel began and never came to its prompt ({failure.message}); {last}"
+    if failure.kind == "Job" and not boot.boot:
+        return Blame.LAB, State.LAB, f"the worker could not fetch what the job boots: {failure.message}"
+    what = _KINDS.get(failure.kind, "the board failed")
     began = "after" if boot.kernel_began else "before"
-    return Blame.LAB, State.LAB, f"{what} {began} the kernel began ({failed.action or 'no action'}): {failed.message}"
+    return Blame.LAB, State.LAB, f"{what} {began} the kernel began ({failure.action or 'no action'}): {failure.message}"
 
 
-def _while_testing(boot: Boot, failed: _JobFailure) -> tuple[Blame, State, str]:
-    if failed.message.startswith(INFRA):
-        return Blame.LAB, State.LAB, failed.message
-    if failed.message.startswith(DEAD):
-        return Blame.PRODUCT, State.HANG, failed.message
+def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]:
+    if failure.message.startswith(INFRA):
+        return Blame.LAB, State.LAB, failure.message
+    if failure.message.startswith(DEAD):
+        return Blame.PRODUCT, State.HANG, failure.message
     if not boot.shell:
-        return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failed.message}"
-    if _DEADLINE.search(failed.message):
-        return Blame.PRODUCT, State.HANG, f"the test hung: {failed.message}"
-    return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failed.message}"
+        return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failure.message}"
+    if _DEADLINE.search(failure.message):
+        return Blame.PRODUCT, State.HANG, f"the test hung: {failure.message}"
+    return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failure.message}"
 
 
 def _job_failure(lines: Sequence[LogLine]) -> _JobFailure | None:
@@ -269,19 +273,19 @@ def _job_failure(lines: Sequence[LogLine]) -> _JobFailure | None:
     return None
 
 
-def _panics(found: Sequence[Boot]) -> Iterator[Panic]:
+def _panics(job_boots: Sequence[Boot]) -> Iterator[Panic]:
     """Yield every death of a kernel: its own words, and those that LAVA noticed."""
-    for boot in found:
-        seen = [fault for fault in scan(boot.console) if fault.kind in FATAL]
-        for fault in seen:
+    for boot in job_boots:
+        faults = [fault for fault in scan(boot.console) if fault.kind in FATAL]
+        for fault in faults:
             yield Panic(boot=boot.number, kind=fault.kind, line=phrase(fault.line))
-        for line in () if seen else boot.lines:
+        for line in () if faults else boot.lines:
             result = line.result
             if result.get("case") == "kernel-messages" and result.get("result") == "fail":
-                said = "LAVA saw the kernel fail in an attempt to boot"
-                yield Panic(boot=boot.number, kind=FaultKind.PANIC, line=said)
+                sentence = "LAVA saw the kernel fail in an attempt to boot"
+                yield Panic(boot=boot.number, kind=FaultKind.PANIC, line=sentence)
 
 
 def _last(boot: Boot) -> str:
-    said = [line.text for line in boot.boot if line.level == "target" and line.text.strip()]
-    return f"its last line: {phrase(said[-1])}" if said else "it said nothing"
+    lines = [line.text for line in boot.boot if line.level == "target" and line.text.strip()]
+    return f"its last line: {phrase(lines[-1])}" if lines else "it said nothing"

@@ -67,7 +67,7 @@ class _RemoteTarget:
         raise AssertionError(f"{plan.case} is measured inside a job, not here")
 
 
-def plan_records(expected: Expected, records: Path) -> None:
+def plan_records(expectation: Expected, records: Path) -> None:
     """Plan every case of every boot of a job, so that one without a record is missed.
 
     Raises:
@@ -75,9 +75,9 @@ def plan_records(expected: Expected, records: Path) -> None:
         ConfigError: it holds something damaged.
     """
     counts: dict[Place, int] = {}
-    for name in expected.boots:
-        for case in expected.cases:
-            place = Place(records=records, board=expected.board.name, arm=name, case=case.name)
+    for name in expectation.boots:
+        for case in expectation.cases:
+            place = Place(records=records, board=expectation.board.name, arm=name, case=case.name)
             counts[place] = counts.get(place, 0) + 1
     for place, count in counts.items():
         planned.at_least(place, count)
@@ -100,17 +100,19 @@ def mark_records(records: Path, mark: Callable[[int], Mapping[str, str]]) -> Non
             records_file.rewrite(replace(record, machine={**record.machine, **mark(int(number))}), {})
 
 
-def write_dead_boot(expected: Expected, boot: BootLog, state: State, message: str, records: Path) -> tuple[Record, ...]:
+def write_dead_boot(
+    expectation: Expected, boot: BootLog, state: State, message: str, records: Path
+) -> tuple[Record, ...]:
     """Write a record of each case of a boot that never came to its test, and return them.
 
     Args:
-        expected: what the job was to measure.
+        expectation: what the job was to measure.
         boot: what LAVA saw of the boot.
         state: `NO_BOOT` or `FAULT` for the kernel's failure, `LAB` for the lab's.
         message: one sentence.
         records: the directory that they go to.
     """
-    arm = expected.arm(boot.number)
+    arm = expectation.arm(boot.number)
     outcome = Outcome(
         state=state,
         message=message,
@@ -119,11 +121,11 @@ def write_dead_boot(expected: Expected, boot: BootLog, state: State, message: st
         line=LineQuality(received=len(boot.console)),
         machine={"boot": str(boot.number), "boot_attempts": str(boot.attempts)},
     )
-    found = []
-    for case in expected.cases:
+    case_records = []
+    for case in expectation.cases:
         record = make_record(case, arm, plan(case, arm, boot.number), outcome)
-        found.append(records_file.read(records_file.write(record, {}, outcome.console, records)))
-    return tuple(found)
+        case_records.append(records_file.read(records_file.write(record, {}, outcome.console, records)))
+    return tuple(case_records)
 
 
 def with_boots(records: Path, boots: tuple[BootLog, ...], device: str = "") -> None:
@@ -144,8 +146,8 @@ def with_boots(records: Path, boots: tuple[BootLog, ...], device: str = "") -> N
 def _with_late(boot: BootLog, records: Sequence[Record]) -> BootLog:
     """Return a boot with what its kernel complained of last among its faults, but for what a case of it has seen."""
     mine = [record for record in records if record.machine.get("boot") == str(boot.number)]
-    known = {fault.line for record in mine for fault in record.faults}
-    return replace(boot, faults=(*boot.faults, *(fault for fault in boot.late if fault.line not in known)))
+    known_lines = {fault.line for record in mine for fault in record.faults}
+    return replace(boot, faults=(*boot.faults, *(fault for fault in boot.late if fault.line not in known_lines)))
 
 
 def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ...]:
@@ -157,21 +159,21 @@ def without_broken_pairs(records: Path, boots: tuple[str, ...]) -> tuple[str, ..
     unless its records prove that it was the lab: a kernel that freezes between two cases leaves cases without a record,
     or a console on which no shell answers.
     """
-    kept = list(records_file.read_all(records))
+    all_records = list(records_file.read_all(records))
     pairs = [(number, number + 1) for number in range(1, len(boots), 2)]
-    if len(set(boots)) < 2 or any({boots[one - 1], boots[two - 1]} != set(boots) for one, two in pairs):
+    if len(set(boots)) < 2 or any({boots[first - 1], boots[second - 1]} != set(boots) for first, second in pairs):
         return ()
-    broken = [pair for pair in pairs if _is_incomplete(pair, kept)]
-    if not broken or len(broken) == len(pairs):
+    broken_pairs = [pair for pair in pairs if _is_incomplete(pair, all_records)]
+    if not broken_pairs or len(broken_pairs) == len(pairs):
         return ()
-    excused = [pair for pair in broken if _by_the_lab(pair, kept)]
-    for record in kept:
-        if any(record.machine.get("boot") in {str(one), str(two)} for one, two in broken):
+    lab_pairs = [pair for pair in broken_pairs if _by_the_lab(pair, all_records)]
+    for record in all_records:
+        if any(record.machine.get("boot") in {str(first), str(second)} for first, second in broken_pairs):
             assert record.directory is not None
             shutil.rmtree(record.directory)
-    for place in {(record.board, record.arm, record.case) for record in kept}:
-        planned.unplan(Place(records=records, board=place[0], arm=place[1], case=place[2]), len(excused))
-    return tuple(_left_out(pair, excused=pair in excused) for pair in broken)
+    for place in {(record.board, record.arm, record.case) for record in all_records}:
+        planned.unplan(Place(records=records, board=place[0], arm=place[1], case=place[2]), len(lab_pairs))
+    return tuple(_left_out(pair, excused=pair in lab_pairs) for pair in broken_pairs)
 
 
 def _left_out(pair: tuple[int, int], *, excused: bool) -> str:
@@ -180,8 +182,8 @@ def _left_out(pair: tuple[int, int], *, excused: bool) -> str:
 
 
 def _of_boots(pair: tuple[int, int], records: list[Record]) -> tuple[list[Record], list[Record]]:
-    one, two = ([each for each in records if each.machine.get("boot") == str(number)] for number in pair)
-    return one, two
+    first, second = ([record for record in records if record.machine.get("boot") == str(number)] for number in pair)
+    return first, second
 
 
 def _is_incomplete(pair: tuple[int, int], records: list[Record]) -> bool:
@@ -204,9 +206,9 @@ def _by_the_lab(pair: tuple[int, int], records: list[Record]) -> bool:
     every = {record.case for record in records}
     for boot in _of_boots(pair, records):
         fine = {State.MEASURED.value, State.SKIPPED.value}
-        others = [record for record in boot if record.state not in fine]
+        failures = [record for record in boot if record.state not in fine]
         if {record.case for record in boot} != every or any(
-            record.state != State.LAB or not _NO_CONSOLE.match(record.message) for record in others
+            record.state != State.LAB or not _NO_CONSOLE.match(record.message) for record in failures
         ):
             return False
     return True

@@ -52,52 +52,54 @@ class Ended:
     ending: Ending
 
 
-def fetch(expected: Expected, job: Ended, into: Path) -> FetchResult:
+def fetch(expectation: Expected, job: Ended, into: Path) -> FetchResult:
     """Write the records of a job into a directory, which may hold those of other jobs.
 
     Raises:
         InfrastructureError: the directory cannot be written.
         ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
     """
-    found = boots(job.lines)
-    measured, broken, notes = 0, 0, []
-    for boot, arm in zip(found, expected.boots, strict=False):
+    job_boots = boots(job.lines)
+    record_count, substitutes, notes = 0, 0, []
+    for boot, arm in zip(job_boots, expectation.boots, strict=False):
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
         hung = boot.number == job.ending.boot and job.ending.state == State.HANG
-        came, said = _decode(expected, arm, boot, into, hung=hung)
-        measured += len(came)
-        notes += [f"boot {boot.number} ({arm}): {note}" for note in said]
+        own_records, boot_notes = _decode(expectation, arm, boot, into, hung=hung)
+        record_count += len(own_records)
+        notes += [f"boot {boot.number} ({arm}): {note}" for note in boot_notes]
         if boot.number == job.ending.boot and job.ending.state:
-            broken += _write_missing(expected, job.ending, boot, came, into)
-    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in found), job.device)
-    return FetchResult(measured=measured, broken=broken, notes=tuple(notes))
+            substitutes += _write_missing(expectation, job.ending, boot, own_records, into)
+    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in job_boots), job.device)
+    return FetchResult(measured=record_count, broken=substitutes, notes=tuple(notes))
 
 
-def _decode(expected: Expected, arm: str, boot: Boot, into: Path, *, hung: bool) -> tuple[list[Record], Sequence[str]]:
+def _decode(
+    expectation: Expected, arm: str, boot: Boot, into: Path, *, hung: bool
+) -> tuple[list[Record], Sequence[str]]:
     """Return the records that a boot brought, and what is lacking. One that names another arm is refused."""
     if not boot.has_booted:
         return [], ()
-    decoded = records.decode((line.text for line in boot.shell), into, hung=hung)
-    found, notes = [], [*decoded.damaged, *decoded.missing]
-    for path in decoded.records:
+    contents = records.decode((line.text for line in boot.shell), into, hung=hung)
+    own_records, notes = [], [*contents.damaged, *contents.missing]
+    for path in contents.records:
         record = records_file.read(path)
-        if (record.board, record.arm) == (expected.board.name, arm):
-            found.append(record)
+        if (record.board, record.arm) == (expectation.board.name, arm):
+            own_records.append(record)
         else:
             shutil.rmtree(path)
             notes.append(f"a record of {record.arm} on {record.board} does not belong here: refused")
-    return found, notes
+    return own_records, notes
 
 
-def _write_missing(expected: Expected, ending: Ending, boot: Boot, came: Sequence[Record], into: Path) -> int:
+def _write_missing(expectation: Expected, ending: Ending, boot: Boot, own_records: Sequence[Record], into: Path) -> int:
     """Write a record for each case that a boot did not come to; return how many."""
-    there = {record.case for record in came}
-    lacking = tuple(case for case in expected.cases if case.name not in there)
+    there = {record.case for record in own_records}
+    missing_cases = tuple(case for case in expectation.cases if case.name not in there)
     # A silent boot is not yet anybody's fault: it counts for the lab until a known-good kernel has booted there.
     assert ending.state is not None
     state = State.LAB if ending.blame is Blame.SILENT else ending.state
-    told = replace(boot_log.parse_boot_log(boot), faults=ending.faults, console=boot.console)
-    return len(write_dead_boot(replace(expected, cases=lacking), told, state, ending.sentence, into))
+    log = replace(boot_log.parse_boot_log(boot), faults=ending.faults, console=boot.console)
+    return len(write_dead_boot(replace(expectation, cases=missing_cases), log, state, ending.sentence, into))
 
 
 def merge(part: Path, into: Path) -> None:
@@ -110,8 +112,8 @@ def merge(part: Path, into: Path) -> None:
     for path in sorted(part.glob("*/*/*/planned.json")):
         board, arm, _ = path.relative_to(part).parts[:3]
         place = Place(records=into, board=board, arm=arm, case=path.parent.name)
-        told = planned.read(Place(records=part, board=board, arm=arm, case=path.parent.name))
-        planned.add(place, told.seeds, told.boots)
+        plan = planned.read(Place(records=part, board=board, arm=arm, case=path.parent.name))
+        planned.add(place, plan.seeds, plan.boots)
     try:
         for path in sorted(part.glob("*/*/*/*/record.json")):
             directory = into / path.parent.parent.relative_to(part)

@@ -63,9 +63,9 @@ class Unit:
         """Return the unit. Raises ValueError: it is not whole, or not what we compress."""
         if self.is_damaged:
             raise ValueError("its frames contradict each other")
-        lacking = self.count - len(self.parts)
-        if lacking:
-            raise ValueError(f"{lacking} of {self.count} frames are missing or damaged")
+        gaps = self.count - len(self.parts)
+        if gaps:
+            raise ValueError(f"{gaps} of {self.count} frames are missing or damaged")
         text = "".join(self.parts[number] for number in range(1, self.count + 1))
         reader = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=1 << 28)
         try:
@@ -83,10 +83,10 @@ def collect_frames(lines: Iterable[str]) -> dict[str, dict[str, Unit]]:
     for at, line in enumerate(lines):
         if "@rtgate1 " not in line:
             continue
-        for found in _FRAME.finditer(line):
-            seq, count = int(found["seq"]), int(found["count"])
-            good = zlib.crc32(found["body"].encode()) == int(found["crc"], 16)
+        for match in _FRAME.finditer(line):
+            seq, count = int(match["seq"]), int(match["count"])
+            good = zlib.crc32(match["body"].encode()) == int(match["crc"], 16)
             if good and 1 <= seq <= count <= _MOST:
-                units = sets.setdefault(found["set"], {})
-                units.setdefault(found["unit"], Unit(count, at)).take(seq, count, found["payload"])
+                units = sets.setdefault(match["set"], {})
+                units.setdefault(match["unit"], Unit(count, at)).take(seq, count, match["payload"])
     return sets

@@ -71,9 +71,9 @@ def once(lines: Iterable[LogLine]) -> Iterator[LogLine]:
     """Yield each line once: a worker that got no answer sends its last lines again, with the times they had."""
     before: set[tuple[str, str, str]] = set()
     for line in lines:
-        known = (line.time, line.level, line.text or json.dumps(line.message, sort_keys=True, default=str))
-        if known not in before or not line.time:
-            before.add(known)
+        key = (line.time, line.level, line.text or json.dumps(line.message, sort_keys=True, default=str))
+        if key not in before or not line.time:
+            before.add(key)
             yield line
 
 

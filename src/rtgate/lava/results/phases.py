@@ -95,9 +95,11 @@ class Boot:
     @property
     def console(self) -> str:
         """What the board printed, as far as LAVA has it: little while a test uses the console."""
-        booting = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]
-        said = {"feedback", "target"} if self.on_board else {"feedback"}
-        return "".join(f"{one.text}\n" for one in (*booting, *(x for x in self.test if x.level in said), *self.late))
+        boot_lines = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]
+        levels = {"feedback", "target"} if self.on_board else {"feedback"}
+        return "".join(
+            f"{line.text}\n" for line in (*boot_lines, *(x for x in self.test if x.level in levels), *self.late)
+        )
 
     @property
     def shell(self) -> tuple[LogLine, ...]:
@@ -134,52 +136,52 @@ def section(line: LogLine) -> Section | None:
 
 def boots(lines: Iterable[LogLine]) -> tuple[Boot, ...]:
     """Return a job's boots as far as they came."""
-    found: list[dict[Phase, list[LogLine]]] = []
-    for begun, part in _parts(lines):
-        if begun.phase is Phase.AFTER and found:
+    job_boots: list[dict[Phase, list[LogLine]]] = []
+    for action, part in _parts(lines):
+        if action.phase is Phase.AFTER and job_boots:
             # What the board said last is read only now.
-            found[-1].setdefault(Phase.AFTER, []).extend(line for line in part if line.level == "feedback")
-        if begun.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
+            job_boots[-1].setdefault(Phase.AFTER, []).extend(line for line in part if line.level == "feedback")
+        if action.phase not in {Phase.DEPLOY, Phase.BOOT, Phase.TEST}:
             continue
-        if not found or _begins_next_boot(begun.phase, found[-1]):
-            found.append({})
-        found[-1].setdefault(begun.phase, []).extend(part)
+        if not job_boots or _begins_next_boot(action.phase, job_boots[-1]):
+            job_boots.append({})
+        job_boots[-1].setdefault(action.phase, []).extend(part)
     return _reassign_lines(
         [
             Boot(
                 number=number,
-                deploy=tuple(one.get(Phase.DEPLOY, ())),
-                boot=tuple(one.get(Phase.BOOT, ())),
-                test=tuple(one.get(Phase.TEST, ())),
-                late=tuple(one.get(Phase.AFTER, ())),
-                on_board=any(_ON_BOARD.match(line.text) for line in one.get(Phase.TEST, ())[:1]),
+                deploy=tuple(phases.get(Phase.DEPLOY, ())),
+                boot=tuple(phases.get(Phase.BOOT, ())),
+                test=tuple(phases.get(Phase.TEST, ())),
+                late=tuple(phases.get(Phase.AFTER, ())),
+                on_board=any(_ON_BOARD.match(line.text) for line in phases.get(Phase.TEST, ())[:1]),
             )
-            for number, one in enumerate(found, 1)
+            for number, phases in enumerate(job_boots, 1)
         ]
     )
 
 
-def _reassign_lines(found: list[Boot]) -> tuple[Boot, ...]:
+def _reassign_lines(job_boots: list[Boot]) -> tuple[Boot, ...]:
     """Give what LAVA read in a boot's section before the board started anew to the boot before.
 
     LAVA keeps the console open from one boot to the next and reads what has come when it waits for the boot loader,
     after the reset. A section in which nothing tells of a start counts for both boots: a kernel that died without a
     word before must not be taken for the other.
     """
-    for place, (before, after) in enumerate(pairwise(list(found))):
-        left = _left_over(before, after)
-        if left is None:
-            left = [line for line in (*after.deploy, *after.boot) if line.level in _SAID]
+    for place, (before, after) in enumerate(pairwise(list(job_boots))):
+        leftover = _left_over(before, after)
+        if leftover is None:
+            leftover = [line for line in (*after.deploy, *after.boot) if line.level in _SAID]
         else:
-            taken = {line.number for line in left}
-            found[place + 1] = replace(
+            numbers = {line.number for line in leftover}
+            job_boots[place + 1] = replace(
                 after,
-                deploy=tuple(line for line in after.deploy if line.number not in taken),
-                boot=tuple(line for line in after.boot if line.number not in taken),
+                deploy=tuple(line for line in after.deploy if line.number not in numbers),
+                boot=tuple(line for line in after.boot if line.number not in numbers),
             )
-        late = (*before.late, *(replace(line, level="feedback") for line in left))
-        found[place] = replace(found[place], late=late)
-    return tuple(found)
+        late = (*before.late, *(replace(line, level="feedback") for line in leftover))
+        job_boots[place] = replace(job_boots[place], late=late)
+    return tuple(job_boots)
 
 
 _SAID = frozenset({"target", "feedback"})
@@ -191,23 +193,23 @@ def _left_over(before: Boot, after: Boot) -> list[LogLine] | None:
     for line in (*before.boot, *before.test):
         if line.level in _SAID:
             beginning.matches(line.text)
-    left: list[LogLine] = []
+    lines: list[LogLine] = []
     for line in (*after.deploy, *after.boot):
         if line.level in _SAID:
             if beginning.matches(line.text):
-                return left
-            left.append(line)
+                return lines
+            lines.append(line)
     return None
 
 
 def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
     current: tuple[Section, list[LogLine]] | None = None
     for line in lines:
-        begun = section(line)
-        if begun is not None:
+        action = section(line)
+        if action is not None:
             if current is not None:
                 yield current
-            current = (begun, [line])
+            current = (action, [line])
         elif current is not None:
             current[1].append(line)
     if current is not None:
@@ -217,7 +219,7 @@ def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
 def _begins_next_boot(phase: Phase, boot: dict[Phase, list[LogLine]]) -> bool:
     """Return whether a phase begins the next boot: a job has deploy, boot, test for each."""
     later = {Phase.DEPLOY: (Phase.BOOT, Phase.TEST), Phase.BOOT: (Phase.BOOT, Phase.TEST), Phase.TEST: ()}[phase]
-    return any(one in boot for one in later)
+    return any(next_phase in boot for next_phase in later)
 
 
 def _phase(action: str) -> Phase:

@@ -79,8 +79,8 @@ class Sender:
     def record(self, directory: Path, number: int | None = None) -> Iterator[str]:
         """Return the lines of one record; `number` is the one it should have. Raises InfrastructureError."""
         unit = str(len(self._sent) + 1)
-        named = directory if number is None else directory.parent / f"{number:03d}"
-        path = str(named.relative_to(self._root))
+        destination = directory if number is None else directory.parent / f"{number:03d}"
+        path = str(destination.relative_to(self._root))
         data = _pack(directory, path)
         self._sent[unit] = (path, hashlib.sha256(data).hexdigest())
         yield from frames(self._set, unit, data)
@@ -119,51 +119,51 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> DecodedRe
     """
     log = list(lines)
     sets = collect_frames(log)
-    found = _LogRecords()
+    contents = _LogRecords()
     try:
         into.mkdir(parents=True, exist_ok=True)
         for name, units in sets.items():
             if "b" not in units:
-                _Set(name, units, into, found).write()
+                _Set(name, units, into, contents).write()
         boots = sorted((units["b"].line, name) for name, units in sets.items() if "b" in units)
         ends = [*(line for line, _ in boots[1:]), len(log)]
         for (line, name), end in zip(boots, ends, strict=False):
-            _on_board(name, sets[name]["b"], log[line:end], found, into, hung=hung)
+            _on_board(name, sets[name]["b"], log[line:end], contents, into, hung=hung)
     except OSError as error:
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
-        found.missing.append("the log has no records")
+        contents.missing.append("the log has no records")
     return DecodedRecords(
         sets=len(sets),
-        records=tuple(found.records),
-        damaged=tuple(found.damaged),
-        missing=tuple(found.missing),
-        complete=not found.damaged and not found.missing,
+        records=tuple(contents.records),
+        damaged=tuple(contents.damaged),
+        missing=tuple(contents.missing),
+        complete=not contents.damaged and not contents.missing,
     )
 
 
-def _on_board(name: str, unit: Unit, lines: Sequence[str], found: _LogRecords, into: Path, *, hung: bool) -> None:
+def _on_board(name: str, unit: Unit, lines: Sequence[str], contents: _LogRecords, into: Path, *, hung: bool) -> None:
     """Write the records of what a board measured by itself."""
     try:
         for path, problem in on_board.write(on_board.context(unit.data()), lines, into, hung=hung):
-            found.records.append(path)
-            found.damaged += [f"{path.relative_to(into)}: {problem}"] if problem else []
+            contents.records.append(path)
+            contents.damaged += [f"{path.relative_to(into)}: {problem}"] if problem else []
     except (ValueError, ConfigError) as error:
-        found.damaged.append(f"the boot of set {name}: {error}")
+        contents.damaged.append(f"the boot of set {name}: {error}")
 
 
 def _as_json(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True).encode()
 
 
-def _pack(directory: Path, named: str) -> bytes:
+def _pack(directory: Path, record_path: str) -> bytes:
     """Return a record as a line of JSON (where it is, names and sizes of its files) and the bytes of the files."""
     try:
         paths = sorted(path for path in (*directory.iterdir(), *directory.glob("raw/*")) if path.is_file())
         files = [(str(path.relative_to(directory)), path.read_bytes()) for path in paths]
     except OSError as error:
         raise InfrastructureError(f"the record in {directory} cannot be read: {error}") from error
-    head = {"path": named, "files": [[name, len(data)] for name, data in files]}
+    head = {"path": record_path, "files": [[name, len(data)] for name, data in files]}
     return json.dumps(head).encode() + b"\n" + b"".join(data for _, data in files)
 
 
@@ -186,18 +186,18 @@ class _Set:
     def write(self) -> None:
         """Write what is whole, and note what is not."""
         self._plan()
-        listed = self._closing()
+        entries = self._closing()
         numbers = {unit for unit in self.units if unit.isdecimal()}
-        for number in sorted(numbers | listed.keys(), key=int):
-            path, digest = listed.get(number, ("", ""))
-            called = f"record {number} of set {self.name}" + (f" ({path})" if path else "")
+        for number in sorted(numbers | entries.keys(), key=int):
+            path, digest = entries.get(number, ("", ""))
+            label = f"record {number} of set {self.name}" + (f" ({path})" if path else "")
             if number not in self.units:
-                self.found.missing.append(f"{called} did not arrive")
+                self.found.missing.append(f"{label} did not arrive")
                 continue
             try:
                 self._record(self.units[number].data(), digest)
             except ValueError as error:
-                self.found.damaged.append(f"{called}: {error}")
+                self.found.damaged.append(f"{label}: {error}")
 
     def _json(self, unit: str, what: str) -> Any:
         """Return what announcement or closing say, None (and a note) when there is no reading them."""
@@ -212,19 +212,19 @@ class _Set:
 
     def _plan(self) -> None:
         """Plan what was announced. Nothing is measured twice in a set: a record that comes is one of these."""
-        told = self._json("a", "announcement")
+        announcement = self._json("a", "announcement")
         try:
-            plans = {} if told is None else dict(told["planned"])
-            for path, one in plans.items():
+            plans = {} if announcement is None else dict(announcement["planned"])
+            for path, plan in plans.items():
                 place = _place(self.into, path)
-                planned.add(place, [int(seed) for seed in one["seeds"]], int(one["boots"]))
+                planned.add(place, [int(seed) for seed in plan["seeds"]], int(plan["boots"]))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self.found.damaged.append(f"the announcement of set {self.name}: {error}")
 
     def _closing(self) -> dict[str, tuple[str, str]]:
-        told = self._json("z", "closing")
+        closing = self._json("z", "closing")
         try:
-            entries = {} if told is None else dict(told["units"])
+            entries = {} if closing is None else dict(closing["units"])
             return {str(int(number)): (str(path)[:400], str(digest)) for number, (path, digest) in entries.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self.found.damaged.append(f"the closing of set {self.name}: {error}")
@@ -235,22 +235,22 @@ class _Set:
         if digest and hashlib.sha256(data).hexdigest() != digest:
             raise ValueError("its SHA-256 is not that of the closing")
         path, files = _unpack(data)
-        staged = Path(tempfile.mkdtemp(prefix=".decoding-", dir=self.into))
+        directory = Path(tempfile.mkdtemp(prefix=".decoding-", dir=self.into))
         try:
-            (staged / "raw").mkdir()
+            (directory / "raw").mkdir()
             for name, content in files.items():
-                (staged / name).write_bytes(content)
-            staged.chmod(0o755)
-            read = _read_record(staged)
-            place = Place(records=self.into, board=read.board, arm=read.arm, case=read.case)
+                (directory / name).write_bytes(content)
+            directory.chmod(0o755)
+            record = _read_record(directory)
+            place = Place(records=self.into, board=record.board, arm=record.arm, case=record.case)
             inside = str(place.directory.relative_to(self.into))
             _refuse(path, inside)
             place.directory.mkdir(parents=True, exist_ok=True)
             self.found.records.append(
-                records_file.move_to_number(staged, place.directory, int(path.rpartition("/")[2]))
+                records_file.move_to_number(directory, place.directory, int(path.rpartition("/")[2]))
             )
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _place(records: Path, path: str) -> Place:
@@ -279,9 +279,9 @@ def _unpack(data: bytes) -> tuple[str, dict[str, bytes]]:
     """Return where a record is, and its files by name. Raises ValueError."""
     head, newline, rest = data.partition(b"\n")
     try:
-        told = json.loads(head)
-        path = str(told["path"])
-        names = [(str(name), int(size)) for name, size in told["files"]]
+        listing = json.loads(head)
+        path = str(listing["path"])
+        names = [(str(name), int(size)) for name, size in listing["files"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"its list of files cannot be read: {error}") from error
     if not _PATH.fullmatch(path):

@@ -36,7 +36,7 @@ def verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> tuple[Ve
 def _verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> Iterator[Verdict]:
     arms = dict(enumerate(order.boots, 1))
     last = attempts[-1]
-    told = last.ending.line, last.job.number
+    origin = last.ending.line, last.job.number
     for attempt in attempts:
         for panic in attempt.ending.panics:
             if attempt.ending.blame is not Blame.PRODUCT or panic.boot != attempt.ending.boot:
@@ -47,9 +47,9 @@ def _verdicts(order: MeasurementRequest, attempts: Sequence[Attempt]) -> Iterato
         if last.ending.blame is Blame.PRODUCT:
             kind = _KINDS.get(last.ending.state, kind)
             status = status if _is_judged(order, arm) else Status.MISS
-        tried = f" ({len(attempts)} attempts)" if len(attempts) > 1 else ""
-        where = f"job {told[1]}" + (f", log line {told[0]}" if told[0] >= 0 else "")
-        yield _verdict(order, status, kind, f"{last.ending.full_sentence}{tried}; {where}")
+        count = f" ({len(attempts)} attempts)" if len(attempts) > 1 else ""
+        where = f"job {origin[1]}" + (f", log line {origin[0]}" if origin[0] >= 0 else "")
+        yield _verdict(order, status, kind, f"{last.ending.full_sentence}{count}; {where}")
 
 
 def _death(order: MeasurementRequest, attempt: Attempt, panic: Panic, arm: str) -> Verdict:

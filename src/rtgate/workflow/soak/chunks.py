@@ -61,11 +61,11 @@ class Chunks:
         """
         if self._plan.nonce != self.order.plan:
             raise ConfigError("the board's files, or rtgate's, are not those that the soak was begun with: take those")
-        why, missing = COMPLETE, self.missing()
-        for left, number in zip(reversed(range(len(missing))), missing, strict=True):
+        why, numbers = COMPLETE, self.missing()
+        for rest, number in zip(reversed(range(len(numbers))), numbers, strict=True):
             outcome = self._measure_chunk()
             record = self._add(number, outcome)
-            self.on_chunk(record, left * outcome.seconds.get("total", self.order.chunk_s))
+            self.on_chunk(record, rest * outcome.seconds.get("total", self.order.chunk_s))
             if outcome.state in _DEATHS:
                 why = f"the target {_DEATHS[outcome.state]} in chunk {number}: {outcome.message}"
                 break
@@ -93,22 +93,22 @@ class Chunks:
 
     def _measure_chunk(self) -> Outcome:
         """Carry out a chunk; where a target that was reached before is out of reach, again. Raises as `measure`."""
-        lost: Deadline | None = None
+        deadline: Deadline | None = None
         first = ""
         while (outcome := self._run()).state is State.LAB:
             if self.order.boot_id is None:
                 self.give_up()
                 raise InfrastructureError(f"the target was not reached: {outcome.message}")
-            if lost is None:
-                lost, first = Deadline.after(self.patience_s), outcome.message
+            if deadline is None:
+                deadline, first = Deadline.after(self.patience_s), outcome.message
                 if self.target.boots:  # a QEMU that fails is not waited for
                     return self._out_of_reach(outcome, first)
                 self.say(f"the target is out of reach: {outcome.message}; trying again for {self.patience_s:.0f} s")
-            if lost.expired:
+            if deadline.expired:
                 return self._out_of_reach(outcome, first)
-            if self.target.stop.wait(lost.sooner(self.open_again_s)):
+            if self.target.stop.wait(deadline.sooner(self.open_again_s)):
                 raise Interrupted("stopped")
-        if lost is not None:
+        if deadline is not None:
             self.say("the target is back")
         return self._since_before(outcome)
 
@@ -144,12 +144,12 @@ class Chunks:
             self.order = replace(self.order, boot_id=self.order.boot_id or "")
             return outcome
         log, boot_id = outcome.files.get("dmesg", b""), _boot_id(outcome.files)
-        before, seen = self.order.boot_id, self.order.log_seen
+        before, old_line = self.order.boot_id, self.order.log_seen
         self.order = replace(self.order, boot_id=boot_id, log_seen=last_line(log))
         if before and boot_id and boot_id != before:
             message = "the target started again by itself since the chunk before: it has another boot_id"
             return replace(outcome, state=State.FAULT, message=message)
-        return replace(outcome, files={**outcome.files, "dmesg": new_lines(log, seen)})
+        return replace(outcome, files={**outcome.files, "dmesg": new_lines(log, old_line)})
 
     def _add(self, number: int, outcome: Outcome) -> Record:
         """Write the record of a chunk, and how far the soak is."""

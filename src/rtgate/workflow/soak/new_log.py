@@ -17,12 +17,12 @@ def last_line(log: bytes) -> str:
     return last.decode("latin-1") if _STAMPED.match(last) else ""
 
 
-def new_lines(log: bytes, seen: str) -> bytes:
-    """Return what follows the line `seen` in a log, after a line that says so; all of a log of which none was seen."""
-    if not seen or not log:
+def new_lines(log: bytes, old_line: str) -> bytes:
+    """Return what follows `old_line` in a log, after a line that says so; all of a log of which none was seen."""
+    if not old_line or not log:
         return log
     lines = log.splitlines(keepends=True)
-    places = [number for number, line in enumerate(lines) if line.rstrip(b"\r\n") == seen.encode("latin-1")]
+    places = [number for number, line in enumerate(lines) if line.rstrip(b"\r\n") == old_line.encode("latin-1")]
     if not places:
         return f"{LOG_LOST}\n".encode() + log
     return f"{LOG_GOES_ON}\n".encode() + b"".join(lines[places[0] + 1 :])

@@ -51,25 +51,25 @@ class SoakProgress:
         self._print("; ".join([f"{head} {record.boot}: {headline(record)}", *self._progress_parts()]))
 
     def _add(self, record: Record) -> None:
-        for one in record.measurements:
-            value = one.quantity if one.name == "latency.max" else None
+        for measurement in record.measurements:
+            value = measurement.quantity if measurement.name == "latency.max" else None
             if value is not None and (self._worst is None or value.value > self._worst[0].to(value.unit).value):
                 self._worst = (value, record.boot)
-            if one.histogram is not None:
-                known = self._histograms.get(one.name)
-                parts = [one.histogram] if known is None else [known, one.histogram]
-                self._histograms[one.name] = Histogram.merge(parts)
+            if measurement.histogram is not None:
+                histogram = self._histograms.get(measurement.name)
+                parts = [measurement.histogram] if histogram is None else [histogram, measurement.histogram]
+                self._histograms[measurement.name] = Histogram.merge(parts)
 
     def _progress_parts(self) -> list[str]:
-        found = []
+        parts = []
         if self._worst is not None:
-            found.append(f"so far max {format_quantity(self._worst[0], '')} in {self._worst[1]}")
+            parts.append(f"so far max {format_quantity(self._worst[0], '')} in {self._worst[1]}")
         for name, level in self._levels:
             if name in self._histograms:
-                found.append(_share(name, self._histograms[name], level))
+                parts.append(_share(name, self._histograms[name], level))
         if not self._levels and "latency" in self._histograms:
-            found.append(_quantiles(self._histograms["latency"]))
-        return found
+            parts.append(_quantiles(self._histograms["latency"]))
+        return parts
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)
@@ -83,8 +83,8 @@ def _share(name: str, histogram: Histogram, level: Quantity) -> str:
 
 
 def _quantiles(histogram: Histogram) -> str:
-    named = [(text, histogram.quantile(share)) for text, share in (("99.9 %", 0.999), ("99.999 %", 0.99999))]
-    values = [f"{text} within {value}" for text, value in named if value is not None]
+    quantiles = [(text, histogram.quantile(share)) for text, share in (("99.9 %", 0.999), ("99.999 %", 0.99999))]
+    values = [f"{text} within {value}" for text, value in quantiles if value is not None]
     return ", ".join([f"{histogram.total} samples", *values])
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import Describe, cache, describe, fake_tree, git, make_series, state, toolchain
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import kconfig
@@ -18,7 +19,7 @@ from rtgate.kernel.source import open_tree
 from rtgate.kernel.work import Work
 from rtgate.report import config_table
 
-from .conftest import Describe, make_series, state
+__all__ = ["cache", "describe", "fake_tree", "git", "toolchain"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 LOSSY = "CONFIG_EXPERT=y\nCONFIG_NOPE=y\n"

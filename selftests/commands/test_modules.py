@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.unit.kernel.conftest import Describe, cache, describe, fake_tree, state, toolchain
 
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.build import Options
 from rtgate.kernel.modules import Module, build_modules, information
 from rtgate.kernel.source import open_tree
 
-from .conftest import Describe, state
+__all__ = ["cache", "describe", "fake_tree", "toolchain"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 MODULES = 'config MODULES\n\tbool "modules"\n\n'

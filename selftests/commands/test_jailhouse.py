@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import DATA, Describe, cache, describe, fake_tree, state, toolchain
 
 from rtgate import site
 from rtgate.errors import BuildError, ConfigError
@@ -20,7 +21,7 @@ from rtgate.kernel.configuration import BuildDescription, load_description
 from rtgate.kernel.source import open_tree
 from rtgate.kernel.work import prepare
 
-from .conftest import DATA, Describe, state
+__all__ = ["cache", "describe", "fake_tree", "toolchain"]
 
 pytestmark = pytest.mark.usefixtures("toolchain")
 FRAGMENT = 'CONFIG_EXPERT=y\nCONFIG_INITRAMFS_SOURCE="jailhouse.list"\n'
