@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.explain.lock_holds import RawLock, raw_locks
 from rtgate.explain.replay import Replay
 from rtgate.explain.sections import BootSections, Log, Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
+from rtgate.kernel.raw_locks import lock_functions
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import measure
 from rtgate.records.codec import decode
@@ -88,6 +90,11 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert lock.total == lock.count * lock.longest
         assert LOCK < lock.longest < LOCK + 40
         assert (lock.site.begin.helper, lock.site.end.function) == ("_raw_spin_lock_irqsave", "known_raw_lock")
+    hold = held_known_lock(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"))
+    assert hold.total == hold.count * hold.longest
+    assert hold.count == by_site["irqsoff", "thread", "known_raw_lock"].count
+    assert LOCK < hold.longest < LOCK + 10  # between both calls
+    assert hold.function == "known_raw_lock"
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
@@ -109,6 +116,14 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
     assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
 
 
+def held_known_lock(log: Log, kernel: Vmlinux) -> RawLock:
+    """Return what the lock of the patch was held, in the whole boot."""
+    locks = raw_locks(log.locks, log.cpu_offsets, range(1 << 31), kernel, 1)
+    assert {lock.name for lock in locks} >= {"runqueues", "hrtimer_bases", "known_lock"}  # two of each CPU, and one
+    (lock,) = (lock for lock in locks if lock.name == "known_lock")
+    return lock
+
+
 def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log]:
     """Return the sections of a boot from power-on to the end, and what the plugin wrote."""
     case = find_case("latency/cyclictest:idle", "smoke")
@@ -118,7 +133,7 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     kept = preemption(kernel)
     begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]
     assert len(begins) == len(ALTERED)
-    order = TraceRequest(slice_bits=21, preemption=kept, altered=begins)
+    order = TraceRequest(slice_bits=21, preemption=kept, altered=begins, locks=lock_functions(kernel))
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
     _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)

@@ -10,6 +10,7 @@ import pytest
 from selftests.unit.judge.conftest import BOUND
 
 from rtgate.cli import main, sections
+from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.path import Profile
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths
@@ -21,10 +22,13 @@ WORDS = ("sections", "--board", "virt-arm64", "--kernel", "new", "--profile", "s
 SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_lock_irq"), Spot("run_timer_softirq"))
 OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
 NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
+QUEUES = RawLock("runqueues", "__schedule", 50, 9000, 2125, 1)
 LONGER = replace(BOUND, seed=1, postponed=Delay(7610, "run_timer_softirq"))
 FOUND = {
-    "new": BootSections(NEW, LONGER),
-    "old": BootSections(OLD, replace(LONGER, postponed=Delay(110, "run_timer_softirq"))),
+    "new": BootSections(NEW, LONGER, (RawLock("", "try_to_wake_up", 7, 70, 20, 1), QUEUES)),
+    "old": BootSections(
+        OLD, replace(LONGER, postponed=Delay(110, "run_timer_softirq")), (replace(QUEUES, longest=1000),)
+    ),
     "no bound": BootSections(NEW),
     "broken": BootSections(NEW, replace(LONGER, measured=20_000)),
 }
@@ -95,6 +99,22 @@ def test_one_kernel_is_listed(
             "boots": [],
         }
     ]
+
+
+def test_raw_locks_are_listed_with_those_of_the_baseline(
+    requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*WORDS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [" ".join(line.split()) for line in lines if "lock" in line or "queues" in line][1:] == [
+        "raw lock locked longest by times mean longest virtual us",
+        "runqueues __schedule 50 180 2,125 17.0",
+        "allocated, locked by try_to_wake_up 7 10 20 0.2",
+    ]
+    assert main.main([*WORDS, "--baseline", "old"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = next(" ".join(line.split()) for line in lines if line.startswith("runqueues"))
+    assert row == "runqueues __schedule 50 180 1,000 2,125 17.0"
 
 
 @pytest.mark.usefixtures("requests")

@@ -42,7 +42,7 @@ def test_a_part_that_changed_makes_another_library(cache: Path, tmp_path: Path) 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    sources = [str(Path(plugin.__file__).with_name(name)) for name in ("trace.c", "sections.c", "guest.c", "machine.c")]
+    sources = map(str, Path(plugin.__file__).parent.glob("*.c"))
     words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", *sources, "-ldl"]
     done = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

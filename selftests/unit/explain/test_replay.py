@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain import replay, wakeups
-from rtgate.explain.intervals import CpuIntervals, Interval
+from rtgate.explain.intervals import CpuIntervals, Interval, sample
 from rtgate.explain.trace import COUNT, Block, Trace
 from rtgate.explain.wakeups import WakeUps
 from rtgate.kernel.preemption import Preemption
 
 from .conftest import measurements, reported
-from .test_sections import passages, site_bytes, sum_bytes, written
+from .test_sections import hold_bytes, passages, site_bytes, sum_bytes, written
 
 
 class _Record:
@@ -56,7 +56,7 @@ def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
 @given(st.integers(0, 3000), st.integers(1, 500))
 def test_wake_ups_are_sampled_without_repetition(many: int, count: int) -> None:
     trips = [wakeup(10 * number, 10 * number + 5) for number in range(many)]
-    chosen = replay._spread(trips, count)
+    chosen = sample(trips, count)
     assert len(chosen) <= max(count, min(many, count))
     assert [each.start for each in chosen] == sorted({each.start for each in chosen})
     assert len(chosen) >= min(many, count) // 2
@@ -64,7 +64,7 @@ def test_wake_ups_are_sampled_without_repetition(many: int, count: int) -> None:
 
 def test_the_sample_is_not_in_step_with_the_tick() -> None:
     trips = [wakeup(number, number + 1) for number in range(10_000)]
-    by_phase = [sum(each.start % 4 == phase for each in replay._spread(trips, 400)) for phase in range(4)]
+    by_phase = [sum(each.start % 4 == phase for each in sample(trips, 400)) for phase in range(4)]
     assert min(by_phase) > 80
 
 
@@ -127,7 +127,16 @@ def _measured(
     class Order:
         finder = WakeUps()
         arm = SimpleNamespace(name="candidate", board=SimpleNamespace(cpus=cpus))
-        kernel = type("Kernel", (), {"function_at": staticmethod(lambda _: "f"), "symbols": ()})
+        kernel = type(
+            "Kernel",
+            (),
+            {
+                "function_at": staticmethod(lambda _: "f"),
+                "starts_of": staticmethod(lambda _: ()),
+                "resolve": staticmethod(lambda _: None),
+                "symbols": (),
+            },
+        )
         tell = staticmethod(lambda _: None)
         seed = 1
 
@@ -149,7 +158,13 @@ def _sections(unseen: int) -> Trace:
     sums = b"".join(sum_bytes(site, number, [10 + number + site]) for number in range(4) for site in (0, 1))
     # An interrupt in the slices that count, and one across the end of them.
     interrupts = passages((_SLICE + 5, _SLICE + 9, 0, 0, 0), (3 * _SLICE - 1, 3 * _SLICE, 0, 0, 1))
-    log = written(site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)), sums, interrupts=interrupts, unseen=unseen)
+    log = written(
+        site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 3, 0)),
+        sums,
+        interrupts=interrupts,
+        locks=hold_bytes(*((0xF0, 0x10, 1, 10 + number, 10 + number, number) for number in range(4))),
+        unseen=unseen,
+    )
     return Trace(events=(), runs=(), blocks={}, sections=log)
 
 
@@ -159,6 +174,7 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0))
     _, found = replay.trace_sections(order)
     assert [(each.site.begin.function, each.count, each.longest) for each in found.sections] == [("f", 2, 12)]
+    assert [(str(lock), lock.count, lock.longest) for lock in found.locks] == [("allocated, locked by f", 2, 12)]
     assert found.bound is not None
     # The interrupt across the end is one of another stretch; the first wake-up in the slices took 10 instructions.
     assert (found.bound.postponed.instructions, found.bound.interrupts, found.bound.measured) == (13, 4, 10)

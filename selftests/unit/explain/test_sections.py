@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
+from rtgate.explain.lock_holds import HOLD
 from rtgate.explain.sections import (
     CALL,
     PASSAGE,
@@ -45,9 +46,23 @@ def passages(*records: tuple[int, int, int, int, int]) -> bytes:
     return np.array(list(records), PASSAGE).tobytes()
 
 
-def written(sites: bytes, sums: bytes, calls: bytes = b"", interrupts: bytes = b"", unseen: int = 0) -> Log:
+def hold_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
+    """Return holds: lock, who locked it longest, how often, in all, the longest, slice."""
+    return np.array([(*record, 0) for record in records], HOLD).tobytes()
+
+
+def written(
+    sites: bytes,
+    sums: bytes,
+    calls: bytes = b"",
+    *,
+    interrupts: bytes = b"",
+    locks: bytes = b"",
+    unseen: int = 0,
+) -> Log:
     """Return the log that the plugin's files hold."""
     parts = {"sites": sites, "sections": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
+    parts |= {"locks": locks, "percpu": b""}
     return parse(parts, f"unseen {unseen}\ncpu 0 99\ncpu 1 99\n")
 
 
@@ -134,6 +149,8 @@ GOOD = {
     "calls": call_bytes((0, 0, 0, 5)),
     "interrupts": passages((1, 2, 0, 0, 0)),
     "switches": passages((1, 2, 0, 0, 0)),
+    "locks": hold_bytes((1, 2, 3, 4, 5, 6)),
+    "percpu": bytes(8),
 }
 
 

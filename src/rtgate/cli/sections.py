@@ -15,6 +15,7 @@ from rtgate import files
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import gains
+from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import BootSections, Site, merge_boots
@@ -38,6 +39,7 @@ examples:
   rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o all.json
 """
 _ROWS = 30
+_LOCKS = 10
 _FUNCTIONS = 12  # of a section, those of which the instructions differ most
 _SITE = ("site", "kind", "context")
 
@@ -83,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.baseline:
         site_changes = changes(by_arm["baseline"].sections, by_arm["candidate"].sections)
         _show_compared(site_changes[: arguments.rows], instruction_ns)
+        _show_locks(by_arm["candidate"].locks, instruction_ns, by_arm["baseline"].locks)
         _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
         words = sentence(site_changes, instruction_ns)
         if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
@@ -92,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(plain_text(words))
     else:
         _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
+        _show_locks(by_arm["candidate"].locks, instruction_ns)
         _show_bounds([by_arm["candidate"].bound], instruction_ns)
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
@@ -134,6 +138,28 @@ def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
         for section in (change.candidate for change in site_changes if change.candidate)
     )
     show_listing((*_SITE, *numbers), rows, right=numbers)
+
+
+def _show_locks(locks: Sequence[RawLock], instruction_ns: int, baseline: Sequence[RawLock] = ()) -> None:
+    """Print which raw spinlocks were held longest; with a baseline, how long it held them."""
+    if not locks:
+        return
+    before = {str(lock): lock.longest for lock in baseline}
+    numbers = ("times", "mean", *(("baseline",) if baseline else ()), "longest", "virtual us")
+    rows = (
+        (
+            str(lock),
+            lock.function if lock.name else "",
+            f"{lock.count:,}",
+            f"{lock.total / lock.count:,.0f}",
+            *((f"{before[str(lock)]:,}" if str(lock) in before else "-",) if baseline else ()),
+            f"{lock.longest:,}",
+            f"{lock.longest * instruction_ns / 1000:.1f}",
+        )
+        for lock in sorted(locks, key=lambda lock: -lock.longest)[:_LOCKS]
+    )
+    print()
+    show_listing(("raw lock", "locked longest by", *numbers), rows, right=numbers)
 
 
 def _site(site: Site) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ struct guest_cpu {
 	const uint8_t *mask; /* the byte with the mask */
 };
 
-enum { GUEST_FRAME = 29, GUEST_LINK = 30 }; /* registers of arm64 */
+enum { GUEST_FRAME = 29, GUEST_LINK = 30, GUEST_RDI = 7 }; /* registers of arm64; the last of x86-64 */
 
 void guest_install(void); /* ends QEMU with a message if it does not export what is needed */
 

@@ -17,6 +17,7 @@ from rtgate.explain.trace import Event, Kind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 
+_GOLDEN = (5**0.5 - 1) / 2
 TOLERANCE_NS = 40  # two ticks of a counter of 62.5 MHz, and an instruction
 
 
@@ -132,3 +133,11 @@ class Axis:
         return Interval(
             cpu=clock_read.cpu, start=start, end=end, latency_ns=latency, idle_ns=idle if idle > TOLERANCE_NS else 0
         )
+
+
+def sample(intervals: Sequence[Interval], count: int) -> list[Interval]:
+    """Return at most `count` intervals, spread evenly but not in step with anything periodic (the tick)."""
+    if len(intervals) <= count:
+        return list(intervals)
+    places = sorted({int(number * _GOLDEN % 1 * len(intervals)) for number in range(count)})
+    return [intervals[place] for place in places]

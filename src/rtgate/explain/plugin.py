@@ -8,7 +8,8 @@ from pathlib import Path
 from rtgate.target.library_cache import compile_library
 
 _SOURCE = Path(__file__).with_name("trace.c")
-_PARTS = [_SOURCE.with_name(name) for name in ("sections.c", "guest.c", "machine.c", "trace.h", "guest.h", "machine.h")]
+_FILES = ("sections.c", "locks.c", "guest.c", "machine.c", "trace.h", "locks.h", "guest.h", "machine.h")
+_PARTS = [_SOURCE.with_name(name) for name in _FILES]
 
 
 def library() -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +20,8 @@ from rtgate.explain.bound import bound
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
-from rtgate.explain.intervals import TOLERANCE_NS, CpuIntervals, Interval, IntervalFinder
+from rtgate.explain.intervals import TOLERANCE_NS, CpuIntervals, Interval, IntervalFinder, sample
+from rtgate.explain.lock_holds import raw_locks
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
@@ -28,6 +29,7 @@ from rtgate.explain.trace import Block, Trace, TraceRequest
 from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
+from rtgate.kernel.raw_locks import lock_functions
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
@@ -36,7 +38,6 @@ from rtgate.target.virtual import VirtualBoard
 LEAD = 4000  # instructions before an interval, from which its callers become known
 SAMPLED = 400  # intervals whose mean is the typical one
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
-_GOLDEN = (5**0.5 - 1) / 2
 
 Tell = Callable[[str], None]
 
@@ -138,7 +139,7 @@ def explain_boot(order: Replay, changed_names: frozenset[str]) -> Explained:
     cpus = _find_intervals(order, record, first)
     worst = max((interval for cpu in cpus for interval in cpu.intervals), key=lambda interval: interval.latency_ns)
     worst_cpu = next(cpu for cpu in cpus if cpu.cpu == worst.cpu)
-    samples = _spread(worst_cpu.intervals, SAMPLED)
+    samples = sample(worst_cpu.intervals, SAMPLED)
     count = sum(len(cpu.intervals) for cpu in cpus)
     order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(samples) + 1}")
     request = TraceRequest(marks=marks, intervals=join_spans([worst, *samples]), window=_window(cpus))
@@ -207,6 +208,7 @@ def trace_sections(order: Replay, altered_names: frozenset[str] = frozenset()) -
     return boot.record, BootSections(
         sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
         bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
+        locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, order.kernel, order.seed),
     )
 
 
@@ -255,12 +257,15 @@ class _Sliced:
         return np.asarray(passages[(passages["end"] >= start) & (passages["start"] < end)])
 
 
-def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names: Iterable[str] = ()) -> _Sliced:
+def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names: Collection[str] = ()) -> _Sliced:
     """Run a boot and find out where it measured."""
-    # A cold part is jumped to: no return address says where it ends.
-    functions = [symbol for symbol in order.kernel.symbols if symbol.function and ".cold" not in symbol.name]
-    begins = sorted({symbol.address for symbol in functions if plain_name(symbol.name) in altered_names})
-    request = TraceRequest(marks=_marks(order), slice_bits=_SLICE_BITS, preemption=layout, altered=begins)
+    request = TraceRequest(
+        marks=_marks(order),
+        slice_bits=_SLICE_BITS,
+        preemption=layout,
+        altered=order.kernel.starts_of(altered_names),
+        locks=lock_functions(order.kernel),
+    )
     record, boot_trace = order.trace(request)
     cpus = _find_intervals(order, record, boot_trace)
     start, end = _window(cpus)
@@ -269,7 +274,7 @@ def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return _Sliced(record=record, seen=boot_trace, found=cpus, slices=slices, altered=begins)
+    return _Sliced(record=record, seen=boot_trace, found=cpus, slices=slices, altered=request.altered)
 
 
 def _marks(order: Replay) -> dict[int, int]:
@@ -292,14 +297,6 @@ def _window(cpus: Sequence[CpuIntervals]) -> tuple[int, int]:
     """Return the measuring window in `n`: from the end of the first interval to that of the last."""
     ends = [interval.end for cpu in cpus for interval in cpu.intervals]
     return min(ends), max(ends)
-
-
-def _spread(intervals: Sequence[Interval], count: int) -> list[Interval]:
-    """Return at most `count` intervals, spread evenly but not in step with anything periodic (the tick)."""
-    if len(intervals) <= count:
-        return list(intervals)
-    places = sorted({int(number * _GOLDEN % 1 * len(intervals)) for number in range(count)})
-    return [intervals[place] for place in places]
 
 
 def join_spans(intervals: Sequence[Span]) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from rtgate.records.codec import decode
 from rtgate.records.record import Record
 from rtgate.target.boot_cache import VARIABLE
 
-_FORMAT = "5"  # other than before where sections are named or counted otherwise
+_FORMAT = "6"  # other than before where sections are named or counted otherwise
 _LONGEST_S = 30 * 86_400
 _MADE_OF = ("qemu", "qemu_sha256", "rootfs", "command", "image_sha256", "initrd_sha256", "plan")
 

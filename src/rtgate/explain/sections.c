@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "guest.h"
+#include "locks.h"
 #include "machine.h"
 #include "trace.h"
 
@@ -46,6 +47,7 @@ struct place {
 	bool vector; /* an exception begins here */
 	bool interrupt; /* and it is an interrupt */
 	bool returns; /* the instruction returns from an exception */
+	bool locks; /* a function begins here that locks */
 	uint32_t altered; /* 1 + the number of the function that begins here and whose calls are followed */
 	uint32_t source; /* the register that the instruction writes to sp_el0 */
 };
@@ -206,7 +208,7 @@ bool sections_order(const char *line)
 		altered = grown(altered, (altered_count + 1) * sizeof(*altered));
 		altered[altered_count++] = a;
 	} else {
-		return false;
+		return locks_order(line);
 	}
 	return true;
 }
@@ -216,6 +218,7 @@ void sections_install(void)
 	if (!wanted)
 		return;
 	guest_install();
+	locks_install();
 	sums = opened("sections");
 	call_sums = opened("calls");
 	interrupts = opened("interrupts");
@@ -571,6 +574,16 @@ static void on_own_variable(unsigned int number, qemu_plugin_meminfo_t info, uin
 	}
 }
 
+static void on_release(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct cpu *cpu = &cpus[number];
+
+	(void)info;
+	(void)data;
+	if (cpu->task)
+		locks_release(number, address, own(cpu) - cpu->taken);
+}
+
 static void on_mask(unsigned int number, void *data)
 {
 	struct cpu *cpu = &cpus[number];
@@ -617,6 +630,7 @@ struct place *sections_translated(uint64_t address)
 	exception = find(exceptions, exception_count, address);
 	place->vector = exception;
 	place->interrupt = exception && exception->interrupt;
+	place->locks = locks_begin(address);
 	for (size_t i = 0; i < altered_count && !place->altered; i++)
 		place->altered = altered[i] == address ? i + 1 : 0;
 	return place;
@@ -634,10 +648,12 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 	block->end = address + qemu_plugin_insn_size(insn);
 	effect = machine_effect(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
 	store = effect.accesses && (!machine_arm64 || effect.operand == count_offset);
+	if (effect.clears)
+		qemu_plugin_register_vcpu_mem_cb(insn, on_release, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
 	if (!(effect.changes || effect.masks || effect.switches || effect.waits || store))
 		return;
 	place = sections_translated(address);
-	place->vector = place->interrupt = false;
+	place->vector = place->interrupt = place->locks = false;
 	place->returns = effect.returns;
 	place->source = effect.source;
 	if (store)
@@ -750,6 +766,26 @@ static void follow_calls(struct cpu *cpu, const struct place *block)
 	}
 }
 
+/* A function that locks begins, or may have returned. Interrupts that came with preemption off are not part of a hold. */
+static void follow_lock(const struct cpu *cpu, const struct place *block)
+{
+	const uint64_t *registers = cpu->guest.registers;
+	uint64_t stack = guest_stack(&cpu->guest), time = own(cpu) - cpu->taken;
+	struct lock_call call = { registers[machine_arm64 ? 0 : GUEST_RDI], 0, stack };
+
+	if (locks_wait(cpu - cpus))
+		locks_block(cpu - cpus, block->address, stack, time);
+	if (!block->locks)
+		return;
+	if (machine_arm64) {
+		call.caller = registers[GUEST_LINK];
+	} else {
+		guest_read(stack, &call.caller, sizeof(call.caller));
+		call.stack += sizeof(call.caller);
+	}
+	locks_call(cpu - cpus, &call);
+}
+
 void sections_block(unsigned int number, struct place *block)
 {
 	struct cpu *cpu = &cpus[number];
@@ -801,6 +837,8 @@ void sections_block(unsigned int number, struct place *block)
 		/* What has let an interrupt in is not what masks others now. */
 		follow(cpu, cpu->changer && !block->interrupt ? cpu->changer : block, own(cpu), mask, off);
 	}
+	if (block->locks || locks_wait(number))
+		follow_lock(cpu, block);
 	if (altered_count)
 		follow_calls(cpu, block);
 	cpu->changer = NULL;
@@ -813,6 +851,7 @@ void sections_end(void)
 
 	if (!wanted)
 		return;
+	locks_end();
 	stream = opened("sites");
 	for (size_t i = 0; i < site_count; i++) {
 		put(by_number[i]);

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
+from rtgate.explain.lock_holds import HOLD, RawLock, merge_locks
 from rtgate.records.bound import Bound
 
 BUCKETS = 32
@@ -46,7 +47,16 @@ PASSAGE = np.dtype(
     [*((name, "<u8") for name in ("start", "end", "before")), *((name, "<u4") for name in ("cpu", "stretch"))]
 )
 """An interrupt, or a section that postponed the scheduler and had a switch of threads; `sections.c` says more."""
-_FILES = {"sites": _SITE, "sections": SUM, "calls": CALL, "interrupts": PASSAGE, "switches": PASSAGE}
+_PER_CPU = np.dtype([("offset", "<u8")])
+_FILES = {
+    "sites": _SITE,
+    "sections": SUM,
+    "calls": CALL,
+    "interrupts": PASSAGE,
+    "switches": PASSAGE,
+    "locks": HOLD,
+    "percpu": _PER_CPU,
+}
 
 
 class Kind(StrEnum):
@@ -150,10 +160,12 @@ class BootSections:
     Attributes:
         sections: by site.
         bound: of its wake-ups; None where it has several CPUs, or measured something else.
+        locks: the raw spinlocks that were let go meanwhile, by name.
     """
 
     sections: tuple[Section, ...]
     bound: Bound | None = None
+    locks: tuple[RawLock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +177,8 @@ class Log:
         sums: of type `SUM`.
         calls: of type `CALL`.
         interrupts, switches: of type `PASSAGE`, in the order in which they ended.
+        locks: of type `HOLD`.
+        cpu_offsets: where each CPU has its own variables, less their addresses in `vmlinux`.
         unseen: how often the preemption count was another one than the stores that were seen have left.
         cpus: how many CPUs were followed.
     """
@@ -174,6 +188,8 @@ class Log:
     calls: NDArray[np.void]
     interrupts: NDArray[np.void]
     switches: NDArray[np.void]
+    locks: NDArray[np.void]
+    cpu_offsets: NDArray[np.void]
     unseen: int
     cpus: int
 
@@ -192,8 +208,18 @@ def parse(parts: Mapping[str, bytes], summary: str) -> Log:
     for name, kind in _FILES.items():
         if len(parts[name]) % kind.itemsize:
             raise ParseError(f"the trace's {name} are cut off: {len(parts[name])} bytes, {kind.itemsize} each")
-    sites, sums, calls, interrupts, switches = (np.frombuffer(parts[name], kind) for name, kind in _FILES.items())
-    log = Log(sites, sums, calls, interrupts, switches, _unseen(summary), summary.count("\ncpu "))
+    arrays = {name: np.frombuffer(parts[name], kind) for name, kind in _FILES.items()}
+    log = Log(
+        sites=arrays["sites"],
+        sums=arrays["sections"],
+        calls=arrays["calls"],
+        interrupts=arrays["interrupts"],
+        switches=arrays["switches"],
+        locks=arrays["locks"],
+        cpu_offsets=arrays["percpu"],
+        unseen=_unseen(summary),
+        cpus=summary.count("\ncpu "),
+    )
     for records in (log.sums, log.calls):
         if records.size and records["site"].max() >= log.sites.size:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
@@ -326,4 +352,5 @@ def merge_boots(boots: Iterable[BootSections]) -> BootSections:
     return BootSections(
         sections=merge(itertools.chain.from_iterable(boot.sections for boot in all_boots)),
         bound=max(bounds, key=lambda bound: (not bound.holds, bound.instructions), default=None),
+        locks=merge_locks(itertools.chain.from_iterable(boot.locks for boot in all_boots)),
     )

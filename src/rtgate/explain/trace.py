@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rtgate.errors import ParseError
 from rtgate.explain import sections
 from rtgate.kernel.preemption import SOFTIRQ_OFFSET, Preemption
+from rtgate.kernel.raw_locks import LockFunctions
 
 _EVENT = struct.Struct("<QqQII")
 _RUN = struct.Struct("<QqII")
@@ -87,6 +88,7 @@ class TraceRequest:
             count those of the window.
         preemption: where the kernel keeps what sections are followed by; None to follow none.
         altered: where functions begin whose calls are followed that begin in a section.
+        locks: the functions by which raw spinlocks are followed, where sections are.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)
@@ -95,6 +97,7 @@ class TraceRequest:
     slice_bits: int = 0
     preemption: Preemption | None = None
     altered: Sequence[int] = ()
+    locks: LockFunctions = field(default_factory=LockFunctions)
 
     def text(self) -> str:
         """Return the order as the plugin reads it."""
@@ -103,6 +106,8 @@ class TraceRequest:
         lines.append(f"slices {self.slice_bits}" if self.slice_bits else "window {} {}".format(*self.window))
         lines += _following(self.preemption) if self.preemption else []
         lines += [f"altered {address:x}" for address in self.altered]
+        lines += [f"lock {address:x}" for address in self.locks.locks]
+        lines += ["percpu-offsets {:x} {}".format(*self.locks.offsets)] if self.locks.offsets else []
         return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,7 @@ import bisect
 import functools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -130,6 +130,11 @@ class Vmlinux:
             if address < section.address + section.size:
                 return plain_name(self._code[place].name)
         return f"{address:#x}"
+
+    def starts_of(self, names: Collection[str]) -> tuple[int, ...]:
+        """Return where functions of these names start; without cold parts, which are jumped to and not called."""
+        functions = (symbol for symbol in self.symbols if symbol.function and ".cold" not in symbol.name)
+        return tuple(sorted({symbol.address for symbol in functions if plain_name(symbol.name) in names}))
 
     def address_of(self, name: str) -> int | None:
         """Return where a function starts, or None."""

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rtgate.kernel.raw_locks import LockFunctions, lock_functions, lock_name
+
+from .linked import kernel
+
+SOURCE = """
+void _raw_spin_lock(void *lock) { asm volatile("nop"); }
+void _raw_spin_lock_irqsave(void *lock) { asm volatile("nop // 2"); }
+int _raw_spin_trylock(void *lock) { asm volatile("nop // 3"); return 1; }
+void rt_spin_lock(void *lock) { asm volatile("nop // 4"); }
+unsigned long __per_cpu_offset[4] = {1};
+static struct { long other; int lock; } timekeeper_lock = {1, 2};
+int runqueues[16] = {3};
+void *first(void) { return &timekeeper_lock; }
+"""
+
+
+@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+def test_functions_that_lock_are_found_and_those_that_try_are_not(tmp_path: Path, arch: str) -> None:
+    linked = kernel(arch, tmp_path, "one", a=SOURCE.replace("//", "#" if arch == "x86_64" else "//"))
+    functions = lock_functions(linked)
+    names = {linked.function_at(address) for address in functions.locks}
+    assert names == {"_raw_spin_lock", "_raw_spin_lock_irqsave"}
+    assert functions.offsets == (linked.address_of("__per_cpu_offset"), 4)
+
+
+def test_a_lock_has_the_name_of_its_variable(tmp_path: Path) -> None:
+    linked = kernel("arm64", tmp_path, "one", a=SOURCE)
+    lock, queue = linked.address_of("timekeeper_lock"), linked.address_of("runqueues")
+    assert lock is not None
+    assert queue is not None
+    assert lock_name(linked, lock + 8, ()) == "timekeeper_lock"
+    second = 0xFFFFFF8010000000 - queue  # where the second CPU has its own
+    assert lock_name(linked, queue + second + 20, (0, second % (1 << 64))) == "runqueues"
+    assert lock_name(linked, 0xFFFFFF8000123450, (0, second % (1 << 64))) == ""
+    function = linked.address_of("rt_spin_lock")
+    assert function is not None
+    assert lock_name(linked, function, ()) == ""  # code is no variable
+
+
+def test_a_kernel_for_one_cpu_has_neither(tmp_path: Path) -> None:
+    assert lock_functions(kernel("arm64", tmp_path, "one", a="int first(void) { return 1; }")) == LockFunctions()

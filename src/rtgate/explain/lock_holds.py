@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""For how long raw spinlocks were held in a boot. The plugin (`locks.c`) knows their addresses; here they get names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtgate.kernel.raw_locks import lock_name
+from rtgate.kernel.vmlinux import Vmlinux
+
+HOLD = np.dtype(
+    [
+        *((name, "<u8") for name in ("lock", "caller", "count", "total", "longest")),
+        *((name, "<u4") for name in ("slice", "unused")),
+    ]
+)
+"""What a lock came to in a slice of the boot."""
+_CALL = 4  # a return address less this lies in the function that has called
+
+
+@dataclass(frozen=True, slots=True)
+class RawLock:
+    """One raw spinlock, or all that one function locks and the kernel has allocated; lengths in instructions.
+
+    Attributes:
+        name: of the variable that it is in; empty for one that the kernel has allocated.
+        function: the one that locked it for the longest hold.
+        count: how often it was let go.
+        seed: the boot that had the longest hold.
+    """
+
+    name: str
+    function: str
+    count: int
+    total: int
+    longest: int
+    seed: int
+
+    def __str__(self) -> str:
+        return self.name or f"allocated, locked by {self.function}"
+
+
+def raw_locks(
+    holds: NDArray[np.void], cpu_offsets: NDArray[np.void], slices: range, kernel: Vmlinux, seed: int
+) -> tuple[RawLock, ...]:
+    """Return the locks that were let go in some slices of a boot, by name."""
+    during = holds[(holds["slice"] >= slices.start) & (holds["slice"] < slices.stop)]
+    offsets = cpu_offsets["offset"].tolist()
+    return merge_locks(
+        RawLock(
+            name=lock_name(kernel, int(hold["lock"]), offsets),
+            function=kernel.function_at(int(hold["caller"]) - _CALL),
+            count=int(hold["count"]),
+            total=int(hold["total"]),
+            longest=int(hold["longest"]),
+            seed=seed,
+        )
+        for hold in during
+    )
+
+
+def merge_locks(locks: Iterable[RawLock]) -> tuple[RawLock, ...]:
+    """Return locks of several boots, or of several addresses with one name, as one of each name."""
+    by_name: defaultdict[str, list[RawLock]] = defaultdict(list)
+    for lock in locks:
+        by_name[str(lock)].append(lock)
+    return tuple(_sum(by_name[name]) for name in sorted(by_name))
+
+
+def _sum(locks: list[RawLock]) -> RawLock:
+    longest = max(locks, key=lambda lock: lock.longest)
+    return replace(longest, count=sum(lock.count for lock in locks), total=sum(lock.total for lock in locks))
