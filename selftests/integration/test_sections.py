@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rtgate.explain.lock_holds import RawLock, raw_locks
@@ -15,7 +16,7 @@ from rtgate.explain.sections import BootSections, Log, Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
-from rtgate.kernel.raw_locks import lock_functions
+from rtgate.kernel.raw_locks import lock_functions, lock_name
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import measure
 from rtgate.records.codec import decode
@@ -60,6 +61,7 @@ X86 = {
 INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
 """Where the timer's interrupts enter."""
 LOCK = 2 * 1600  # with what locks and unlocks around it
+LONG_LOCK = 2 * 150_000
 ALTERED = frozenset({"known_end", "known_hrtimer_function", "hrtimer_interrupt"})
 """Functions whose calls are looked for: the first enables interrupts, the second runs in a hard interrupt, the third
 calls the second."""
@@ -90,11 +92,15 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert lock.total == lock.count * lock.longest
         assert LOCK < lock.longest < LOCK + 40
         assert (lock.site.begin.helper, lock.site.end.function) == ("_raw_spin_lock_irqsave", "known_raw_lock")
-    hold = held_known_lock(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"))
-    assert hold.total == hold.count * hold.longest
-    assert hold.count == by_site["irqsoff", "thread", "known_raw_lock"].count
-    assert LOCK < hold.longest < LOCK + 10  # between both calls
-    assert hold.function == "known_raw_lock"
+    locks = known_locks(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"), board)
+    assert [(lock.name, lock.function) for lock in locks] == [
+        ("known_lock", "known_raw_lock"),
+        ("known_long_lock", "known_raw_lock_long"),
+    ]
+    for hold, spin in zip(locks, (LOCK, LONG_LOCK), strict=True):  # without the interrupts that come in the second
+        assert hold.total == hold.count * hold.longest
+        assert spin < hold.longest < spin + 10
+    assert locks[0].count == by_site["irqsoff", "thread", "known_raw_lock"].count
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
@@ -116,12 +122,17 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
     assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
 
 
-def held_known_lock(log: Log, kernel: Vmlinux) -> RawLock:
-    """Return what the lock of the patch was held, in the whole boot."""
+def known_locks(log: Log, kernel: Vmlinux, board: str) -> list[RawLock]:
+    """Return the holds of the patch's locks in the whole boot. Those of all CPUs have the names of their variables."""
     locks = raw_locks(log.locks, log.cpu_offsets, range(1 << 31), kernel, 1)
-    assert {lock.name for lock in locks} >= {"runqueues", "hrtimer_bases", "known_lock"}  # two of each CPU, and one
-    (lock,) = (lock for lock in locks if lock.name == "known_lock")
-    return lock
+    offsets = log.cpu_offsets["offset"].tolist()
+    names = {lock.name for lock in locks}
+    assert names >= {"runqueues", "hrtimer_bases"}
+    # What lies behind the image's copy of CPUs' variables, as the second CPU's own behind those of the first one.
+    assert not names & {"init_sighand", "cpuhp_hp_states", "__compound_literal"}
+    queues = [lock for lock in np.unique(log.locks["lock"]).tolist() if lock_name(kernel, lock, offsets) == "runqueues"]
+    assert len(queues) == (4 if "smp2" in board else 2)  # two locks in each
+    return [lock for lock in locks if lock.name.startswith("known_")]
 
 
 def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import given
@@ -13,6 +14,12 @@ from rtgate.kernel.vmlinux import Symbol
 
 class Kernel:
     """Two variables, of which each CPU has the second, and functions of 16 bytes."""
+
+    sections: ClassVar[dict[int, object]] = {1: SimpleNamespace(writable=True)}
+
+    @staticmethod
+    def address_of(name: str) -> int | None:
+        return {"__per_cpu_start": 0x2000, "__per_cpu_end": 0x3000}.get(name)
 
     @staticmethod
     def resolve(address: int) -> tuple[Symbol, int] | None:
@@ -43,6 +50,7 @@ def test_holds_of_the_slices_are_added_up_by_name() -> None:
             (0x82000, 0x44, 1, 300, 300, 2),  # and of the second
             (0x99000, 0x54, 2, 8, 4, 1),
             (0x99800, 0x54, 1, 6, 6, 2),  # another one, locked by the same function
+            (0x99000, 0x64, 1, 5, 5, 2),  # the first one, locked by another function
             (0x99000, 0x54, 9, 9, 1, 3),  # afterwards
         ),
         OFFSETS,
@@ -52,10 +60,16 @@ def test_holds_of_the_slices_are_added_up_by_name() -> None:
     )
     assert found == (
         RawLock("", "f5", 3, 14, 6, 7),
+        RawLock("", "f6", 1, 5, 5, 7),
         RawLock("runqueues", "f4", 5, 700, 300, 7),
         RawLock("timekeeper_lock", "f2", 5, 90, 40, 7),
     )
-    assert [str(lock) for lock in found] == ["allocated, locked by f5", "runqueues", "timekeeper_lock"]
+    assert [str(lock) for lock in found] == [
+        "allocated, locked by f5",
+        "allocated, locked by f6",
+        "runqueues",
+        "timekeeper_lock",
+    ]
 
 
 LOCKS = st.lists(
@@ -77,6 +91,7 @@ def test_boots_are_added_up(first: list[RawLock], second: list[RawLock]) -> None
     merged = merge_locks([*merge_locks(first), *merge_locks(second)])
     assert {str(lock) for lock in merged} == {str(lock) for lock in [*first, *second]}
     assert sum(lock.count for lock in merged) == sum(lock.count for lock in [*first, *second])
+    assert sum(lock.total for lock in merged) == sum(lock.total for lock in [*first, *second])
     for lock in merged:
         assert lock.longest == max(other.longest for other in [*first, *second] if str(other) == str(lock))
 

@@ -134,6 +134,7 @@ def _measured(
                 "function_at": staticmethod(lambda _: "f"),
                 "starts_of": staticmethod(lambda _: ()),
                 "resolve": staticmethod(lambda _: None),
+                "address_of": staticmethod(lambda _: None),
                 "symbols": (),
             },
         )

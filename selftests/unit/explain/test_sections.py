@@ -47,7 +47,7 @@ def passages(*records: tuple[int, int, int, int, int]) -> bytes:
 
 
 def hold_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
-    """Return holds: lock, who locked it longest, how often, in all, the longest, slice."""
+    """Return holds: lock, who locked it, how often, in all, the longest, slice."""
     return np.array([(*record, 0) for record in records], HOLD).tobytes()
 
 

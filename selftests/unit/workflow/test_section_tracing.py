@@ -201,14 +201,25 @@ def test_calls_are_compared_by_function(
 
 def test_what_boots_of_the_baseline_differ_by_is_kept(boots: Boots, tmp_path: Path) -> None:
     """What gained most beyond that is told, though another function gained more."""
-    before = {seed: (section("f", 100 * seed, seed, {"called": 900 + 500 * seed, "g": 50}),) for seed in (1, 2)}
-    boots.found = {"baseline": before, "candidate": {1: (section("f", 210, 1, {"called": 4000, "g": 2000}),)}}
+    varies = {seed: (section("f", 100 * seed, seed, {"called": 900 + 500 * seed, "g": 50}),) for seed in (1, 2, 3, 4)}
+    boots.found = {"baseline": varies, "candidate": {1: (section("f", 410, 1, {"called": 5500, "g": 550}),)}}
     boots.altered = frozenset({"f", "called", "g"})
     seen = compared(tmp_path, verdict(IDLE))
     assert seen is not None
     (one,) = seen.longer
-    assert (one.function, one.call, one.call_before, one.call_spread, one.spread) == ("g", 2000, 50, 0, 100)
+    assert (one.function, one.call, one.call_before, one.call_spread, one.spread) == ("g", 550, 50, 0, 200)
     assert one.growth == 10
+
+
+def test_a_call_that_fails_is_not_hidden_by_one_that_does_not(boots: Boots, tmp_path: Path) -> None:
+    """350 more are below what counts, and further beyond nothing than 1,500 are beyond three times 400."""
+    lengths = (1000, 1000, 1200, 1400)
+    varies = {seed: (section("tick", 9000, seed, {"f": 50, "called": length}),) for seed, length in enumerate(lengths)}
+    boots.found = {"baseline": varies, "candidate": {1: (section("tick", 9000, 1, {"f": 400, "called": 2900}),)}}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    (one,) = seen.longer
+    assert (one.function, one.call - one.call_before, one.call_spread) == ("called", 1500, 400)
 
 
 def test_a_function_that_the_baseline_called_elsewhere_is_as_long_there(boots: Boots, tmp_path: Path) -> None:

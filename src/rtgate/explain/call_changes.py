@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import Call, Context, Kind, Section, Site
-from rtgate.records.longer_sections import SPREADS
+from rtgate.records.longer_sections import least_gain
 
 LEAST = 100
 """Instructions below which a difference is nothing: 0.8 us, less than a tick of the board's counter moves a section."""
@@ -26,16 +27,16 @@ class CallsBefore:
         exact: of each function, by kind and context of the section.
         anywhere: of each function.
         of_any: by kind and context of the section, whatever the function.
-        spreads: by how many instructions the baseline's boots differ in what a function takes (`section_spread`).
+        spreads: by how many instructions the baseline's boots differ in what a function takes.
     """
 
     exact: Mapping[tuple[Kind, Context, str], int]
     anywhere: Mapping[str, int]
     of_any: Mapping[tuple[Kind, Context], int]
-    spreads: Mapping[str, int]
+    spreads: Spreads
 
     @classmethod
-    def of(cls, baseline: Sequence[Section], spreads: Mapping[str, int]) -> CallsBefore:
+    def of(cls, baseline: Sequence[Section], spreads: Spreads) -> CallsBefore:
         """Return those in a baseline's sections."""
         exact: defaultdict[tuple[Kind, Context, str], int] = defaultdict(int)
         anywhere: defaultdict[str, int] = defaultdict(int)
@@ -66,6 +67,6 @@ class CallsBefore:
         gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
         if not gains:
             return None, ""
-        most = max(gains, key=lambda call: gains[call] - SPREADS * self.spreads.get(call.function, 0))
-        alike = [call for call in calls if gains[call] > gains[most] - LEAST]
+        most = max(gains, key=lambda call: gains[call] - least_gain(self.spreads.of_call(call.function)))
+        alike = [call for call in calls if abs(gains[call] - gains[most]) < LEAST]
         return most, min(alike, key=lambda call: call.instructions).function

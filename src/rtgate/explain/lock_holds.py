@@ -15,11 +15,11 @@ from rtgate.kernel.vmlinux import Vmlinux
 
 HOLD = np.dtype(
     [
-        *((name, "<u8") for name in ("lock", "caller", "count", "total", "longest")),
+        *((name, "<u8") for name in ("lock", "owner", "count", "total", "longest")),
         *((name, "<u4") for name in ("slice", "unused")),
     ]
 )
-"""What a lock came to in a slice of the boot."""
+"""What a lock came to in a slice of the boot, as one function takes it (a return address in that)."""
 _CALL = 4  # a return address less this lies in the function that has called
 
 
@@ -50,17 +50,21 @@ def raw_locks(
 ) -> tuple[RawLock, ...]:
     """Return the locks that were let go in some slices of a boot, by name."""
     during = holds[(holds["slice"] >= slices.start) & (holds["slice"] < slices.stop)]
+    pairs, places = np.unique(during[["lock", "owner"]], return_inverse=True)
     offsets = cpu_offsets["offset"].tolist()
+    counts, totals = (np.bincount(places, during[name], len(pairs)).astype(int) for name in ("count", "total"))
+    longest = np.zeros(len(pairs), np.uint64)
+    np.maximum.at(longest, places, during["longest"])
     return merge_locks(
         RawLock(
-            name=lock_name(kernel, int(hold["lock"]), offsets),
-            function=kernel.function_at(int(hold["caller"]) - _CALL),
-            count=int(hold["count"]),
-            total=int(hold["total"]),
-            longest=int(hold["longest"]),
+            name=lock_name(kernel, int(lock), offsets),
+            function=kernel.function_at(int(owner) - _CALL),
+            count=int(counts[place]),
+            total=int(totals[place]),
+            longest=int(longest[place]),
             seed=seed,
         )
-        for hold in during
+        for place, (lock, owner) in enumerate(pairs.tolist())
     )
 
 

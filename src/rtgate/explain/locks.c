@@ -11,21 +11,24 @@
  * PREFIX.locks is written: records as below, of each slice (see trace.c) in which a lock was let go. Beside it
  * PREFIX.percpu: a number of 64 bits for each CPU.
  */
+#include <string.h>
+
 #include "guest.h"
 #include "locks.h"
 #include "trace.h"
 
 enum { CPUS = 8, HELD = 32, RECORDS = 1 << 18 };
 
-/* One lock, in a slice: lengths in instructions. */
+/* One lock, as one caller takes it, in a slice: lengths in instructions. */
 struct record {
-	uint64_t lock, caller; /* the second: of the longest hold */
+	uint64_t lock, owner; /* the second: a return address in the function that locks it */
 	uint64_t count, total, longest;
 	uint32_t slice, unused;
 };
 
 struct hold {
-	uint64_t lock, caller, stack; /* the last two: where the function that locks returns to */
+	uint64_t lock, owner;
+	uint64_t caller, stack; /* where the function that locks returns to, and with which stack pointer */
 	uint64_t begin; /* 0 until it has returned */
 };
 
@@ -80,21 +83,32 @@ static void put(struct record *record)
 	record->count = record->total = record->longest = 0;
 }
 
-static struct record *record_of(uint64_t lock)
+/* Write all there is: locks that the kernel has freed leave nothing behind. */
+static void empty(void)
 {
-	size_t place = ((lock >> 2) * 0x9e3779b97f4a7c15ull) >> 46;
+	for (size_t place = 0; place < RECORDS; place++)
+		put(&records[place]);
+	memset(records, 0, RECORDS * sizeof(*records));
+	record_count = 0;
+}
 
-	while (records[place].lock && records[place].lock != lock)
+static struct record *record_of(uint64_t lock, uint64_t owner)
+{
+	size_t place = ((lock >> 2 ^ owner << 20) * 0x9e3779b97f4a7c15ull) >> 46;
+
+	if (record_count == RECORDS / 2)
+		empty();
+	while (records[place].lock && (records[place].lock != lock || records[place].owner != owner))
 		place = (place + 1) % RECORDS;
-	if (!records[place].lock && ++record_count == RECORDS / 2)
-		fail("more raw locks than there is room for", "locks");
+	record_count += !records[place].lock;
 	records[place].lock = lock;
+	records[place].owner = owner;
 	return &records[place];
 }
 
 static void count(const struct hold *hold, uint64_t length)
 {
-	struct record *record = record_of(hold->lock);
+	struct record *record = record_of(hold->lock, hold->owner);
 	uint32_t slice = slice_bits ? n >> slice_bits : 0;
 
 	if (record->slice != slice)
@@ -102,10 +116,8 @@ static void count(const struct hold *hold, uint64_t length)
 	record->slice = slice;
 	record->count++;
 	record->total += length;
-	if (length >= record->longest) {
+	if (length > record->longest)
 		record->longest = length;
-		record->caller = hold->caller;
-	}
 }
 
 /* The kernel fills its table while it starts. Only a thread of a CPU can read it. */
@@ -129,38 +141,48 @@ static void let_go(unsigned int cpu, size_t place)
 		held[cpu][place] = held[cpu][place + 1];
 }
 
-/* Return the place of a hold of a lock; that of a function that has not returned is known by its stack pointer. */
-static size_t place_of(unsigned int cpu, uint64_t lock, uint64_t waiting_stack)
+/* Return the place of a hold of a lock. */
+static size_t place_of(unsigned int cpu, uint64_t lock)
 {
 	size_t place = 0;
 
-	while (place < depth[cpu]) {
-		const struct hold *hold = &held[cpu][place];
-
-		if (hold->lock == lock && (waiting_stack ? !hold->begin && hold->stack == waiting_stack : hold->begin))
-			break;
+	while (place < depth[cpu] && (!held[cpu][place].begin || held[cpu][place].lock != lock))
 		place++;
-	}
 	return place;
+}
+
+/*
+ * A thread that calls a function waits for no other one that returns to the same place of its stack. It may have waited:
+ * QEMU may end a block before its first instruction, and begin it again; and a thread may go to another CPU meanwhile.
+ */
+static void forget(uint64_t stack)
+{
+	for (unsigned int cpu = 0; cpu < CPUS; cpu++)
+		for (size_t place = depth[cpu]; waiting[cpu] && place; place--)
+			if (!held[cpu][place - 1].begin && held[cpu][place - 1].stack == stack)
+				let_go(cpu, place - 1);
 }
 
 void locks_call(unsigned int cpu, const struct lock_call *call)
 {
-	size_t place = place_of(cpu, call->lock, call->stack);
-
 	read_offsets(slice_bits ? n >> slice_bits : 0);
-	/* QEMU may end a block before its first instruction, and begin it again: then it waits already. */
-	if (place < depth[cpu])
-		let_go(cpu, place);
+	forget(call->stack);
 	if (depth[cpu] == HELD)
 		let_go(cpu, 0);
-	held[cpu][depth[cpu]++] = (struct hold){ call->lock, call->caller, call->stack, 0 };
+	held[cpu][depth[cpu]++] = (struct hold){ call->lock, call->owner, call->caller, call->stack, 0 };
 	waiting[cpu]++;
+}
+
+void locks_preemptible(unsigned int cpu)
+{
+	for (size_t place = depth[cpu]; place; place--)
+		if (held[cpu][place - 1].begin)
+			let_go(cpu, place - 1);
 }
 
 void locks_release(unsigned int cpu, uint64_t address, uint64_t time)
 {
-	size_t place = place_of(cpu, address, 0);
+	size_t place = place_of(cpu, address);
 
 	if (place == depth[cpu])
 		return; /* another store, or a lock that was taken by trying */
@@ -172,18 +194,11 @@ void locks_block(unsigned int cpu, uint64_t address, uint64_t stack, uint64_t ti
 {
 	for (size_t place = depth[cpu]; waiting[cpu] && place; place--) {
 		struct hold *hold = &held[cpu][place - 1];
-		uint64_t lock = hold->lock;
-		size_t before;
 
 		if (hold->begin || hold->caller != address || hold->stack != stack)
 			continue;
-		/* What had it before has let it go in a way that is not known. */
-		before = place_of(cpu, lock, 0);
 		hold->begin = time;
 		waiting[cpu]--;
-		if (before < depth[cpu])
-			let_go(cpu, before);
-		return;
 	}
 }
 
@@ -196,8 +211,7 @@ void locks_end(void)
 {
 	FILE *variables = opened("percpu");
 
-	for (size_t place = 0; place < RECORDS; place++)
-		put(&records[place]);
+	empty();
 	closed(stream, "locks");
 	fwrite(cpu_offsets, sizeof(*cpu_offsets), cpu_count, variables);
 	closed(variables, "percpu");

@@ -9,6 +9,7 @@
 /* A function that locks is called. */
 struct lock_call {
 	uint64_t lock; /* its address */
+	uint64_t owner; /* a return address in the function that asked for the lock */
 	uint64_t caller, stack; /* where the function returns to, and with which stack pointer */
 };
 
@@ -19,6 +20,7 @@ void locks_call(unsigned int cpu, const struct lock_call *call);
 bool locks_wait(unsigned int cpu); /* whether a function that locks has not returned */
 /* Times are the CPU's own instructions, without interrupts that came with preemption off. */
 void locks_block(unsigned int cpu, uint64_t address, uint64_t stack, uint64_t time); /* a block begins meanwhile */
+void locks_preemptible(unsigned int cpu); /* so it holds no raw lock, whatever was seen */
 void locks_release(unsigned int cpu, uint64_t address, uint64_t time); /* a byte there is cleared */
 void locks_end(void);
 

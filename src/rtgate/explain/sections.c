@@ -510,6 +510,8 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 	}
 	cpu->masked = mask;
 	cpu->off = off;
+	if (!off)
+		locks_preemptible(cpu - cpus);
 }
 
 /* Another thread runs: what this one has called returns in its own time. */
@@ -771,7 +773,7 @@ static void follow_lock(const struct cpu *cpu, const struct place *block)
 {
 	const uint64_t *registers = cpu->guest.registers;
 	uint64_t stack = guest_stack(&cpu->guest), time = own(cpu) - cpu->taken;
-	struct lock_call call = { registers[machine_arm64 ? 0 : GUEST_RDI], 0, stack };
+	struct lock_call call = { registers[machine_arm64 ? 0 : GUEST_RDI], 0, 0, stack };
 
 	if (locks_wait(cpu - cpus))
 		locks_block(cpu - cpus, block->address, stack, time);
@@ -783,6 +785,7 @@ static void follow_lock(const struct cpu *cpu, const struct place *block)
 		guest_read(stack, &call.caller, sizeof(call.caller));
 		call.stack += sizeof(call.caller);
 	}
+	call.owner = caller(cpu, block);
 	locks_call(cpu - cpus, &call);
 }
 

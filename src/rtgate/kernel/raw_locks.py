@@ -42,10 +42,15 @@ def lock_functions(kernel: Vmlinux) -> LockFunctions:
 def lock_name(kernel: Vmlinux, address: int, cpu_offsets: Sequence[int]) -> str:
     """Return the name of the variable that a lock is in; empty if the kernel has allocated it.
 
-    A variable that each CPU has is found by where the CPU has its own.
+    A variable that each CPU has is found by where the CPU has its own. The image's own copy of those is no variable: it
+    is what each CPU's is made from.
     """
+    start, end = (kernel.address_of(name) for name in ("__per_cpu_start", "__per_cpu_end"))
+    copies = range(start or 0, end or 0)
     for offset in (0, *filter(None, cpu_offsets)):
-        place = kernel.resolve((address - offset) % (1 << 64))
-        if place is not None and place[0].data:
-            return plain_name(place[0].name)
+        own_address = (address - offset) % (1 << 64)
+        if (own_address in copies) is bool(offset) and (place := kernel.resolve(own_address)):
+            symbol, _ = place
+            if symbol.data and kernel.sections[symbol.section].writable:
+                return plain_name(symbol.name)
     return ""

@@ -24,8 +24,12 @@ LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
 """What limits call the longest sections, by what was off: ftrace's names."""
 SECTION_MEASUREMENTS = (BOUND, *LENGTHS)
 """What limits may be of where boots are followed."""
+GAINED = 400
+"""Instructions by which functions that differ must make sections longer."""
+GROWN = 2500
+"""Instructions by which a section of the only CPU must be longer, whatever ran in it."""
 SPREADS = 3
-"""How many times as much as the baseline's own boots differ a function must have gained, to be no chance."""
+"""How many times as much as the baseline's own boots differ a function must have gained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +49,10 @@ class LongerSection:
         call: the call of a function that differs that gained most, made in such a section, with all that it called.
         call_before: the longest of this function in the baseline's sections of this kind and context; where there is
             none, what may stand for it (`explain.call_changes`).
-        call_spread: by how much the baseline's boots differ in what this function takes (`explain.section_spread`).
+        call_spread: by how much the baseline's boots differ in its calls (`explain.section_spread`); None if too few
+            show it.
         begins: whether the function that begins the section differs.
-        spread: by how much the baseline's boots differ in what that function takes.
+        spread: by how much they differ in what that function takes; None if too few show it.
     """
 
     off: str
@@ -61,9 +66,9 @@ class LongerSection:
     function: str = ""
     call: int = 0
     call_before: int = 0
-    call_spread: int = 0
+    call_spread: int | None = None
     begins: bool = False
-    spread: int = 0
+    spread: int | None = None
 
     @property
     def growth(self) -> int:
@@ -148,6 +153,11 @@ class SectionComparison:
         """Return whether these are the boots that were followed, and these the kernels of all records."""
         boots = [record for record in candidate if record.seed in self.seeds]
         return self.images == {record.kernel.image_sha256 for record in every} and self.boots_digest == digest(boots)
+
+
+def least_gain(spread: int | None) -> int:
+    """Return from how many instructions on a gain of a function is not taken for chance, by its spread."""
+    return GROWN if spread is None else max(GAINED, SPREADS * spread)
 
 
 def digest(boots: Iterable[Record]) -> str:

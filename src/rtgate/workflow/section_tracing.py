@@ -16,7 +16,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, changes
-from rtgate.explain.section_spread import spreads
+from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Section, merge_boots
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
@@ -149,12 +149,17 @@ def compare_boots(
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
     old, new = by_arm.get("baseline"), by_arm["candidate"]
     hits = [section for section in new.sections if section.calls or section.site.begin.function in names]
-    usual = spreads(boots["baseline"].values(), names) if old else {}
     return replace(
         identity,
         sites=len(new.sections),
         reached=len(hits),
-        longer=_grown(CallsBefore.of(old.sections, usual), changes(old.sections, new.sections), names) if old else (),
+        longer=_grown(
+            CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
+            changes(old.sections, new.sections),
+            names,
+        )
+        if old
+        else (),
         baseline_bound=old.bound if old else None,
         candidate_bound=new.bound,
         baseline_longest=_longest(old.sections) if old else (),
@@ -235,9 +240,9 @@ def _grown(before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[st
             function=own or (function if gain >= LEAST else ""),
             call=call.instructions if call else 0,
             call_before=call_before,
-            call_spread=before.spreads.get(call.function, 0) if call else 0,
+            call_spread=before.spreads.of_call(call.function) if call else None,
             begins=begins,
-            spread=before.spreads.get(change.site.begin.function, 0),
+            spread=before.spreads.of_section(change.site.begin.function) if begins else None,
         )
         if max(section.growth, section.gained) >= LEAST:
             sections.append(section)

@@ -11,12 +11,12 @@ from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, record
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
-from rtgate.judge.compare.section_findings import GAINED, GROWN, boots_needed, grown_sections, section_findings
+from rtgate.judge.compare.section_findings import boots_needed, grown_sections, section_findings
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.bound import Bound, Delay
-from rtgate.records.longer_sections import LongerSection, SectionComparison
+from rtgate.records.longer_sections import GAINED, GROWN, LongerSection, SectionComparison
 
 PLACEBOS = Placebos(
     {
@@ -40,9 +40,10 @@ SITE = LongerSection(
     seed=5,
     function="run_timer_softirq",
     begins=True,
+    spread=0,
 )
 CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, function="")
-CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235)
+CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235, call_spread=0)
 
 
 def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
@@ -196,13 +197,18 @@ def test_nothing_is_said_of_a_case_that_was_not_followed() -> None:
     assert found(SITE, followed=False) == []
 
 
-@given(growth=st.integers(-50, 50_000), share=st.integers(0, 50_000), begins=st.booleans(), spread=st.integers(0, 2000))
+@given(
+    growth=st.integers(-50, 50_000),
+    share=st.integers(0, 50_000),
+    begins=st.booleans(),
+    spread=st.none() | st.integers(0, 2000),
+)
 def test_a_section_is_longer_only_if_it_grew_much_or_by_the_change(
-    growth: int, share: int, spread: int, *, begins: bool
+    growth: int, share: int, spread: int | None, *, begins: bool
 ) -> None:
     one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begins=begins)
     one = replace(one, spread=spread, call_spread=spread)
-    least = max(GAINED, 3 * spread)
+    least = GROWN if spread is None else max(GAINED, 3 * spread)
     by_change = share - 200 >= least or (begins and growth >= least)
     assert grown(one) is (growth >= GROWN or by_change)
     # With several CPUs, waiting for the turn of another one is as long as a turn, whatever began the section.
@@ -222,8 +228,7 @@ def test_what_boots_of_the_baseline_differ_by_may_be_chance(one: LongerSection) 
     assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert said.sentence == (
         f"interrupts off for 1,000 instructions (8.0 virtual us) more by {one.function} (changed) in "
-        "run_timer_softirq, which may be chance: what it takes differs by 334 between the baseline's boots; measure "
-        "more boots to know"
+        "run_timer_softirq, which may be chance: what it takes differs by 334 between the baseline's boots"
     )
     (said,) = found(replace(one, spread=333, call_spread=333))
     assert said.status is Status.FAIL
@@ -232,10 +237,38 @@ def test_what_boots_of_the_baseline_differ_by_may_be_chance(one: LongerSection) 
     assert "more by run_timer_softirq (changed) in elsewhere" in said.sentence
 
 
-def test_no_spread_excuses_what_no_harmless_change_does() -> None:
-    (said,) = found(replace(SITE, candidate=849 + GROWN, spread=GROWN))
+@pytest.mark.parametrize("spread", [GROWN, None])
+def test_no_spread_excuses_what_no_harmless_change_does(spread: int | None) -> None:
+    (said,) = found(replace(SITE, candidate=849 + GROWN, spread=spread))
+    assert said.status is Status.FAIL
+    assert ("(changed)" in said.sentence) is (spread is None)
+
+
+@pytest.mark.parametrize(
+    "one", [replace(SITE, candidate=1849, spread=None), replace(CALLED, call=2235, call_spread=None)]
+)
+def test_where_too_few_boots_show_how_much_it_varies_nothing_is_decided(one: LongerSection) -> None:
+    (said,) = found(one)
+    assert said.status is Status.DONE
+    assert said.sentence.endswith(
+        "may be chance: too few boots of the baseline show what it takes, and four at least are needed"
+    )
+
+
+def test_what_is_told_and_its_spread_are_of_one_gain() -> None:
+    """f begins a section that grew by 600, in which a function gained 450 that it called."""
+    both = replace(SITE, candidate=1449, spread=300, call=950, call_before=500, call_spread=200)
+    (said,) = found(both)
+    assert "for 600 instructions (4.8 virtual us) more by run_timer_softirq (changed)" in said.sentence
+    assert said.sentence.endswith("differs by 300 between the baseline's boots")
+    # A section that grew by much is not blamed on what was called in it and gained little.
+    (said,) = found(replace(both, candidate=849 + GROWN, spread=GROWN, call_spread=0))
     assert said.status is Status.FAIL
     assert "(changed)" not in said.sentence
+
+
+def test_a_new_section_is_not_excused_by_what_the_function_does_elsewhere() -> None:
+    assert grown(replace(SITE, baseline=0, candidate=2300, spread=800, boots=7))
 
 
 @pytest.mark.parametrize("longer", [(), (SITE,)])

@@ -17,14 +17,10 @@ from rtgate.judge.compare.placebos import Placebos
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
 from rtgate.judge.verdict import Figure, Kind, Status
-from rtgate.records.longer_sections import SPREADS, LongerSection, SectionComparison
+from rtgate.records.longer_sections import GAINED, GROWN, LongerSection, SectionComparison, least_gain
 from rtgate.units import Quantity, Unit, plural
 
 MEASUREMENT = "critical section"
-GAINED = 400
-"""Instructions by which functions that differ must make sections longer."""
-GROWN = 2500
-"""Instructions by which a section of the only CPU must be longer, whatever ran in it."""
 CHANCE = 0.005
 """How often at most a section may seem to be the candidate's alone that is as likely in every boot of both kernels."""
 
@@ -73,8 +69,10 @@ def grown_sections(comparison: SectionComparison) -> list[LongerSection]:
 
 
 def _changed(section: LongerSection) -> bool:
-    """Return whether a function that differs made it longer, by more than chance."""
-    return _call_gained(section) or _section_gained(section)
+    """Return whether functions that differ made it longer by what is told of it."""
+    if section.growth >= section.gained:
+        return _section_gained(section) or _is_new(section)
+    return _call_gained(section)
 
 
 def _call_gain(section: LongerSection) -> int:
@@ -82,16 +80,16 @@ def _call_gain(section: LongerSection) -> int:
 
 
 def _call_gained(section: LongerSection) -> bool:
-    return _call_gain(section) >= max(GAINED, SPREADS * section.call_spread)
+    return _call_gain(section) >= least_gain(section.call_spread)
 
 
 def _section_gained(section: LongerSection) -> bool:
-    return section.begins and section.growth >= max(GAINED, SPREADS * section.spread)
+    return section.begins and section.growth >= least_gain(section.spread)
 
 
 def _is_new(section: LongerSection) -> bool:
     """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
-    return _section_gained(section) and section.baseline == 0
+    return section.begins and section.growth >= GAINED and section.baseline == 0
 
 
 @cache
@@ -124,7 +122,7 @@ def _longer(comparison: SectionComparison, longer: Sequence[LongerSection]) -> F
         else (section.call_before, section.call)
     )
     rest = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    whose = f" by {section.function} (changed)" if section.function and _changed(section) else ""
+    whose = f" by {section.function} (changed)" if _changed(section) else ""
     what = f"{section.off} for {_amount(new - old, comparison)} more{whose} in {section.place}"
     if section.growth >= section.gained:
         before = f"{old:,} before" if old else "where the baseline has none"
@@ -164,25 +162,27 @@ def _unsure(comparison: SectionComparison) -> Finding | None:
 
 
 def _usual(comparison: SectionComparison) -> Finding | None:
-    """Return what is said where functions that differ gained, but not more than boots of the baseline differ."""
-    calls = [section for section in comparison.longer if GAINED <= _call_gain(section) < SPREADS * section.call_spread]
-    sections = [
-        section
-        for section in comparison.longer
-        if section.begins and section.baseline and GAINED <= section.growth < SPREADS * section.spread
-    ]
-    section = max(
-        [*calls, *(sections if comparison.cpus == 1 else ())], key=lambda section: section.gained, default=None
-    )
-    if section is None:
+    """Return what is said where functions that differ gained, and it may be chance; None where none did."""
+    gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison.cpus)]
+    if not gains:
         return None
-    spread = section.call_spread if section in calls else section.spread
+    amount, spread, section = max(gains, key=lambda gain: gain[0])
+    whose = f" by {section.function} (changed)" if amount == section.gained else ""
+    reason = "too few boots of the baseline show what it takes, and four at least are needed"
+    if spread is not None:
+        reason = f"what it takes differs by {spread:,} between the baseline's boots"
     sentence = (
-        f"{section.off} for {_amount(section.gained, comparison)} more by {section.function} (changed) in "
-        f"{section.place}, which may be chance: what it takes differs by {spread:,} between the baseline's boots; "
-        "measure more boots to know"
+        f"{section.off} for {_amount(amount, comparison)} more{whose} in {section.place}, which may be chance: {reason}"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+
+
+def _doubtful(section: LongerSection, cpus: int) -> Iterator[tuple[int, int | None, LongerSection]]:
+    """Yield each gain of a section that is worth to be told and may be chance, with the spread."""
+    if GAINED <= _call_gain(section) < least_gain(section.call_spread):
+        yield _call_gain(section), section.call_spread, section
+    if cpus == 1 and section.begins and section.baseline and GAINED <= section.growth < least_gain(section.spread):
+        yield section.growth, section.spread, section
 
 
 def _no_longer(comparison: SectionComparison) -> Finding:
