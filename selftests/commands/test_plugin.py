@@ -19,7 +19,7 @@ from selftests.fake_target import FakeTarget, arm, arms, measured_outcome, skipp
 
 from rtgate.cli import suite_options
 from rtgate.cli.main import main
-from rtgate.errors import InfrastructureError
+from rtgate.errors import InfrastructureError, Interrupted
 from rtgate.measure import run as run_module
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
@@ -527,6 +527,21 @@ def test_a_signal_that_comes_again_and_again_ends_it_once(suite: Suite) -> None:
             thread.join(timeout=20)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert len(target.plans) < 30
+
+
+def test_a_boot_that_was_stopped_ends_the_run_though_the_signal_got_lost(suite: Suite) -> None:
+    """An exception that a signal raises in a destructor is printed, and forgotten."""
+
+    def stopped(_: Plan) -> Outcome:
+        raise Interrupted("stopped")
+
+    suite.fake(arm(FakeTarget({2: stopped}), time="virtual"))
+    result = suite.pytester.runpytest_inprocess(
+        *("-p", "rtgate.plugin", "-p", "no:cacheprovider", "--thresholds", "limits.yaml", str(suite.tests)),
+        *("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-4"),
+        no_reraise_ctrlc=True,
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
 
 
 def test_measuring_on_host_time_counts_boots(suite: Suite) -> None:

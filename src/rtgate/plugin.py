@@ -23,7 +23,7 @@ import pytest
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.cli import suite_options
 from rtgate.cli.suite_cases import CaseMark, Offers, case_mark, offered_cases, selected_cases
-from rtgate.errors import ChangedError, ConfigError, InfrastructureError, RtgateError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Interrupted, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
@@ -267,6 +267,9 @@ def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, 
     except ChangedError as error:
         session.note(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
         pytest.exit(plain_text(str(error)), returncode=ChangedError.suites_code)
+    except Interrupted as error:
+        # Python loses an exception that a signal raises in a destructor, for example: boots say it again.
+        raise KeyboardInterrupt from error
     except InfrastructureError as error:
         session.note(_verdict(Status.MISS, Kind.LAB, str(error), case.name))
         pytest.fail(f"MISS: {plain_text(str(error))}", pytrace=False)
