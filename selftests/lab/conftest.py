@@ -21,8 +21,8 @@ def lab() -> Iterator[Lab]:
     if reason:
         pytest.skip(reason)
     was_up = is_up()
-    subprocess.run([PROGRAM, "up"], check=True, timeout=1500)
-    try:
+    try:  # Ctrl-C may come while it comes up
+        subprocess.run([PROGRAM, "up"], check=True, timeout=1500)
         yield Lab()
     finally:
         if not was_up:
