@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtgate.kernel.raw_locks import lock_name
-from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.kernel.vmlinux import CALL, Vmlinux
 
 HOLD = np.dtype(
     [
@@ -20,7 +20,6 @@ HOLD = np.dtype(
     ]
 )
 """What a lock came to in a slice of the boot, as one function takes it (a return address in that)."""
-_CALL = 4  # a return address less this lies in the function that has called
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def raw_locks(
     return merge_locks(
         RawLock(
             name=lock_name(kernel, int(lock), offsets),
-            function=kernel.function_at(int(owner) - _CALL),
+            function=kernel.function_at(int(owner) - CALL),
             count=int(counts[place]),
             total=int(totals[place]),
             longest=int(longest[place]),

@@ -29,7 +29,7 @@ from rtgate.explain.trace import Block, Trace, TraceRequest
 from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption, preemption
-from rtgate.kernel.raw_locks import lock_functions
+from rtgate.kernel.raw_locks import LockFunctions, lock_functions
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
@@ -264,7 +264,7 @@ def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names
         slice_bits=_SLICE_BITS,
         preemption=layout,
         altered=order.kernel.starts_of(altered_names),
-        locks=lock_functions(order.kernel),
+        locks=lock_functions(order.kernel) if layout else LockFunctions(),
     )
     record, boot_trace = order.trace(request)
     cpus = _find_intervals(order, record, boot_trace)

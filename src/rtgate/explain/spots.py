@@ -8,9 +8,7 @@ from functools import cached_property
 
 from rtgate.explain.sections import Spot
 from rtgate.kernel.preemption import Preemption
-from rtgate.kernel.vmlinux import Vmlinux
-
-_CALL = 4  # a return address less this lies in the function that has called
+from rtgate.kernel.vmlinux import CALL, Vmlinux
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class SpotNames:
     def spot(self, address: int, caller: int) -> Spot:
         """Return the functions of an address, and of its caller's if it is in a helper (a return address, or 0)."""
         own = self._name(address)
-        return Spot(self._name(caller - _CALL), own) if caller else Spot(own)
+        return Spot(self._name(caller - CALL), own) if caller else Spot(own)
 
     def _name(self, address: int) -> str:
         """Return the name of a function; of an entry for exceptions, the function to which it leads."""

@@ -20,6 +20,8 @@ from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 
 _ARCHES = {arch.elf: name for name, arch in ARCHES.items() if arch.code}
+CALL = 4
+"""A return address less this lies in the function that has called."""
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 _NOTYPE, _OBJECT, _FUNC, _FILE = 0, 1, 2, 4
 # Marks between code and data (arm64), and labels of the assembler.
