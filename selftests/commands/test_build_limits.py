@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from selftests.commands.test_confinement import _HOSTILE, job
+from selftests.commands.test_tuxmake import processes_in
 from selftests.unit.kernel.conftest import cache, describe, fake_tree, git, toolchain
-from selftests.unit.kernel.test_tuxmake import processes_in
 
 from rtgate.errors import BuildLimitError, InfrastructureError
 from rtgate.kernel import build_limits, tuxmake

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from selftests.suites_in_process import use_this_process
-from selftests.unit.cli.conftest import Lab, _forget_qemu, lab
+from selftests.unit.cli.conftest import Lab, _forget_qemu, _undrawn, lab
 from selftests.unit.kernel.test_merge import Repository
 
 from rtgate.cli import main
@@ -25,7 +25,7 @@ from rtgate.rootfs import images
 from rtgate.workflow import gate, kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
 
-__all__ = ["_forget_qemu", "lab"]
+__all__ = ["_forget_qemu", "_undrawn", "lab"]
 
 LIMITS = """\
 virt-arm64:

@@ -5,13 +5,13 @@ import argparse
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import Describe, cache, describe, fake_tree, toolchain
 
 from rtgate import site
 from rtgate.cli import build
 from rtgate.errors import ConfigError
 
-from .conftest import Describe
-
+__all__ = ["cache", "describe", "fake_tree", "toolchain"]
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 

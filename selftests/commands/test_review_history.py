@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.unit.cli.conftest import _forget_qemu, lab
+from selftests.commands.test_review import LIMITS, Builds, _left, _review, builds, repository
+from selftests.unit.cli.conftest import _forget_qemu, _undrawn, lab
 from selftests.unit.history.conftest import NOW, Fill, fill, history, make_good, record, url
 from selftests.unit.kernel.test_merge import Repository
-from selftests.unit.workflow.test_review import LIMITS, Builds, _left, _review, builds, repository
 from selftests.written_records import write
 
 from rtgate.cli.main import main
@@ -24,7 +24,7 @@ from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import review_boards, suites
 
-__all__ = ["_forget_qemu", "builds", "fill", "history", "lab", "repository", "url"]
+__all__ = ["_forget_qemu", "_undrawn", "builds", "fill", "history", "lab", "repository", "url"]
 
 GOOD, NOISY, BASELINE = "a" * 64, "b" * 64, "c" * 64
 BOARDS = "boards:\n  - {board: bench, build: virt-arm64-generic, cases: all}\n"
@@ -44,7 +44,7 @@ def bench(
     monkeypatch.setenv("RTGATE_LAVA_URL", "http://lava.invalid")
     monkeypatch.setenv("RTGATE_LAVA_TOKEN", "0123456789abcdef")
     (tmp_path / "site" / "boards").mkdir(parents=True)
-    shipped = Path(__file__).parents[3] / "boards" / "rk3568-evb1.yaml"
+    shipped = Path(__file__).parents[2] / "boards" / "rk3568-evb1.yaml"
     (tmp_path / "site" / "boards" / "bench.yaml").write_text(shipped.read_text())
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
     monkeypatch.setattr(suites, "cases", lambda *_: (Case(suite="latency", tool=Cyclictest(), load="idle"),))

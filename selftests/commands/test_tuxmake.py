@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.kernel.conftest import cache, fake_tree, toolchain
 
 from rtgate.errors import InfrastructureError, Interrupted
 from rtgate.kernel import tuxmake
 
+__all__ = ["cache", "fake_tree", "toolchain"]
 pytestmark = pytest.mark.usefixtures("toolchain")
 
 
