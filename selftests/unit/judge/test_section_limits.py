@@ -14,7 +14,7 @@ from rtgate.judge.thresholds import Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.version import VersionRange
 from rtgate.records.bound import MEASUREMENT, Bound
-from rtgate.records.longer_sections import LongestSection, SectionComparison
+from rtgate.records.longer_sections import LongestHold, LongestSection, SectionComparison
 from rtgate.records.record import Record
 
 KEPT, BROKEN = maximum("99.5 virtual us", MEASUREMENT), maximum("99.3 virtual us", MEASUREMENT)
@@ -251,6 +251,82 @@ def test_the_longest_section_has_a_limit_that_may_be_of_one_function(
     (one,) = of_limit(LENGTHS, limit)
     assert (one.status, one.measurement, one.boot) == (status, measurement, boot)
     assert one.sentence.removesuffix(" (calibration; thresholds.yaml:7)") == sentence
+
+
+HOLDS = replace(
+    ALONE,
+    candidate_holds=(
+        LongestHold(lock="tick_broadcast_lock", function="tick_broadcast", instructions=5000, seed=4),
+        LongestHold(lock="allocated, locked by __wake_up", function="__wake_up", instructions=2500, seed=5),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "measurement", "boot", "sentence"),
+    [
+        (
+            length_limit(39, off="rawlock"),
+            Status.FAIL,
+            "rawlock",
+            "seed 4",
+            (
+                "a raw spinlock is held for 40.0 virtual us (5000 instructions) at the longest in 2 boots, "
+                "tick_broadcast_lock, locked by tick_broadcast: over the limit of 39.0 virtual us (4875 instructions)"
+            ),
+        ),
+        (
+            replace(length_limit(39, off="rawlock"), lock="tick_broadcast_lock"),
+            Status.FAIL,
+            "rawlock tick_broadcast_lock",
+            "seed 4",
+            (
+                "tick_broadcast_lock is held for 40.0 virtual us (5000 instructions) at the longest in 2 boots, locked "
+                "by tick_broadcast: over the limit of 39.0 virtual us (4875 instructions)"
+            ),
+        ),
+        (
+            replace(length_limit(20, off="rawlock"), lock="allocated, locked by __wake_up"),
+            Status.PASS,
+            "rawlock allocated, locked by __wake_up",
+            "seed 5",
+            (
+                "allocated, locked by __wake_up is held for 20.0 virtual us (2500 instructions) at the longest in 2 "
+                "boots, within 20.0 virtual us (2500 instructions)"
+            ),
+        ),
+        (
+            replace(length_limit(39, off="rawlock"), lock="jiffies_lok"),
+            Status.MISS,
+            "rawlock jiffies_lok",
+            "",
+            (
+                "how long jiffies_lok is held has a limit of 39 virtual us, and no boot has such a hold (names: rtgate "
+                "sections)"
+            ),
+        ),
+    ],
+)
+def test_the_longest_hold_has_a_limit_that_may_be_of_one_lock(
+    limit: Threshold, status: Status, measurement: str, boot: str, sentence: str
+) -> None:
+    (one,) = of_limit(HOLDS, limit)
+    assert (one.status, one.measurement, one.boot) == (status, measurement, boot)
+    assert one.sentence.removesuffix(" (calibration; thresholds.yaml:7)") == sentence
+
+
+def test_holds_are_judged_as_sections_are() -> None:
+    limit = length_limit(40, off="rawlock")
+    for seen, end in (
+        (replace(HOLDS, cpus=2), "whose lengths depend on the turns in which QEMU runs them"),
+        (replace(HOLDS, seeds=(4,)), "seed 5 was measured and not followed"),
+        (replace(ALONE, why_not="no trace"), "and no trace"),
+    ):
+        (one,) = of_limit(seen, limit)
+        assert (one.status, one.sentence.endswith(end)) == (Status.MISS, True), one.sentence
+    slower = replace(HOLDS.candidate_holds[0], instructions=6000)
+    (one,) = of_limit(replace(HOLDS, baseline_image="a", baseline_holds=(slower,)), length_limit(39, off="rawlock"))
+    assert "; the baseline breaks this limit too with 48.0 virtual us" in one.sentence
 
 
 def test_sections_of_boots_that_nobody_could_follow_miss_their_limit() -> None:

@@ -123,7 +123,7 @@ ALL_TOOLS = ", ".join(sorted(TOOLS))
 ALL_LOADS = ", ".join((*loads.names(), *COMPANIONS))
 ALL_KINDS = "max, min, exact, share, fault"
 FIGURES = "latency, latency.avg, latency.bound, latency.max, latency.min"
-MEASUREMENTS = f"irqsoff, {FIGURES}, preemptirqsoff, preemptoff, wakeups, wakeups.lost"
+MEASUREMENTS = f"irqsoff, {FIGURES}, preemptirqsoff, preemptoff, rawlock, wakeups, wakeups.lost"
 UNITS = (
     "ns, us, ms, s, virtual ns, virtual us, virtual ms, virtual s, "
     "B/s, MB/s, MiB/s, virtual MB/s, /s, virtual /s, count, ratio, celsius"
@@ -181,6 +181,12 @@ NAMES = [
         "schedule",
         "latency.max is not of a function: leave function away (it goes with irqsoff, preemptoff, preemptirqsoff)",
     ),
+    (
+        _changed("latency.max, kind: max", "irqsoff, kind: max, lock: tick_lock"),
+        "tick_lock",
+        "irqsoff is not of a lock: leave lock away (it goes with rawlock)",
+    ),
+    (_changed("latency.max, kind: max", "rawlock, kind: exact"), "exact", "rawlock is a longest length: use max"),
     (_changed("oops", "hiccup", FAULT), "hiccup", "unknown value 'hiccup' (allowed: aer, atomic-sleep, bug, "),
 ]
 KEYS = [
@@ -199,7 +205,7 @@ KEYS = [
     (
         _changed("source", "sauce"),
         "sauce",
-        "unknown key 'sauce' (allowed: class, function, kernels, kind, limit, margin, measurement, profile, source)",
+        "unknown key 'sauce' (allowed: class, function, kernels, kind, limit, lock, margin, measurement, profile, ",
     ),
     (_changed(', source: "60 seeds"', ""), "{", "missing key 'source'"),
     (_changed('"60 seeds"', '""'), '""', "expected text, found an empty one"),
@@ -291,6 +297,14 @@ def test_a_longest_section_may_be_limited_for_one_function(tmp_path: Path) -> No
     found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _options)
     (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
     assert (limit.measurement, limit.function) == ("irqsoff", "schedule")
+
+
+def test_a_longest_hold_may_be_limited_for_one_lock(tmp_path: Path) -> None:
+    text = _with(GOOD.replace("latency.max", "rawlock").replace("source", "lock: tick_broadcast_lock, source"))
+    (tmp_path / "thresholds.yaml").write_text(text)
+    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _options)
+    (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
+    assert (limit.name, limit.lock, limit.function) == ("rawlock tick_broadcast_lock", "tick_broadcast_lock", "")
 
 
 def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:

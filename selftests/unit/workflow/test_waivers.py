@@ -129,6 +129,26 @@ def test_who_answers_for_one_function_does_not_answer_for_another(tmp_path: Path
     assert (found.status is not Status.FAIL) is waived
 
 
+@pytest.mark.parametrize(
+    ("keys", "waived"),
+    [
+        ("measurement: rawlock\n  lock: tick_broadcast_lock", True),
+        ("measurement: rawlock\n  lock: jiffies_lock", False),
+        ("measurement: rawlock", False),
+    ],
+)
+def test_who_answers_for_one_lock_does_not_answer_for_another(tmp_path: Path, keys: str, *, waived: bool) -> None:
+    (tmp_path / "waivers.yaml").write_text(ENTRY.replace("measurement: latency.max", keys))
+    found = _waive(_failed(measurement="rawlock tick_broadcast_lock"), read(tmp_path / "waivers.yaml"))
+    assert (found.status is not Status.FAIL) is waived
+
+
+def test_a_waiver_of_a_section_is_of_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "waivers.yaml").write_text(ENTRY.replace("latency.max", "irqsoff\n  lock: jiffies_lock"))
+    with pytest.raises(ConfigError, match="only rawlock is of a lock"):
+        read(tmp_path / "waivers.yaml")
+
+
 def test_a_waiver_of_a_latency_is_of_no_function(tmp_path: Path) -> None:
     (tmp_path / "waivers.yaml").write_text(ENTRY.replace("latency.max", "latency.max\n  function: schedule"))
     with pytest.raises(ConfigError, match="only irqsoff, preemptoff, preemptirqsoff are of a function"):

@@ -11,7 +11,7 @@ from rtgate.judge.thresholds import Threshold
 from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.bound import Bound
-from rtgate.records.longer_sections import LongestSection, SectionComparison
+from rtgate.records.longer_sections import RAWLOCK, LongestHold, LongestSection, SectionComparison
 from rtgate.units import plural
 
 _STATES: Mapping[str, str] = {
@@ -29,6 +29,7 @@ class FollowedBoots:
         seen: what following found.
         bound: the kernel's, one of `seen`; None if it has none.
         longest: the kernel's longest sections, those of `seen`.
+        holds: the longest holds of its raw spinlocks.
         seeds: the boots that are judged, whose measurements are valid.
         whose: `the baseline: `, where it is not the candidate's.
     """
@@ -36,13 +37,20 @@ class FollowedBoots:
     seen: SectionComparison
     bound: Bound | None
     longest: Sequence[LongestSection]
+    holds: Sequence[LongestHold]
     seeds: Collection[int | None]
     whose: str = ""
 
     @classmethod
     def of_candidate(cls, sections: SectionComparison, seeds: Collection[int | None]) -> FollowedBoots:
         """Return what was found of the candidate, of which the boots of some seeds are judged."""
-        return cls(seen=sections, bound=sections.candidate_bound, longest=sections.candidate_longest, seeds=seeds)
+        return cls(
+            seen=sections,
+            bound=sections.candidate_bound,
+            longest=sections.candidate_longest,
+            holds=sections.candidate_holds,
+            seeds=seeds,
+        )
 
     @classmethod
     def of_baseline(cls, sections: SectionComparison) -> FollowedBoots:
@@ -51,6 +59,7 @@ class FollowedBoots:
             seen=sections,
             bound=sections.baseline_bound,
             longest=sections.baseline_longest,
+            holds=sections.baseline_holds,
             seeds=sections.seeds,
             whose="the baseline: ",
         )
@@ -113,7 +122,7 @@ def shown(boots: FollowedBoots) -> Finding:
 
 def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     assert limit.limit is not None
-    length = _bound(boots) if limit.measurement == BOUND else _longest(limit, boots)
+    length = _length(limit, boots)
     limit_figure = figure(limit.limit, str(boots.seen.instruction_ns))
     value = boots.figure(length.instructions)
     assert value.quantity is not None
@@ -126,6 +135,16 @@ def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     sentence = f"{where}{against} {limit_figure} ({limit.origin})"
     finding = _finding(length, Status.FAIL if is_broken else Status.PASS, Kind.LIMIT, sentence)
     return replace(finding, value=value, limit=limit_figure)
+
+
+def _length(limit: Threshold, boots: FollowedBoots) -> _Length:
+    if limit.measurement == BOUND:
+        return _bound(boots)
+    length = _longest_hold(limit, boots) if limit.measurement == RAWLOCK else _longest(limit, boots)
+    if boots.seen.cpus > 1:
+        turns = f"the board has {boots.seen.cpus} CPUs, whose lengths depend on the turns in which QEMU runs them"
+        return replace(length, flaw=turns, valid=False)
+    return length
 
 
 def _bound(boots: FollowedBoots) -> _Length:
@@ -149,9 +168,6 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
     state = _STATES[limit.measurement]
     by = f" by {limit.function}" if limit.function else ""
     length = _Length(measurement=limit.name, what=f"how long {state}{by}")
-    if boots.seen.cpus > 1:
-        turns = f"the board has {boots.seen.cpus} CPUs, whose lengths depend on the turns in which QEMU runs them"
-        return replace(length, flaw=turns)
     own = [
         section
         for section in boots.longest
@@ -168,6 +184,24 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
         seed=longest.seed,
         sentence=f"{state} for {{value}}{by} at the longest in {{boots}}",
         detail=f"in {longest.place} ({longest.context})",
+    )
+
+
+def _longest_hold(limit: Threshold, boots: FollowedBoots) -> _Length:
+    what = limit.lock or "a raw spinlock"
+    length = _Length(measurement=limit.name, what=f"how long {what} is held")
+    own = [hold for hold in boots.holds if limit.lock in {"", hold.lock}]
+    if not own:
+        return replace(length, flaw=boots.seen.why_not or "no boot has such a hold (names: rtgate sections)")
+    longest = max(own, key=lambda hold: hold.instructions)
+    return replace(
+        length,
+        flaw=boots.flaw(longest.seed),
+        valid=longest.seed in boots.seeds,
+        instructions=longest.instructions,
+        seed=longest.seed,
+        sentence=f"{what} is held for {{value}} at the longest in {{boots}}",
+        detail=f"locked by {longest.function}" if limit.lock else f"{longest.lock}, locked by {longest.function}",
     )
 
 

@@ -13,7 +13,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.console.faults import FaultKind
 from rtgate.errors import ConfigError, Location
 from rtgate.kernel.version import VersionRange
-from rtgate.records.longer_sections import LENGTHS, SECTION_MEASUREMENTS
+from rtgate.records.longer_sections import LENGTHS, RAWLOCK, SECTION_MEASUREMENTS
 from rtgate.strict_yaml import Mapping as YamlMapping
 from rtgate.strict_yaml import Value, dump, load
 from rtgate.tools import Reports, loads
@@ -50,6 +50,7 @@ class Threshold:
         location: where it stands; None for one that stands in no file.
         cpu_class: the kind of CPU that it is for (a board's `cpu_classes`); empty for all.
         function: of a longest section: the function that begins it; empty for any.
+        lock: of a longest hold: the raw spinlock, as `rtgate sections` names it; empty for any.
         margin: how the limit was made from what was measured; may be empty.
         profile: the profile whose options it is for; empty for those of the suites.
         options: what that profile asks of the tool and of the load that the suites do not, by name.
@@ -72,14 +73,15 @@ class Threshold:
     margin: str = ""
     cpu_class: str = ""
     function: str = ""
+    lock: str = ""
     profile: str = ""
     options: Mapping[str, bool | int | str] = field(default_factory=dict, hash=False)
     kernels: VersionRange = field(default_factory=VersionRange)
 
     @property
     def name(self) -> str:
-        """What it limits, as verdicts name it: the measurement, and the function."""
-        return f"{self.measurement} {self.function}".strip()
+        """What it limits, as verdicts name it: the measurement, and the function or the lock."""
+        return f"{self.measurement} {self.function}{self.lock}".strip()
 
     @property
     def origin(self) -> str:
@@ -242,7 +244,7 @@ def known_case(case: str, key: Value) -> CaseName:
 
 _OPTIONAL = ("margin", "class", "profile", "kernels")
 _KEYS: Mapping[LimitKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    LimitKind.MAX: (("measurement", "kind", "limit", "source"), (*_OPTIONAL, "function")),
+    LimitKind.MAX: (("measurement", "kind", "limit", "source"), (*_OPTIONAL, "function", "lock")),
     LimitKind.MIN: (("measurement", "kind", "limit", "source"), _OPTIONAL),
     LimitKind.EXACT: (("measurement", "kind", "limit", "source"), _OPTIONAL),
     LimitKind.SHARE: (("measurement", "kind", "over", "limit", "source"), (*_OPTIONAL, "confidence")),
@@ -267,6 +269,7 @@ def _threshold(place: _Place, item: Value) -> Threshold:
         margin=data.text("margin", ""),
         cpu_class=data.text("class", ""),
         function=data.text("function", ""),
+        lock=data.text("lock", ""),
     )
     if kind is LimitKind.FAULT:
         policy = data["policy"].text(("fail", "report"))
@@ -300,6 +303,8 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
         data["class"].fail(f"{name} is of the board's only CPU: leave class away")
     if name not in LENGTHS and "function" in data:
         data["function"].fail(f"{name} is not of a function: leave function away (it goes with {', '.join(LENGTHS)})")
+    if name != RAWLOCK and "lock" in data:
+        data["lock"].fail(f"{name} is not of a lock: leave lock away (it goes with {RAWLOCK})")
     if (limit.kind is LimitKind.SHARE) != (kind is Reports.TIMES):
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")
@@ -319,7 +324,7 @@ def _of_sections(place: _Place) -> dict[str, Reports]:
     """Return what following boots adds to what a case measures (`rtgate gate --sections`)."""
     if not (place.virtual and TOOLS[place.name.tool].bounded):
         return {}
-    return dict.fromkeys(SECTION_MEASUREMENTS if place.flavour == "preempt_rt" else LENGTHS, Reports.TIME)
+    return dict.fromkeys(SECTION_MEASUREMENTS if place.flavour == "preempt_rt" else (*LENGTHS, RAWLOCK), Reports.TIME)
 
 
 # Others are called like what is reported.

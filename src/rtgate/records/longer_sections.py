@@ -22,7 +22,9 @@ from rtgate.units import Quantity, Unit
 _NAME = "sections.json"
 LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
 """What limits call the longest sections, by what was off: ftrace's names."""
-SECTION_MEASUREMENTS = (BOUND, *LENGTHS)
+RAWLOCK = "rawlock"
+"""What limits call the longest hold of a raw spinlock."""
+SECTION_MEASUREMENTS = (BOUND, *LENGTHS, RAWLOCK)
 """What limits may be of where boots are followed."""
 GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
@@ -102,6 +104,22 @@ class LongestSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongestHold:
+    """The longest hold of one raw spinlock.
+
+    Attributes:
+        lock: the variable that it is in; `allocated, locked by FUNCTION` for one that the kernel has allocated.
+        function: the one that locked it.
+        seed: the boot that had it.
+    """
+
+    lock: str
+    function: str
+    instructions: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectionComparison:
     """The critical sections of a case in the boots of a kernel, and how they differ from those of a baseline.
 
@@ -117,6 +135,7 @@ class SectionComparison:
         longer: those that grew: first what functions that differ made longer, the most first.
         baseline_bound, candidate_bound: the longest of each kernel's boots; None where there is none.
         baseline_longest, candidate_longest: the longest sections of each kernel's boots.
+        baseline_holds, candidate_holds: the longest hold of each raw spinlock in them.
         why_not: why the boots could not be followed, in words; empty if they were.
     """
 
@@ -133,6 +152,8 @@ class SectionComparison:
     candidate_bound: Bound | None = None
     baseline_longest: tuple[LongestSection, ...] = ()
     candidate_longest: tuple[LongestSection, ...] = ()
+    baseline_holds: tuple[LongestHold, ...] = ()
+    candidate_holds: tuple[LongestHold, ...] = ()
     why_not: str = ""
 
     @property

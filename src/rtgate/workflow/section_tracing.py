@@ -14,6 +14,7 @@ from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain.call_changes import LEAST, CallsBefore
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
+from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, changes
 from rtgate.explain.section_spread import Spreads
@@ -22,7 +23,7 @@ from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
-from rtgate.records.longer_sections import LongerSection, LongestSection, SectionComparison
+from rtgate.records.longer_sections import LongerSection, LongestHold, LongestSection, SectionComparison
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import reminder, say
 from rtgate.report.text import plain_text
@@ -164,7 +165,17 @@ def compare_boots(
         candidate_bound=new.bound,
         baseline_longest=_longest(old.sections) if old else (),
         candidate_longest=_longest(new.sections),
+        baseline_holds=_holds(old.locks) if old else (),
+        candidate_holds=_holds(new.locks),
     )
+
+
+def _holds(locks: Sequence[RawLock]) -> tuple[LongestHold, ...]:
+    """Return the longest hold of each lock, the longest of all first."""
+    holds = (
+        LongestHold(lock=str(lock), function=lock.function, instructions=lock.longest, seed=lock.seed) for lock in locks
+    )
+    return tuple(sorted(holds, key=lambda hold: (-hold.instructions, hold.lock)))
 
 
 def _longest(sections: Sequence[Section]) -> tuple[LongestSection, ...]:

@@ -17,7 +17,7 @@ from rtgate.errors import Location
 from rtgate.judge.thresholds import known_case
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.version import KernelVersion, VersionRange
-from rtgate.records.longer_sections import LENGTHS, SECTION_MEASUREMENTS
+from rtgate.records.longer_sections import LENGTHS, RAWLOCK, SECTION_MEASUREMENTS
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity
@@ -53,8 +53,8 @@ class Waiver:
     def is_about(self, verdict: Verdict, release: str) -> bool:
         """Return whether a verdict on a kernel of this release is what the waiver speaks of."""
         family = verdict.measurement.replace(" ", ".").partition(".")[0]
-        # Who answers for a sampled latency does not answer for the one that could be, nor for one function who does for
-        # another.
+        # Who answers for a sampled latency does not answer for the one that could be, nor for one function or lock who
+        # does for another.
         own = verdict.measurement.partition(" ")[0] in SECTION_MEASUREMENTS
         figures = {"", verdict.measurement, *([] if own else [family])}
         named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
@@ -94,7 +94,7 @@ _REQUIRED = ("board", "case", "largest", "owner", "reason", "link", "expires")
 
 
 def _waiver(item: Value) -> Waiver:
-    data = item.mapping(_REQUIRED, optional=("measurement", "function", "kernels"))
+    data = item.mapping(_REQUIRED, optional=("measurement", "function", "lock", "kernels"))
     case = data["case"].text()
     known_case(case, data["case"])
     return Waiver(
@@ -117,7 +117,10 @@ def _measurement(case: str, data: Mapping) -> str:
     function = data.text("function", "")
     if function and name not in LENGTHS:
         data["function"].fail(f"only {', '.join(LENGTHS)} are of a function: leave it away")
-    return f"{name} {function}".strip()
+    lock = data.text("lock", "")
+    if lock and name != RAWLOCK:
+        data["lock"].fail(f"only {RAWLOCK} is of a lock: leave it away")
+    return f"{name} {function}{lock}".strip()
 
 
 def _date(value: Value) -> datetime.date:
