@@ -247,6 +247,22 @@ def test_an_address_that_is_taken_is_the_labs_fault(board: socket.socket) -> Non
         Hub(Settings(line="tcp:127.0.0.1:1", raw=(board.getsockname()[:2],)))
 
 
+def test_what_is_typed_after_a_long_silence_arrives(start: Start, client: Connect, tmp_path: Path) -> None:
+    """A shell that waits for a command says nothing, for as long as it takes."""
+    with socket.socket(socket.AF_UNIX) as machine:
+        machine.bind(str(tmp_path / "console"))
+        machine.listen()
+        machine.settimeout(10)
+        hub = start(line=f"unix:{tmp_path}/console", log=tmp_path / "log", patience=0.2)
+        typing = client(hub)
+        with machine.accept()[0] as quiet:
+            for _ in range(3):
+                time.sleep(0.5)
+                typing.sendall(b"a command\n")
+                read_until(quiet, b"a command\n")
+        assert b"thrown away" not in (tmp_path / "log").read_bytes()
+
+
 def test_what_a_stopped_machine_leaves_is_thrown_away(start: Start, client: Connect, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as machine:
         machine.bind(str(tmp_path / "console"))

@@ -266,6 +266,8 @@ class Hub:
                 self._part(client)
                 return
             if self._connected:  # what nobody hears is not kept: it would be typed into another boot
+                if not self._is_stuck():  # the loop may have slept since, as long as nothing happened
+                    self._took = time.monotonic()
                 self._typed += keystrokes
         self._send(client)
 
