@@ -37,7 +37,9 @@ lava:
   unconfirmed:
     - {what: load addresses, reason: nobody has this board}
 """
-_REQUIRED = ("job_name", "timeouts", "visibility", "actions", "device_type")
+_REQUIRED = ("job_name", "timeouts", "visibility", "actions")
+_OF_ONE_BOARD = ("device_type", "environment", "context", "tags")
+_ROLE = {"device_type", "count", "context", "tags", "environment", "essential", "timeout"}
 
 
 @dataclass
@@ -172,18 +174,26 @@ class LavaServer:
         except ConfigError as error:
             return str(error)
         missing = [name for name in _REQUIRED if name not in data]
-        return f"required key not provided @ data[{missing[0]!r}]" if missing else ""
+        if missing:
+            return f"required key not provided @ data[{missing[0]!r}]"
+        roles = _roles(data)
+        if not roles:
+            return "" if "device_type" in data else '"device_type" or multinode should be defined'
+        return _wrong_roles(data, roles)
 
     def _submit(self, _query: Any, body: dict[str, Any]) -> Any:
         definition = body.get("definition", "")
         if wrong := self._wrong(definition):
             return 400, {"message": f"Problem with submitted job data: {wrong}"}
-        if strict_yaml.data(definition)["device_type"] not in self.types:
+        first = len(self.jobs) + 1
+        parts = split(strict_yaml.data(definition), first)
+        if any(part["device_type"] not in self.types for part in parts):
             return 400, {"message": "Specified device or device type not found."}
-        number = len(self.jobs) + 1
-        story = self.stories.popleft() if self.stories else Story()
-        self.jobs[number] = FakeJob(number, definition, story)
-        return 201, {"message": "job(s) successfully submitted", "job_ids": [number]}
+        for number, part in enumerate(parts, first):
+            story = self.stories.popleft() if self.stories else Story()
+            self.jobs[number] = FakeJob(number, definition if len(parts) == 1 else strict_yaml.dump(part), story)
+        numbers = [first] if len(parts) == 1 else [f"{first}.{place}" for place in range(len(parts))]
+        return 201, {"message": "job(s) successfully submitted", "job_ids": numbers}
 
     def _list(self, query: dict[str, str], _body: Any) -> Any:
         found = sorted((job.as_json() for job in self.jobs.values()), key=lambda job: -job["id"])
@@ -206,10 +216,15 @@ class LavaServer:
         return (200, "".join(lines)) if lines else (404, {"detail": "Not found."})
 
     def _cancel(self, _query: Any, _body: Any, number: str) -> Any:
-        job = self.jobs[int(number)]
-        if self.mine and job.state != "Finished":
-            job.state = "Canceling"
+        for job in self._group(int(number)):
+            if self.mine and job.state != "Finished":
+                job.state = "Canceling"
         return 200, {"message": "Job cancel signal sent."}
+
+    def _group(self, number: int) -> list[FakeJob]:
+        """Return the jobs of all roles of a job: who cancels one cancels them all."""
+        protocol = strict_yaml.data(self.jobs[number].definition).get("protocols", {}).get("lava-multinode", {})
+        return [self.jobs[int(one)] for one in protocol.get("roles", {str(number): ""})]
 
     def _type(self, _query: Any, _body: Any, name: str) -> Any:
         return (200, {"name": name}) if name in self.types else (404, {"detail": "Not found."})
@@ -233,6 +248,51 @@ class LavaServer:
     def _worker(self, _query: Any, _body: Any, name: str) -> Any:
         state, health = self.workers[name]
         return 200, {"hostname": name, "state": state, "health": health}
+
+
+def _roles(data: dict[str, Any]) -> dict[str, Any]:
+    roles = data.get("protocols", {}).get("lava-multinode", {}).get("roles", {})
+    assert isinstance(roles, dict)
+    return roles
+
+
+def _wrong_roles(data: dict[str, Any], roles: dict[str, Any]) -> str:
+    """Return what is wrong with a job of several boards (`lava_common/schemas/__init__.py` of 2023.01)."""
+    for name in _OF_ONE_BOARD:
+        if name in data:
+            return f'"{name}" should not be used with multinode'
+    for role in roles.values():
+        if extra := set(role) - _ROLE:
+            return f"extra keys not allowed @ data['protocols']['lava-multinode']['roles']: {extra}"
+    blocks = [block for action in data["actions"] for block in action.values()]
+    if not all(isinstance(block.get("role"), list) and set(block["role"]) <= set(roles) for block in blocks):
+        return "Every action of a multinode job should have roles"
+    return ""
+
+
+def split(data: dict[str, Any], first: int) -> list[dict[str, Any]]:
+    """Return the parts of a job, one for each role, as `split_multinode_yaml` and the scheduler of 2023.01 make them.
+
+    `first` is the number of the first part's job.
+    """
+    roles = _roles(data)
+    if not roles:
+        return [data]
+    numbers = {str(number): name for number, name in enumerate(roles, first)}
+    parts = []
+    for place, (name, role) in enumerate(roles.items()):
+        kept = {key: value for key, value in data.items() if key not in {"protocols", "actions"}}
+        actions = [
+            {kind: {**block, "role": name}}
+            for action in data["actions"]
+            for kind, block in action.items()
+            if name in block["role"]
+        ]
+        more = {key: role[key] for key in role if key not in {"device_type", "context", "count"}}
+        protocol = {"target_group": "g", "role": name, "sub_id": place, **more, "roles": numbers}
+        own = {key: role[key] for key in ("device_type", "context") if key in role}
+        parts.append({**kept, **own, "protocols": {"lava-multinode": protocol}, "actions": actions})
+    return parts
 
 
 _ROUTES = (

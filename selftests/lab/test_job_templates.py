@@ -13,12 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from selftests.lab.lab import ROOT, why_not
+from selftests.lava_server import split
 
 from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import Board, Lava
-from rtgate.lava.job import template
+from rtgate.lava.job import multinode, template
 from rtgate.lava.job.definition import ARMS, TRANSPORTS, Files, JobArm, JobRequest, render
 from rtgate.lava.lab import health
 
@@ -98,6 +100,35 @@ def job_of(board: Board, transport: str, family: str) -> str:
     return render(request)
 
 
+def two_boards() -> str:
+    """Return a job for a root complex and its endpoint."""
+    boards_of_job = [boards.board(name) for name in ("rk3588-evb1", "rk3568-evb1")]
+    first, second = (
+        JobRequest(
+            name="merge request 42",
+            board=board,
+            arms=(JobArm(name="candidate", files=files_of(board), identity='{"name": "k"}'),),
+            boots=("candidate",),
+            suites=("pcie",),
+            profile="mr",
+            tags=("pair-1",),
+            transport=transport,
+            steps=(("true",),) if transport == "board" else (),
+        )
+        for board, transport in zip(boards_of_job, ("docker", "board"), strict=True)
+    )
+    return multinode.render(first, multinode.Endpoint(request=second, set_up="true\n"))
+
+
+def parts_of_two_boards() -> list[tuple[str, Board, str]]:
+    """Return role, board and job of each part, as LAVA's scheduler gives them to a dispatcher."""
+    parts = split(yaml.safe_load(two_boards()), 1)
+    return [
+        (part["protocols"]["lava-multinode"]["role"], boards.board(part["device_type"]), yaml.safe_dump(part))
+        for part in parts
+    ]
+
+
 def jobs() -> dict[str, tuple[Board, str]]:
     """Return all jobs by name, each with its board."""
     found = {}
@@ -114,6 +145,8 @@ def jobs() -> dict[str, tuple[Board, str]]:
                 board,
                 health.definition(board, files_of(board), transport=transport),
             )
+    for role, board, part in parts_of_two_boards():
+        found[f"two-boards-{role}"] = (board, part)
     found["probe"] = (boards.board("rk3568-evb1"), health.probe("rk3568-evb1")[0])
     return found
 
@@ -144,7 +177,10 @@ def validated(tree: Path, directory: Path, wanted: dict[str, tuple[Board, str]])
     shutil.copytree(ROOT / "lava-jobs" / "device-types", directory / "types")
     for name in ("Image", "rootfs.cpio.gz", "board.dtb", "root.tar.xz", "modules.tar.xz"):
         (directory / "files" / name).write_bytes(b"x")
+    (directory / "wholes").mkdir()
     for name, (board, text) in wanted.items():
+        if name.startswith("two-boards-"):
+            (directory / "wholes" / f"{name}.yaml").write_text(two_boards())
         (directory / "jobs" / f"{name}.yaml").write_text(text)
         dictionary = f"{{% extends '{lava_of(board).device_type}.jinja2' %}}\n{CONNECTION}"
         (directory / "devices" / f"{name}.jinja2").write_text(dictionary)

@@ -2,8 +2,9 @@
 """Have LAVA's own code look at jobs and device types: the server's schema, its template engine, its dispatcher.
 
 Runs where LAVA is installed, with Debian's Python: `validate.py DIRECTORY`. There lie `types/*.jinja2`,
-`jobs/NAME.yaml` and `devices/NAME.jinja2` (one device for each job). Prints a JSON object: for each name what each step
-said, empty for nothing.
+`jobs/NAME.yaml` and `devices/NAME.jinja2` (one device for each job); `wholes/NAME.yaml` is there where the
+job is a part of one for two boards, which the schema takes as a whole only. Prints a JSON object: for each name what
+each step said, empty for nothing.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ def dispatcher(number: int, job: Path, device: Path, directory: Path) -> str:
 
 def looked_at(directory: Path, number: int, job: Path, rendered: Path) -> dict[str, str]:
     """Return what each step said of a job on a device."""
+    whole = directory / "wholes" / job.name
     return {
-        "schema": schema(job),
+        "schema": schema(whole if whole.exists() else job),
         "device": device_schema(rendered.read_text()),
         "dispatcher": dispatcher(number, job, rendered, directory),
     }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from rtgate import durations
 from rtgate.board.boards import Board
@@ -13,10 +14,11 @@ from rtgate.errors import ConfigError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Lava
-from rtgate.lava.client.submission import Attempt
+from rtgate.lava.client.submission import Attempt, endpoint_of
 from rtgate.lava.in_job.target import time_of
+from rtgate.lava.job import multinode
 from rtgate.lava.job import request as orders
-from rtgate.lava.results.blame import ending_of, ending_without_trial
+from rtgate.lava.results.blame import ending_of, ending_with_endpoint, ending_without_trial
 from rtgate.lava.results.classify import classify
 from rtgate.report.notices import silence
 from rtgate.workflow import job_results
@@ -43,28 +45,47 @@ def run(arguments: argparse.Namespace) -> int:
     require_report_directory(output)
     watch = JobWatch(verbose=arguments.verbose)
     lava = Lava(access(arguments.server), notify=watch.say)
-    order = orders.read(lava.job(arguments.job).definition, f"job {arguments.job}")
+    definition = lava.job(arguments.job).definition
+    if multinode.role(definition) == multinode.ENDPOINT:
+        first = multinode.job_of(multinode.ROOT_COMPLEX, definition)
+        raise ConfigError(f"job {arguments.job} is the endpoint's part of job {first}: fetch that")
+    order = orders.read(definition, f"job {arguments.job}")
     attempt = _wait_for_end(lava, arguments, watch, order.expected().board)
     with lock(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        jobs = [job_results.JobAttempts(order, [attempt])]
+        endpoint = _keep_endpoint(attempt, output, watch)
+        jobs = [job_results.JobAttempts(order, [attempt], endpoint)]
         return job_results.judge(order, jobs, output, requests.criteria(arguments))
+
+
+def _keep_endpoint(attempt: Attempt, output: Path, watch: JobWatch) -> job_results.JobAttempts | None:
+    """Keep what the endpoint measured in the same job, and return it; None for a job of one board."""
+    endpoint = attempt.endpoint
+    if endpoint is None:
+        return None
+    order = orders.read(endpoint.job.definition, f"job {endpoint.job.number}")
+    return job_results.keep_endpoint(order, [attempt], output, watch)
 
 
 def _wait_for_end(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, board: Board) -> Attempt:
     """Return the job after its end. Raises ConfigError: it has not ended, and nobody said to wait."""
     job = lava.job(arguments.job)
     emulated = time_of(board) != TimeBase.REAL
+    waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
     if job.finished:
         lines = read_whole_log(lava, job.number)
-        return Attempt(job=job, lines=lines, ending=ending_without_trial(classify(job, lines, emulated=emulated)))
-    if arguments.wait:
-        waits = Waits(queue=durations.option("--queue-timeout", arguments.queue_timeout))
+        ending = classify(job, lines, emulated=emulated)
+    elif arguments.wait:
         try:
             with silence():  # the job's log speaks
                 finished_job = Following(lava, job.number, waits, watch.show_line, watch.state).follow()
         finally:
             watch.close()
-        ending = ending_without_trial(ending_of(finished_job, emulated=emulated))
-        return Attempt(job=finished_job.job, lines=finished_job.lines, ending=ending)
-    raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")
+        job, lines = finished_job.job, finished_job.lines
+        ending = ending_of(finished_job, emulated=emulated)
+    else:
+        raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")
+    endpoint = endpoint_of(job, lava, waits, emulated=emulated)
+    if endpoint is not None:
+        ending = ending_with_endpoint(ending, endpoint.ending, endpoint.job.number)
+    return Attempt(job=job, lines=lines, ending=ending_without_trial(ending), endpoint=endpoint)

@@ -17,7 +17,7 @@ from rtgate.workflow import suites
 from rtgate.workflow.job_files import NamedFiles
 from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
-from rtgate.workflow.submission import Submission
+from rtgate.workflow.submission import NO_TUNING, Endpoint, Submission
 
 
 def add_kernels(group: argparse._ArgumentGroup) -> None:
@@ -70,6 +70,19 @@ def add_job(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def add_endpoint(parser: argparse.ArgumentParser) -> None:
+    """Add the second board of a job."""
+    group = parser.add_argument_group("the other end of the PCIe cable: a second board, in the same job")
+    group.add_argument(
+        "--endpoint", metavar="BOARD", help="it boots first, is set up, and measures the same cases once"
+    )
+    group.add_argument("--endpoint-kernel", metavar="DIR|URL", help="what it boots, whatever kernel is measured")
+    group.add_argument("--endpoint-tuning", default=NO_TUNING, metavar="NAME", help="default: %(default)s")
+    group.add_argument(
+        "--endpoint-set-up", type=Path, metavar="FILE", help="the shell script that makes an endpoint of it"
+    )
+
+
 def submission(
     arguments: argparse.Namespace,
     *,
@@ -116,7 +129,31 @@ def submission(
         criteria=criteria,
         tags=tuple(arguments.tag),
         device=arguments.device or "",
+        endpoint=_endpoint(arguments),
     )
+
+
+def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
+    """Return the second board of the job, None without one. Raises ConfigError: its options do not fit together."""
+    parts = (arguments.endpoint, arguments.endpoint_kernel, arguments.endpoint_set_up)
+    if not any(parts):
+        return None
+    if not all(parts):
+        raise ConfigError("a second board needs --endpoint, --endpoint-kernel and --endpoint-set-up: give all three")
+    if arguments.baseline:
+        raise ConfigError("--endpoint: a job of two boards measures one kernel, so leave --baseline out")
+    board = boards.board(arguments.endpoint)
+    if board.name == arguments.board:
+        raise ConfigError(
+            f"--endpoint {board.name}: records go by the board's name, and that is the measured one's: give the "
+            f"endpoint a board file of its own (a copy of {board.path} with another name)"
+        )
+    kernel = NamedFiles(kernel=arguments.endpoint_kernel)
+    try:
+        set_up = arguments.endpoint_set_up.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--endpoint-set-up {arguments.endpoint_set_up}: cannot be read: {error}") from error
+    return Endpoint(board=board, kernel=kernel, set_up=set_up, tuning=arguments.endpoint_tuning)
 
 
 def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:

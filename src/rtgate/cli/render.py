@@ -34,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     measure_group = parser.add_argument_group("what is measured")
     job_options.add_measuring(measure_group)
     command_options.thresholds(measure_group)
+    job_options.add_endpoint(parser)
     job_options.add_job(parser.add_argument_group("the job"))
     parser.add_argument("-o", "--output", type=Path, default=Path("job"), metavar="DIR", help="default: %(default)s")
 

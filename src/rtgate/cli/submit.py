@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     measure_group = parser.add_argument_group("what is measured")
     job_options.add_measuring(measure_group, "default: the profile's; for two kernels as many as it takes")
     _add_looks(measure_group)
+    job_options.add_endpoint(parser)
     job_options.add_job(parser.add_argument_group("the job"))
     _add_ending(parser.add_argument_group("afterwards"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -83,10 +83,15 @@ def mark_missing(order: MeasurementRequest, output: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobAttempts:
-    """A job, or several that follow each other, with its attempts; none if nothing came to it."""
+    """A job, or several that follow each other, with its attempts; none if nothing came to it.
+
+    Attributes:
+        endpoint: what the endpoint measured in the same job; None for a job of one board.
+    """
 
     order: MeasurementRequest
     attempts: Sequence[Attempt]
+    endpoint: JobAttempts | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -108,20 +113,44 @@ def look(jobs: Sequence[JobAttempts], output: Path) -> None:
 def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, criteria: Criteria) -> int:
     """Judge what was kept of an order's jobs, write verdicts and report, and return the exit code.
 
-    Raises as `conclude`.
+    What an endpoint measured in them is judged with it. Raises as `conclude`.
     """
+    orders = {order.board: order, **{job.endpoint.order.board: job.endpoint.order for job in jobs if job.endpoint}}
     request = JudgingRequest(
         records=output / "records",
         criteria=criteria,
-        cases={order.board: [case.name for case in order.cases]},
-        arms={order.board: set(order.kernels)},
+        cases={board: [case.name for case in orders[board].cases] for board in orders},
+        arms={board: set(orders[board].kernels) for board in orders},
     )
     return conclude(output, request, of_jobs(jobs))
 
 
+def keep_endpoint(order: MeasurementRequest, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> JobAttempts:
+    """Keep what the endpoint measured in the jobs of these attempts, and return it. Raises as `keep`."""
+    own = [attempt.endpoint for attempt in attempts if attempt.endpoint is not None]
+    if own:
+        keep(order, own, output, watch)
+    else:
+        mark_missing(order, output)
+    return JobAttempts(order, own)
+
+
+def _parts(jobs: Sequence[JobAttempts]) -> Iterator[JobAttempts]:
+    """Yield what each board of each job came to."""
+    for job in jobs:
+        yield job
+        if job.endpoint is not None:
+            yield job.endpoint
+
+
 def of_jobs(jobs: Sequence[JobAttempts]) -> list[Verdict]:
     """Return what is to be said of jobs themselves, beside what they measured: what the lab or a boot came to."""
-    return [verdict for job in jobs if job.attempts for verdict in verdicts.verdicts(job.order, job.attempts)]
+    return [
+        part_verdict
+        for part in _parts(jobs)
+        if part.attempts
+        for part_verdict in verdicts.verdicts(part.order, part.attempts)
+    ]
 
 
 def _summary(attempt: Attempt) -> dict[str, object]:

@@ -116,6 +116,7 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobA
     """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
     jobs: list[JobAttempts] = []
     for part in order.parts():
+        endpoint = series.writer.endpoint
         if jobs and not jobs[-1].is_complete:
             job_results.mark_missing(part, output)
             jobs.append(JobAttempts(part, ()))
@@ -126,7 +127,8 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobA
         finally:
             series.watch.close()
         job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
-        jobs.append(JobAttempts(part, attempts))
+        other = job_results.keep_endpoint(endpoint.order, attempts, output, series.watch) if endpoint else None
+        jobs.append(JobAttempts(part, attempts, other))
         if jobs[-1].is_complete:
             device = attempts[-1].job.device
             series.tags = devices.same_device_tags(series.lab.devices, device, series.tags)

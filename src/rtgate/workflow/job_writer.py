@@ -12,7 +12,9 @@ from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import excerpt
 from rtgate.lava.in_job import on_board
+from rtgate.lava.job import multinode
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, render
+from rtgate.lava.job.multinode import Endpoint
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.lava.lab.check import TESTED
 from rtgate.workflow import pipeline
@@ -59,6 +61,7 @@ class JobWriter:
         files: where workers get what is booted, by arm.
         family: of the kernels.
         thresholds: limits, instead of those of the site and of rtgate.
+        endpoint: of the board at the other end of the PCIe cable; None for a job of one board.
         version: of the server; keys that it does not know are left out.
     """
 
@@ -68,18 +71,25 @@ class JobWriter:
     files: Mapping[str, Files]
     family: str
     thresholds: Path | None = None
+    endpoint: EndpointWriter | None = None
     version: tuple[int, int] = TESTED
+
+    @property
+    def all_files(self) -> Mapping[str, Files]:
+        """What each arm boots, the endpoint's kernel included."""
+        return {**self.files, **({"endpoint": self.endpoint.writer.files["candidate"]} if self.endpoint else {})}
 
     def job(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> str:
         """Return the definition of a job that measures an order, which may be a part of the whole.
 
         Raises ConfigError as `definition.render`.
         """
-        return render(self._request(order, nonce, tags))
+        request = self.request(order, nonce, tags)
+        return render(request) if self.endpoint is None else multinode.render(request, self.endpoint.endpoint(nonce))
 
     def proof(self, order: MeasurementRequest, arms: tuple[str, ...], nonce: str, tags: tuple[str, ...]) -> str:
         """Return the definition of a job that boots these arms, one after the other, and measures nothing."""
-        request = self._request(order, nonce, tags)
+        request = self.request(order, nonce, tags)
         return render(
             replace(
                 request,
@@ -96,7 +106,8 @@ class JobWriter:
             )
         )
 
-    def _request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+    def request(self, order: MeasurementRequest, nonce: str, tags: tuple[str, ...]) -> JobRequest:
+        """Return the part of a job that measures an order on this board."""
         options = self.options
         names = ", ".join(kernel.name for kernel in order.kernels.values())
         return JobRequest(
@@ -140,6 +151,32 @@ class JobWriter:
             return ()
         expectation = order.expected()
         return tuple(on_board.steps(expectation, number) for number in range(1, len(order.boots) + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointWriter:
+    """Writes the endpoint's part of each job.
+
+    Attributes:
+        writer: of the jobs that its board alone would have; its `whole` is what it measures in each job.
+        set_up: the shell script that makes an endpoint of the board.
+        tags: that its device must have.
+    """
+
+    writer: JobWriter
+    set_up: str
+    tags: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> MeasurementRequest:
+        """What it measures in each job."""
+        return self.writer.whole
+
+    def endpoint(self, nonce: str) -> Endpoint:
+        """Return its part of a job. Raises ConfigError as `definition.render`."""
+        request = self.writer.request(self.order, nonce, self.tags)
+        order = replace(request, metadata=self.order.as_metadata(multinode.ENDPOINT))
+        return Endpoint(request=order, set_up=self.set_up)
 
 
 def _origin(texts: Sequence[str]) -> dict[str, str]:

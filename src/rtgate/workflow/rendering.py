@@ -16,7 +16,6 @@ from rtgate.lava.client.server import Lava
 from rtgate.lava.client.submission import new_nonce
 from rtgate.lava.job.artefacts import Directory, directory_url
 from rtgate.lava.job.definition import lava_of
-from rtgate.workflow.job_files import publish
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.submission import (
     Submission,
@@ -45,16 +44,15 @@ def render_job(submission: Submission, url: str, output: Path, watch: JobWatch) 
         InfrastructureError: a file cannot be written, the root filesystem is not to be had, or the server is away.
     """
     with ExitStack() as stack:
-        order, sources = plan_job(submission, stack)
-        local = any(source.local for source in sources.values())
-        if local and not url:
+        plan = plan_job(submission, stack)
+        if plan.local and not url:
             raise ConfigError(
                 "files of this machine are in the job: say where they will be when it runs, with --artefacts-url URL"
             )
         lava, lab = look_at_lab(submission, watch) if submission.options.server else (None, None)
-        store = Directory(output / ARTEFACTS, directory_url(url)) if local else None
-        files = publish(sources, store)
-    definition = writer(submission, order, files, sources, lab).job(order, new_nonce(), _tags(submission, lab))
+        store = Directory(output / ARTEFACTS, directory_url(url)) if plan.local else None
+        job_writer = writer(plan, store, lab)
+    definition = job_writer.job(plan.order, new_nonce(), _tags(submission, lab))
     _validate(lava, definition)
     path = output / JOB
     try:

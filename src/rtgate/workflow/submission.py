@@ -14,7 +14,8 @@ from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, access
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
-from rtgate.lava.job.definition import Files, lava_of
+from rtgate.lava.job.artefacts import Store
+from rtgate.lava.job.definition import lava_of
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.lab.check import TESTED
 from rtgate.measure.case import Case
@@ -24,10 +25,27 @@ from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, check_files, publish, source, store
 from rtgate.workflow.job_series import Series
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.job_writer import JobOptions, JobWriter
+from rtgate.workflow.job_writer import EndpointWriter, JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.procedure import Choice, Comparison, choose
 from rtgate.workflow.verdicts import limits
+
+NO_TUNING = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The board at the other end of the PCIe cable: it boots before the one that is measured, and is set up.
+
+    Attributes:
+        kernel: what it boots, whatever kernel is measured.
+        set_up: the shell script that makes an endpoint of it.
+    """
+
+    board: Board
+    kernel: NamedFiles
+    set_up: str
+    tuning: str = NO_TUNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +63,7 @@ class Submission:
         tags: only devices that have them; `device` is one of them.
         serve, put: how workers get files of this machine (see `job_files.FileTransfer`).
         stays: whether somebody waits for the job, and serves its files meanwhile.
+        endpoint: the second board of each job; None for a job of one.
     """
 
     board: Board
@@ -53,7 +72,7 @@ class Submission:
     profile: str
     options: JobOptions
     budget: Budget = field(default_factory=lambda: Budget(minutes(DEFAULT)))
-    tuning: str = "default"
+    tuning: str = NO_TUNING
     flavour: str | None = None
     boots: int | None = None
     in_looks: bool = False
@@ -65,6 +84,45 @@ class Submission:
     serve: str = ""
     put: str | None = None
     stays: bool = True
+    endpoint: Endpoint | None = None
+
+    def of_endpoint(self, endpoint: Endpoint) -> Submission:
+        """Return what the endpoint's part of a job is: the same cases once, by the shell on the board itself."""
+        return replace(
+            self,
+            board=endpoint.board,
+            kernels={"candidate": endpoint.kernel},
+            cases=tuple(replace(case, tuning=endpoint.tuning) for case in self.cases),
+            options=replace(self.options, image="", upload=None, overlays=()),
+            tuning=endpoint.tuning,
+            flavour=None,
+            boots=1,
+            in_looks=False,
+            transport="board",
+            device="",
+            endpoint=None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """What a job measures, and what it boots.
+
+    Attributes:
+        sources: what each arm boots.
+        endpoint: the same of the endpoint; None for a job of one board.
+    """
+
+    submission: Submission
+    order: MeasurementRequest
+    sources: Mapping[str, Source]
+    endpoint: JobPlan | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether any file of it is one of this machine."""
+        own = any(arm_source.local for arm_source in self.sources.values())
+        return own or (self.endpoint is not None and self.endpoint.local)
 
 
 def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) -> Series:
@@ -74,28 +132,30 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
         ConfigError: kernels, board, profile or tuning do not fit together, or the lab takes no job of ours.
         InfrastructureError: the lab does not answer, or the root filesystem is not to be had.
     """
-    order, sources = plan_job(submission, stack)
-    if any(arm_source.local for arm_source in sources.values()) and not (submission.stays or submission.put):
+    plan = plan_job(submission, stack)
+    if plan.local and not (submission.stays or submission.put):
         raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
     lava, lab = look_at_lab(submission, watch)
+    if plan.endpoint is not None:
+        look_at_lab(plan.endpoint.submission, watch)
     way = FileTransfer(serve=submission.serve, put=submission.put, server=lava.access.url)
-    choice = _procedure(submission, order, lab) if submission.in_looks else None
+    choice = _procedure(submission, plan.order, lab) if submission.in_looks else None
     if choice is not None:
         watch.say(choice.sentence)
-        order = in_looks(order, choice.procedure)
-    files = publish(sources, store(way, stack) if any(arm_source.local for arm_source in sources.values()) else None)
-    check_files(files)
+        plan = replace(plan, order=in_looks(plan.order, choice.procedure))
+    job_writer = writer(plan, store(way, stack) if plan.local else None, lab)
+    check_files(job_writer.all_files)
     return Series(
         options=submission.options,
         criteria=submission.criteria,
         budget=submission.budget,
         extend=submission.extend,
         board=submission.board,
-        order=order,
+        order=plan.order,
         lava=lava,
         lab=lab,
         tags=device_tags(submission, lab),
-        writer=writer(submission, order, files, sources, lab),
+        writer=job_writer,
         watch=watch,
         procedure=choice.procedure if choice else None,
     )
@@ -120,7 +180,7 @@ def in_looks(order: MeasurementRequest, procedure: Procedure) -> MeasurementRequ
     return replace(order, boots=in_turns(tuple(order.kernels), looks[0][0]), looks=looks)
 
 
-def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementRequest, dict[str, Source]]:
+def plan_job(submission: Submission, stack: ExitStack) -> JobPlan:
     """Return what is measured, and what each arm boots; `stack` keeps files that had to be unpacked for it.
 
     Raises:
@@ -132,7 +192,13 @@ def plan_job(submission: Submission, stack: ExitStack) -> tuple[MeasurementReque
     sources = {arm: source(board, files, submission.flavour, stack) for arm, files in submission.kernels.items()}
     if len({arm_source.family for arm_source in sources.values()}) > 1:
         raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
-    return _order(submission, sources), sources
+    other = submission.endpoint
+    return JobPlan(
+        submission=submission,
+        order=_order(submission, sources),
+        sources=sources,
+        endpoint=plan_job(submission.of_endpoint(other), stack) if other is not None else None,
+    )
 
 
 def look_at_lab(submission: Submission, watch: JobWatch) -> tuple[Lava, Lab]:
@@ -163,24 +229,31 @@ def device_tags(submission: Submission, lab: Lab) -> tuple[str, ...]:
     return devices.pin_tags(lab.devices, submission.device, submission.tags) if submission.device else submission.tags
 
 
-def writer(
-    submission: Submission,
-    order: MeasurementRequest,
-    files: Mapping[str, Files],
-    sources: Mapping[str, Source],
-    lab: Lab | None,
-) -> JobWriter:
-    """Return what writes the jobs; without a lab for the oldest server."""
-    (family,) = {arm_source.family for arm_source in sources.values()}
+def writer(plan: JobPlan, file_store: Store | None, lab: Lab | None) -> JobWriter:
+    """Publish what is booted, and return what writes the jobs; without a lab for the oldest server.
+
+    Raises as `publish`.
+    """
+    (family,) = {arm_source.family for arm_source in plan.sources.values()}
+    submission = plan.submission
     return JobWriter(
         options=submission.options,
         board=submission.board,
-        whole=order,
-        files=files,
+        whole=plan.order,
+        files=publish(plan.sources, file_store),
         family=family,
         thresholds=submission.criteria.thresholds,
+        endpoint=_endpoint_writer(plan, file_store, lab),
         version=lab.version if lab else TESTED,
     )
+
+
+def _endpoint_writer(plan: JobPlan, file_store: Store | None, lab: Lab | None) -> EndpointWriter | None:
+    other = plan.submission.endpoint
+    if other is None or plan.endpoint is None:
+        return None
+    # The device of a retry may be another one, and what it is cabled to stays the same: only our own tags are both's.
+    return EndpointWriter(writer=writer(plan.endpoint, file_store, lab), set_up=other.set_up, tags=plan.submission.tags)
 
 
 def _installs(board: Board) -> str:

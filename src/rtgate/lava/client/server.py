@@ -19,6 +19,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.client import Http, NoAnswer, NotSent, Reply, nobody
 from rtgate.http.patience import Patience
 from rtgate.lava.client.access import Access
+from rtgate.lava.job import multinode
 
 FINISHED = "Finished"
 QUEUED = frozenset({"Submitted", "Scheduling", "Scheduled"})
@@ -71,7 +72,7 @@ class Job:
             data = strict_yaml.data(self.definition)
         except ConfigError:
             return ()
-        tags = data.get("tags") if isinstance(data, dict) else None
+        tags = data.get("tags", multinode.part(self.definition).get("tags")) if isinstance(data, dict) else None
         return tuple(str(tag) for tag in tags) if isinstance(tags, list) else ()
 
 
@@ -179,7 +180,8 @@ class Lava:
     def _submit(self, definition: str) -> int:
         reply = self._http.once("POST", self._url("jobs/"), json={"definition": definition})
         if reply.status == 201:
-            return int(reply.json("submitting")["job_ids"][0])
+            # Of two boards in one job it is 12.0 and 12.1, and 12 is the job of the first role.
+            return int(str(reply.json("submitting")["job_ids"][0]).partition(".")[0])
         message = _message(reply, "submitting")
         if "unavailable" in message or "not found" in message:
             raise InfrastructureError(f"{self.access.url} has no device for the job: {message}")
@@ -202,8 +204,12 @@ class Lava:
                 self.cancel(job_number)
 
     def find(self, nonce: str) -> tuple[int, ...]:
-        """Return the jobs that carry a nonce, of the latest hundred."""
-        return tuple(job.number for job in self.jobs(_RECENT) if nonce in job.definition)
+        """Return the jobs that carry a nonce, of the latest hundred; of two boards in one job the root complex's."""
+        return tuple(
+            job.number
+            for job in self.jobs(_RECENT)
+            if nonce in job.definition and multinode.role(job.definition) != multinode.ENDPOINT
+        )
 
     def job(self, number: int) -> Job:
         """Return a job. Raises ConfigError: there is none of this number, or it is not for us to see."""

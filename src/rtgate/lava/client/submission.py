@@ -22,14 +22,24 @@ from rtgate.http.client import NoAnswer
 from rtgate.lava.client.devices import other_device_tags, own_tag, same_device_tags
 from rtgate.lava.client.follow import FinishedJob, Following, Waits
 from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.job import multinode
 from rtgate.lava.job.request import NONCE
-from rtgate.lava.results.blame import KernelTrial, assign_blame, came_up, ending_of, known_kernel_booted
+from rtgate.lava.results.blame import (
+    KernelTrial,
+    assign_blame,
+    came_up,
+    ending_of,
+    ending_of_endpoint,
+    ending_with_endpoint,
+    known_kernel_booted,
+)
 from rtgate.lava.results.classify import Blame, Ending
 from rtgate.lava.results.log import LogLine
 
 _CANCEL_S = 20.0  # a CI runner that wants to end gives little more
 _OPEN = "whether a known-good kernel boots there is open: "
 _ELSEWHERE = "no known-good kernel could be tried on that very board: give it a tag that no other of its type has"
+_ENDPOINT_END_S = 300.0  # powering off, and a log that is slow to come
 _CANCEL_WAIT_S = 0.5  # between two looks for a job that was being submitted
 
 
@@ -48,12 +58,18 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One job of a submission, after its end; `trials` are the jobs that told whose fault a silent boot of it was."""
+    """One job of a submission, after its end.
+
+    Attributes:
+        trials: the jobs that told whose fault a silent boot of it was.
+        endpoint: the endpoint's job, where two boards were measured together; it has none of its own.
+    """
 
     job: Job
     lines: tuple[LogLine, ...]
     ending: Ending
     trials: tuple[FinishedJob, ...] = ()
+    endpoint: Attempt | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,9 +147,11 @@ class Submission:
         nonce = new_nonce()
         job = self._follow(self.check_definition(nonce, tags), nonce)
         ending = ending_of(job, emulated=self.emulated)
-        if ending.blame is Blame.SILENT:
-            return self._decide_blame(ending, job)
-        return Attempt(job=job.job, lines=job.lines, ending=ending)
+        endpoint = endpoint_of(job.job, self.lava, self.waits, emulated=self.emulated)
+        if endpoint is not None:
+            ending = ending_with_endpoint(ending, endpoint.ending, endpoint.job.number)
+        attempt = Attempt(job=job.job, lines=job.lines, ending=ending, endpoint=endpoint)
+        return self._decide_blame(attempt) if ending.blame is Blame.SILENT else attempt
 
     def _follow(self, definition: str, nonce: str) -> FinishedJob:
         with self._cancel_on_error(nonce) as began:
@@ -193,13 +211,13 @@ class Submission:
         """Return a client that gives up when the time is over, but asks once in any case."""
         return Lava(self.lava.access, replace(self.lava.patience, connect=5.0, answer=10.0, total=deadline.remaining))
 
-    def _decide_blame(self, ending: Ending, attempt: FinishedJob) -> Attempt:
+    def _decide_blame(self, attempt: Attempt) -> Attempt:
         """Find out whose fault a silent boot was.
 
         A known-good kernel is tried on the same board, then the silent one again: the baseline if there is one, else
         the kernel of the lab's health check.
         """
-        job = attempt.job
+        job, ending = attempt.job, attempt.ending
         silent = dict(enumerate(self.arms, 1)).get(ending.boot, "candidate")
         reference = "baseline" if "baseline" in self.arms and silent != "baseline" else "the lab's health check"
         self.watch.say(
@@ -215,7 +233,7 @@ class Submission:
             trial = KernelTrial(reason=f"nobody could try a known-good kernel: {error}")
         except ConfigError as error:
             trial = KernelTrial(reason=f"the job that tries {reference} cannot be submitted: {error}")
-        return Attempt(job=job, lines=attempt.lines, ending=assign_blame(ending, trial), trials=tuple(jobs))
+        return replace(attempt, ending=assign_blame(ending, trial), trials=tuple(jobs))
 
     def _after_baseline(self, silent: str, job: Job, jobs: list[FinishedJob]) -> KernelTrial:
         """Boot the baseline, and the silent kernel after it, in one job."""
@@ -280,6 +298,19 @@ class Submission:
         if tag:
             data["tags"] = [tag]
         return strict_yaml.dump(data), nonce
+
+
+def endpoint_of(job: Job, lava: Lava, waits: Waits, *, emulated: bool) -> Attempt | None:
+    """Return the endpoint's job, which ends when the root complex's has; None for a job of one board.
+
+    Raises as `Following.follow`.
+    """
+    number = multinode.job_of(multinode.ENDPOINT, job.definition)
+    if not number:
+        return None
+    short = replace(waits, running=_ENDPOINT_END_S)
+    ended = Following(lava, number, short, lambda _line: None, lambda _job: None).follow()
+    return Attempt(job=ended.job, lines=ended.lines, ending=ending_of_endpoint(ending_of(ended, emulated=emulated)))
 
 
 def new_nonce() -> str:

@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from rtgate import __version__
@@ -89,6 +90,7 @@ class JobRequest:
         cases: the only ones that are measured, by name; empty for all of the suites.
         steps: lines of the test shell by boot: what the transport `board` needs; else in place of `rtgate in-job`.
         limits: the text of a limits file, by which cases are judged inside the job; empty for those of the image.
+        opening: lines that the test of each boot begins with, by boot; empty for none.
     """
 
     name: str
@@ -111,10 +113,16 @@ class JobRequest:
     cases: tuple[str, ...] = ()
     steps: tuple[tuple[str, ...], ...] = ()
     limits: str = ""
+    opening: tuple[tuple[str, ...], ...] = ()
 
 
 def render(request: JobRequest) -> str:
-    """Return the job's definition as YAML.
+    """Return the job's definition as YAML. Raises ConfigError as `data`."""
+    return dump(data(request))
+
+
+def data(request: JobRequest) -> dict[str, Any]:
+    """Return the job's definition.
 
     Raises:
         ConfigError: LAVA cannot boot the board, a file is missing that its way of booting needs, or a value has
@@ -127,19 +135,17 @@ def render(request: JobRequest) -> str:
     actions: list[dict[str, object]] = []
     for number, name in enumerate(request.boots, 1):
         actions += _one_boot(request, way, arms[name], number)
-    return dump(
-        {
-            "job_name": printable(request.name, _LONGEST_NAME),
-            "device_type": lava.device_type,
-            **({"tags": [_word("tag", tag) for tag in request.tags]} if request.tags else {}),
-            "priority": _priority(request.priority),
-            "visibility": _visibility(request.visibility),
-            "timeouts": _timeouts(request, way),
-            **_context(request, lava),
-            "metadata": {_word("metadata key", key): printable(text) for key, text in request.metadata.items()},
-            "actions": actions,
-        }
-    )
+    return {
+        "job_name": printable(request.name, _LONGEST_NAME),
+        "device_type": lava.device_type,
+        **({"tags": [_word("tag", tag) for tag in request.tags]} if request.tags else {}),
+        "priority": _priority(request.priority),
+        "visibility": _visibility(request.visibility),
+        "timeouts": _timeouts(request, way),
+        **_context(request, lava),
+        "metadata": {_word("metadata key", key): printable(text) for key, text in request.metadata.items()},
+        "actions": actions,
+    }
 
 
 def lava_of(board: Board) -> Lava:
@@ -254,6 +260,7 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     name = f"rtgate-{number}-{arm.name}"
     docker = request.transport == "docker"
     begins = site_board.steps(request.board) if docker else ()
+    opening = request.opening[number - 1] if request.opening else ()
     own = request.steps[number - 1] if request.steps else (*_limits(request), _in_job(request, arm, number))
     definition = {
         "metadata": {
@@ -261,7 +268,7 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
             "name": name,
             "description": f"boot {number}: {arm.name}",
         },
-        "run": {"steps": [*begins, *own]},
+        "run": {"steps": [*begins, *opening, *own]},
     }
     block: dict[str, object] = {"timeout": {"seconds": request.test_s}}
     if docker:

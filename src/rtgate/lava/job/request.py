@@ -18,6 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import ARMS
+from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX, role
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
@@ -27,7 +28,7 @@ from rtgate.records.schedule import Steps, format_steps, parse_steps
 from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
-_KEY = "rtgate.order"
+_KEYS = {"": "rtgate.order", ROOT_COMPLEX: "rtgate.order", ENDPOINT: "rtgate.endpoint"}  # by the role of a board
 _FORMAT = 1
 _FIELDS = (
     *("format", "board", "boots", "suites", "profile", "tuning", "transport", "before", "looks", "screen"),
@@ -111,8 +112,8 @@ class MeasurementRequest:
             return {"stage": "screen"}
         return {"pair": str(self.before + (boot - 1) // len(self.kernels) + 1)}
 
-    def as_metadata(self) -> dict[str, str]:
-        """Return the order as entries of a job's metadata."""
+    def as_metadata(self, role_name: str = "") -> dict[str, str]:
+        """Return the order as entries of a job's metadata; a job of two boards has one order for each role."""
         data = {
             "format": _FORMAT,
             **{name: getattr(self, name) for name in ("board", "boots", "suites", "profile", "tuning", "transport")},
@@ -124,7 +125,7 @@ class MeasurementRequest:
         }
         text = json.dumps(data, separators=(",", ":"))
         parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
-        return {f"{_KEY}.{number}": part for number, part in enumerate(parts, 1)}
+        return {f"{_KEYS[role_name]}.{number}": part for number, part in enumerate(parts, 1)}
 
 
 def in_turns(arms: tuple[str, ...], count: int) -> tuple[str, ...]:
@@ -145,9 +146,13 @@ def metadata(definition: str) -> dict[str, str]:
 
 
 def read(definition: str, what: str) -> MeasurementRequest:
-    """Return what a job was to measure. `what` names it in a ConfigError: it is not a job of rtgate's."""
+    """Return what a job was to measure on its board, of whatever role.
+
+    `what` names it in a ConfigError: it is not a job of rtgate's.
+    """
     entries = metadata(definition)
-    parts = [entries[f"{_KEY}.{number}"] for number in range(1, len(entries) + 1) if f"{_KEY}.{number}" in entries]
+    key = _KEYS.get(role(definition), "")
+    parts = [entries[f"{key}.{number}"] for number in range(1, len(entries) + 1) if f"{key}.{number}" in entries]
     if not parts:
         raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")
     try:

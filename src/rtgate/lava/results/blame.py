@@ -64,6 +64,25 @@ def ending_without_trial(ending: Ending) -> Ending:
     return replace(ending, sentence=f"{ending.sentence}; {why}")
 
 
+def ending_with_endpoint(ending: Ending, endpoint: Ending, number: int) -> Ending:
+    """Return how the root complex's job ended, by how job `number`, its endpoint's, did.
+
+    LAVA cancels the job of the one where that of the other breaks, and a root complex without its endpoint may fail in
+    any way but by a fault of its kernel.
+    """
+    if endpoint.blame in {Blame.NOBODY, Blame.CANCELLED} or ending.blame in {Blame.NOBODY, Blame.PRODUCT}:
+        return ending
+    sentence = f"the endpoint's job {number}: {endpoint.full_sentence}"
+    return replace(ending, blame=endpoint.blame, state=endpoint.state, sentence=sentence, boot=0)
+
+
+def ending_of_endpoint(ending: Ending) -> Ending:
+    """Return how an endpoint's job ended: its kernel is not the one that is judged, so a failed boot is the lab's."""
+    if ending.blame not in {Blame.PRODUCT, Blame.SILENT}:
+        return ending
+    return replace(ending, blame=Blame.LAB, state=None, faults=(), panics=())
+
+
 def ending_of(job: FinishedJob, *, emulated: bool) -> Ending:
     """Return how a job ended that was followed; `emulated` as `classify` has it."""
     return classify(job.job, job.lines, queue=job.queue, away=job.away, emulated=emulated)

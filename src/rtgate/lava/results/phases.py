@@ -16,7 +16,7 @@ from itertools import pairwise
 from rtgate.lava.results.log import LogLine
 
 _START = re.compile(r"start: (\d{1,4}) ([a-z0-9-]{1,80}) \(timeout ([0-9:]{1,20})\)")
-_ON_BOARD = re.compile(r"start: \d+ lava-test-")
+_ON_BOARD = re.compile(r"start: \d+ (?:lava-test-|multinode-test)")
 # What boot loaders and kernels say when the kernel takes over: U-Boot, EFI stub (arm64, x86), init/version-timestamp.c,
 # arch/arm64/kernel/setup.c, arch/x86/boot.
 _KERNEL = re.compile(

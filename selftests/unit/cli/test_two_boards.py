@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""`rtgate submit --endpoint` and `rtgate fetch`: a job of two boards, from kernels to one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from selftests import lava_log
+from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
+from selftests.lava_records import print_records
+from selftests.lava_server import BOARD, SITE_BOARD, LavaServer, Story
+from selftests.unit.cli.test_submit import CASES, WAIT, server, story, verdicts
+from selftests.unit.lava.results.test_classify import PANIC
+
+from rtgate.cli import main
+
+__all__ = ["server"]
+
+ENDPOINT = "endpoint-one-cpu"
+PAIR = (*WAIT, "--endpoint", ENDPOINT, "--endpoint-kernel", "http://192.0.2.1/Image", "--endpoint-set-up", "set-up.sh")
+POWER = [deploy(1), boot(2), result("reset-device", "fail"), end_lines("Infrastructure", "reset-device failed")]
+
+
+@pytest.fixture
+def lab(server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LavaServer:
+    """The lab with a second board, whose kernel lies on a server that nobody asks."""
+    text = SITE_BOARD.replace(f"device_type: {BOARD}", f"device_type: {ENDPOINT}")
+    (tmp_path / "site" / "boards" / f"{ENDPOINT}.yaml").write_text(text)
+    (tmp_path / "set-up.sh").write_text("echo set up\n")
+    server.types[ENDPOINT] = ""
+    server.device("board-02")
+    server.devices[1]["device_type"] = ENDPOINT
+    monkeypatch.setattr("rtgate.workflow.submission.check_files", lambda _files: None)
+    monkeypatch.setattr("rtgate.rootfs.images.image", lambda *_a, **_k: Place(tmp_path / "ramdisk.cpio.gz"))
+    return server
+
+
+class Place:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+def endpoint_story(tmp_path: Path, *, health: str = "Complete", end: str = "") -> Story:
+    lines = print_records(tmp_path / "sent-by-the-endpoint", CASES, board=ENDPOINT)
+    log = [deploy(1), boot_lines(2), lava_log.shell(3, lines), end or end_lines()]
+    return Story(log=log, health=health, device="board-02")
+
+
+def records(board: str) -> list[Path]:
+    return sorted(Path("report/records", board).rglob("record.json"))
+
+
+def test_both_sides_are_judged_together(lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    assert main.main(PAIR) in {0, 5}
+    told = capsys.readouterr()
+    assert "1 of 1 boards usable" in told.err
+    assert "job 1: Finished Complete" in told.err
+    assert {verdict["board"] for verdict in verdicts()} == {BOARD, ENDPOINT}
+    assert len(records(BOARD)) == len(records(ENDPOINT)) == 1
+    assert sorted(path.name for path in Path("report/lava").glob("*.log")) == ["job-1.log", "job-2.log"]
+    made = [yaml.safe_load(job.definition) for job in lab.jobs.values()]
+    assert [part["device_type"] for part in made] == [BOARD, ENDPOINT]
+
+
+def test_the_number_of_the_first_job_is_enough_to_judge_both_again(
+    lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    main.main(PAIR)
+    first = verdicts()
+    assert main.main(["fetch", "1", "-o", "again"]) in {0, 5}
+    assert verdicts(Path("again")) == first
+    capsys.readouterr()
+    assert main.main(["fetch", "2", "-o", "other"]) == 2
+    assert "job 2 is the endpoint's part of job 1: fetch that" in capsys.readouterr().err
+
+
+def test_an_endpoint_without_records_is_missed(lab: LavaServer, tmp_path: Path) -> None:
+    """The root complex passes, and the whole does not."""
+    lab.stories += [story(tmp_path), Story(log=[deploy(1), boot_lines(2), lava_log.shell(3), end_lines()])]
+    assert main.main(PAIR) == 3
+    (verdict,) = (one for one in verdicts() if one["board"] == ENDPOINT)
+    assert verdict["status"] == "MISS"
+
+
+def cancelled() -> Story:
+    """LAVA ends the root complex's job where the endpoint's breaks."""
+    return Story(log=[deploy(1)], health="Canceled")
+
+
+def broken_endpoint(log: list[str]) -> Story:
+    return Story(log=list(log), health="Incomplete", device="board-02")
+
+
+def test_an_endpoint_that_the_lab_breaks_is_tried_again(
+    lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.stories += [cancelled(), broken_endpoint(POWER), story(tmp_path), endpoint_story(tmp_path)]
+    assert main.main(PAIR) in {0, 5}
+    assert "the lab failed, trying again (1 of 2): the endpoint's job 2: " in capsys.readouterr().err
+    assert len(records(BOARD)) == len(records(ENDPOINT)) == 1
+
+
+def test_an_endpoint_whose_kernel_dies_is_no_failure_of_the_kernel_that_is_judged(
+    lab: LavaServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    panic = [deploy(1), boot(2, *KERNEL, *PANIC), end_lines("Job", "kernel panic")]
+    for _ in range(3):
+        lab.stories += [cancelled(), broken_endpoint(panic)]
+    assert main.main(PAIR) == 3
+    assert {(one["board"], one["status"]) for one in verdicts()} == {(BOARD, "MISS"), (ENDPOINT, "MISS")}
+
+
+def test_a_kernel_that_panics_fails_whatever_its_endpoint_does(lab: LavaServer, tmp_path: Path) -> None:
+    panic = [deploy(1), boot(2, *KERNEL, *PANIC), end_lines("Job", "kernel panic")]
+    lab.stories += [Story(log=panic, health="Incomplete"), Story(log=[deploy(1)], health="Canceled", device="board-02")]
+    assert main.main(PAIR) == 1
+    assert (BOARD, "FAIL") in {(one["board"], one["status"]) for one in verdicts()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--endpoint", ENDPOINT), "a second board needs --endpoint, --endpoint-kernel and --endpoint-set-up"),
+        ((*PAIR[len(WAIT) :], "--baseline", "kernel"), "measures one kernel, so leave --baseline out"),
+        (("--endpoint", BOARD, *PAIR[len(WAIT) + 2 :]), "give the endpoint a board file of its own"),
+        ((*PAIR[len(WAIT) : -1], "nowhere.sh"), "--endpoint-set-up nowhere.sh: cannot be read"),
+        (("--endpoint", "virt-arm64", *PAIR[len(WAIT) + 2 :]), "no lab can boot it"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_submitted(
+    lab: LavaServer, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    assert main.main((*WAIT, *arguments)) == 2
+    assert says in capsys.readouterr().err
+    assert not lab.jobs
+
+
+def test_a_lab_without_the_endpoint_s_type_is_told_before(lab: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    del lab.types[ENDPOINT]
+    lab.devices.pop()
+    assert main.main(PAIR) in {2, 3}
+    assert ENDPOINT in capsys.readouterr().err
+    assert not lab.jobs
+
+
+def test_a_rendered_job_has_both_boards(lab: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [word for word in PAIR if word != "--wait"]
+    assert main.main(["render", *arguments[1:], "--artefacts-url", "https://b.example.org/x", "-o", "job"]) == 0
+    made: dict[str, Any] = yaml.safe_load(Path("job/job.yaml").read_text())
+    assert set(made["protocols"]["lava-multinode"]["roles"]) == {"root-complex", "endpoint"}
+    assert {"rtgate.order.1", "rtgate.endpoint.1"} <= set(made["metadata"])
