@@ -16,11 +16,16 @@ from selftests.unit.cli.test_submit import CASES, WAIT, server, story, verdicts
 from selftests.unit.lava.results.test_classify import PANIC
 
 from rtgate.cli import main
+from rtgate.errors import DeadlineError
+from rtgate.lava.client.follow import FinishedJob, Following
+from rtgate.measure.case import Case
+from rtgate.tools.dmatest import Dmatest
+from rtgate.workflow import suites
 
 __all__ = ["server"]
 
 ENDPOINT = "endpoint-one-cpu"
-PAIR = (*WAIT, "--endpoint", ENDPOINT, "--endpoint-kernel", "http://192.0.2.1/Image", "--endpoint-set-up", "set-up.sh")
+PAIR = (*WAIT, "--endpoint", ENDPOINT, "--endpoint-kernel", "kernel", "--endpoint-set-up", "set-up.sh")
 POWER = [deploy(1), boot(2), result("reset-device", "fail"), end_lines("Infrastructure", "reset-device failed")]
 
 
@@ -128,6 +133,10 @@ def test_a_kernel_that_panics_fails_whatever_its_endpoint_does(lab: LavaServer, 
         (("--endpoint", ENDPOINT), "a second board needs --endpoint, --endpoint-kernel and --endpoint-set-up"),
         ((*PAIR[len(WAIT) :], "--baseline", "kernel"), "measures one kernel, so leave --baseline out"),
         (("--endpoint", BOARD, *PAIR[len(WAIT) + 2 :]), "give the endpoint a board file of its own"),
+        (
+            (*PAIR[len(WAIT) :], "--endpoint-kernel", "http://192.0.2.1/Image"),
+            "name a directory that `rtgate build` made",
+        ),
         ((*PAIR[len(WAIT) : -1], "nowhere.sh"), "--endpoint-set-up nowhere.sh: cannot be read"),
         (("--endpoint", "virt-arm64", *PAIR[len(WAIT) + 2 :]), "no lab can boot it"),
     ],
@@ -138,6 +147,85 @@ def test_mistakes_are_found_before_anything_is_submitted(
     assert main.main((*WAIT, *arguments)) == 2
     assert says in capsys.readouterr().err
     assert not lab.jobs
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ((), 2),
+        (("--tag", "pair-1"), 2),
+        (("--tag", "pair-1", "--endpoint-tag", "ep-1"), 2),
+        (("--tag", "rc-1", "--endpoint-tag", "ep-1"), 2),
+        (("--device", "board-01", "--endpoint-tag", "ep-1"), 0),
+    ],
+)
+def test_lava_gets_no_choice_of_boards_of_one_type(
+    lab: LavaServer, tmp_path: Path, options: tuple[str, ...], code: int
+) -> None:
+    """It knows nothing of cables, and would swap the roles by chance."""
+    text = SITE_BOARD.replace("description:", "description: the endpoint,")
+    (tmp_path / "site" / "boards" / f"{ENDPOINT}.yaml").write_text(text)
+    lab.tags.update({1: "pair-1", 2: "rc-1", 3: "ep-1"})
+    for device, tags in zip(lab.devices, ([1, 2], [1, 3]), strict=True):
+        device |= {"device_type": BOARD, "tags": tags}
+    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    assert (main.main((*PAIR, *options)) in {0, 5}) is (code == 0)
+    assert bool(lab.jobs) is (code == 0)
+
+
+def test_a_link_that_nobody_expects_would_not_be_missed(
+    lab: LavaServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suites, "cases", lambda *_arguments: (Case(suite="pcie", tool=Dmatest(), load="idle"),))
+    assert main.main(PAIR) == 2
+    assert f"{BOARD}.yaml: list the endpoint under `pcie`" in capsys.readouterr().err
+    assert not lab.jobs
+
+
+def waiting(message: str) -> str:
+    return lava_log.target(f"<LAVA_MULTI_NODE> <LAVA_WAIT {message}>")
+
+
+@pytest.mark.parametrize("message", ["rtgate-endpoint-idle", "rtgate-endpoint-there"])
+def test_a_root_complex_whose_endpoint_fell_silent_has_not_failed(
+    lab: LavaServer, tmp_path: Path, message: str
+) -> None:
+    """LAVA ends it as a test that took too long, and reads nothing of the endpoint's console meanwhile."""
+    over = end_lines("Test", "lava-multinode-docker-test-shell timed out after 3600 seconds")
+    log = [deploy(1), boot_lines(2), lava_log.start(3, "lava-docker-test"), waiting(message), over]
+    for _ in range(3):
+        lab.stories += [
+            Story(log=list(log), health="Incomplete"),
+            Story(log=[deploy(1), boot_lines(2)], health="Canceled", device="board-02"),
+        ]
+    assert main.main(PAIR) == 3
+    assert {(one["board"], one["status"]) for one in verdicts()} == {(BOARD, "MISS"), (ENDPOINT, "MISS")}
+    assert any("the endpoint (job 6) answers no more" in one["sentence"] for one in verdicts())
+
+
+def test_an_endpoint_whose_kernel_dies_at_the_end_is_no_failure(lab: LavaServer, tmp_path: Path) -> None:
+    dying = endpoint_story(tmp_path)
+    dying.log[2] = dying.log[2] + lava_log.feedback(*PANIC)
+    lab.stories += [story(tmp_path), dying]
+    assert main.main(PAIR) == 3
+    assert "FAIL" not in {one["status"] for one in verdicts()}
+
+
+def test_an_endpoint_whose_job_does_not_end_leaves_the_other_s_verdict(
+    lab: LavaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panic = [deploy(1), boot(2, *KERNEL, *PANIC), end_lines("Job", "kernel panic")]
+    follow = Following.follow
+
+    def end_or_not(job: Following) -> FinishedJob:
+        if job.number == 2:
+            raise DeadlineError("job 2 was cancelled and does not end: its worker may be away")
+        return follow(job)
+
+    monkeypatch.setattr(Following, "follow", end_or_not)
+    lab.stories += [Story(log=panic, health="Incomplete"), Story(log=[deploy(1)], endless=True, device="board-02")]
+    assert main.main(PAIR) == 1
+    assert (BOARD, "FAIL") in {(one["board"], one["status"]) for one in verdicts()}
 
 
 def test_a_lab_without_the_endpoint_s_type_is_told_before(lab: LavaServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,17 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
     attempt = _wait_for_end(lava, arguments, watch, order.expected().board)
     with lock(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        endpoint = _keep_endpoint(attempt, output, watch)
+        endpoint = _keep_endpoint(attempt, output, watch) if multinode.role(definition) else None
         jobs = [job_results.JobAttempts(order, [attempt], endpoint)]
         return job_results.judge(order, jobs, output, requests.criteria(arguments))
 
 
-def _keep_endpoint(attempt: Attempt, output: Path, watch: JobWatch) -> job_results.JobAttempts | None:
-    """Keep what the endpoint measured in the same job, and return it; None for a job of one board."""
-    endpoint = attempt.endpoint
-    if endpoint is None:
-        return None
-    order = orders.read(endpoint.job.definition, f"job {endpoint.job.number}")
+def _keep_endpoint(attempt: Attempt, output: Path, watch: JobWatch) -> job_results.JobAttempts:
+    """Keep what the endpoint measured in the same job, and return it."""
+    order = orders.read(attempt.job.definition, f"job {attempt.job.number}", multinode.ENDPOINT)
     return job_results.keep_endpoint(order, [attempt], output, watch)
 
 
@@ -87,5 +84,5 @@ def _wait_for_end(lava: Lava, arguments: argparse.Namespace, watch: JobWatch, bo
         raise ConfigError(f"job {job.number} has not ended ({job.state}): add --wait, or come back later")
     endpoint = endpoint_of(job, lava, waits, emulated=emulated)
     if endpoint is not None:
-        ending = ending_with_endpoint(ending, endpoint.ending, endpoint.job.number)
+        ending = ending_with_endpoint(ending, lines, endpoint.ending, endpoint.job.number)
     return Attempt(job=job, lines=lines, ending=ending_without_trial(ending), endpoint=endpoint)

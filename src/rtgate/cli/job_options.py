@@ -11,6 +11,7 @@ from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job.artefacts import is_url
 from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
 from rtgate.measure.case import Case
 from rtgate.workflow import suites
@@ -76,7 +77,8 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--endpoint", metavar="BOARD", help="it boots first, is set up, and measures the same cases once"
     )
-    group.add_argument("--endpoint-kernel", metavar="DIR|URL", help="what it boots, whatever kernel is measured")
+    group.add_argument("--endpoint-kernel", metavar="DIR", help="the build that it boots, whatever kernel is measured")
+    group.add_argument("--endpoint-tag", action="append", default=[], metavar="TAG", help="only a device with this tag")
     group.add_argument("--endpoint-tuning", default=NO_TUNING, metavar="NAME", help="default: %(default)s")
     group.add_argument(
         "--endpoint-set-up", type=Path, metavar="FILE", help="the shell script that makes an endpoint of it"
@@ -148,12 +150,16 @@ def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
             f"--endpoint {board.name}: records go by the board's name, and that is the measured one's: give the "
             f"endpoint a board file of its own (a copy of {board.path} with another name)"
         )
+    if is_url(arguments.endpoint_kernel):
+        raise ConfigError("--endpoint-kernel: name a directory that `rtgate build` made, not a URL")
     kernel = NamedFiles(kernel=arguments.endpoint_kernel)
     try:
         set_up = arguments.endpoint_set_up.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--endpoint-set-up {arguments.endpoint_set_up}: cannot be read: {error}") from error
-    return Endpoint(board=board, kernel=kernel, set_up=set_up, tuning=arguments.endpoint_tuning)
+    return Endpoint(
+        board=board, kernel=kernel, set_up=set_up, tuning=arguments.endpoint_tuning, tags=tuple(arguments.endpoint_tag)
+    )
 
 
 def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:

@@ -127,11 +127,11 @@ def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, 
 
 def keep_endpoint(order: MeasurementRequest, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> JobAttempts:
     """Keep what the endpoint measured in the jobs of these attempts, and return it. Raises as `keep`."""
-    own = [attempt.endpoint for attempt in attempts if attempt.endpoint is not None]
-    if own:
-        keep(order, own, output, watch)
-    else:
+    if not attempts or attempts[-1].endpoint is None:
         mark_missing(order, output)
+        return JobAttempts(order, ())
+    own = [attempt.endpoint for attempt in attempts if attempt.endpoint is not None]
+    keep(order, own, output, watch)
     return JobAttempts(order, own)
 
 

@@ -13,7 +13,7 @@ from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.follow import Waits
 from rtgate.lava.client.server import Lava
-from rtgate.lava.client.submission import Submission
+from rtgate.lava.client.submission import Attempt, Submission
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.job.definition import lava_of
 from rtgate.lava.job.request import MeasurementRequest
@@ -71,8 +71,17 @@ class Series:
             arms=order.boots,
             emulated=time_of(self.board) != TimeBase.REAL,
             server=self.options.server,
-            failure=lambda attempt: job_failures.in_attempt(order, attempt, self.criteria.thresholds),
+            fixed=self.writer.endpoint is not None,
+            failure=lambda attempt: self._failure(order, attempt),
         )
+
+    def _failure(self, order: MeasurementRequest, attempt: Attempt) -> str:
+        """Return why what an attempt measured is a failure, on either board; empty if it is none."""
+        own = job_failures.in_attempt(order, attempt, self.criteria.thresholds)
+        endpoint = self.writer.endpoint
+        if own or endpoint is None or attempt.endpoint is None:
+            return own
+        return job_failures.in_attempt(endpoint.order, attempt.endpoint, self.criteria.thresholds)
 
 
 def run_jobs(series: Series, output: Path) -> int:
@@ -119,7 +128,8 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobA
         endpoint = series.writer.endpoint
         if jobs and not jobs[-1].is_complete:
             job_results.mark_missing(part, output)
-            jobs.append(JobAttempts(part, ()))
+            other = job_results.keep_endpoint(endpoint.order, (), output, series.watch) if endpoint else None
+            jobs.append(JobAttempts(part, (), other))
             continue
         try:
             with silence():  # the job's log speaks

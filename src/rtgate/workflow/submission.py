@@ -40,12 +40,14 @@ class Endpoint:
     Attributes:
         kernel: what it boots, whatever kernel is measured.
         set_up: the shell script that makes an endpoint of it.
+        tags: of its device, beside those of both.
     """
 
     board: Board
     kernel: NamedFiles
     set_up: str
     tuning: str = NO_TUNING
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class Submission:
             boots=1,
             in_looks=False,
             transport="board",
+            tags=(*self.tags, *endpoint.tags),
             device="",
             endpoint=None,
         )
@@ -137,7 +140,7 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
         raise ConfigError("files of this machine are served as long as this command runs: --wait, or --put URL")
     lava, lab = look_at_lab(submission, watch)
     if plan.endpoint is not None:
-        look_at_lab(plan.endpoint.submission, watch)
+        _check_cable(plan.submission, lab, look_at_lab(plan.endpoint.submission, watch)[1])
     way = FileTransfer(serve=submission.serve, put=submission.put, server=lava.access.url)
     choice = _procedure(submission, plan.order, lab) if submission.in_looks else None
     if choice is not None:
@@ -158,6 +161,27 @@ def prepare_series(submission: Submission, watch: JobWatch, stack: ExitStack) ->
         writer=job_writer,
         watch=watch,
         procedure=choice.procedure if choice else None,
+    )
+
+
+def _check_cable(submission: Submission, lab: Lab, other: Lab) -> None:
+    """Check that LAVA has no choice of devices: it knows nothing of cables, and chooses by chance. Raises ConfigError.
+
+    Args:
+        submission: with an endpoint.
+        lab: the devices that fit the root complex.
+        other: those that fit the endpoint.
+    """
+    tags = set(device_tags(submission, lab))
+    first = sorted(device.name for device in lab.devices if tags <= set(device.tags))
+    assert submission.endpoint is not None
+    own = {*submission.tags, *submission.endpoint.tags}
+    second = sorted(device.name for device in other.devices if own <= set(device.tags))
+    if len(first) == len(second) == 1 and first != second:
+        return
+    raise ConfigError(
+        f"LAVA would choose among {', '.join(first)} for the root complex and {', '.join(second)} for the endpoint, "
+        "and knows nothing of cables: name one device each, with --tag or --device, and --endpoint-tag"
     )
 
 
@@ -193,6 +217,10 @@ def plan_job(submission: Submission, stack: ExitStack) -> JobPlan:
     if len({arm_source.family for arm_source in sources.values()}) > 1:
         raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
     other = submission.endpoint
+    if other is not None and "pcie" in {case.suite for case in submission.cases} and not board.pcie:
+        raise ConfigError(
+            f"{board.path}: list the endpoint under `pcie`: without it a kernel that does not find it would be SKIP"
+        )
     return JobPlan(
         submission=submission,
         order=_order(submission, sources),
@@ -252,8 +280,7 @@ def _endpoint_writer(plan: JobPlan, file_store: Store | None, lab: Lab | None) -
     other = plan.submission.endpoint
     if other is None or plan.endpoint is None:
         return None
-    # The device of a retry may be another one, and what it is cabled to stays the same: only our own tags are both's.
-    return EndpointWriter(writer=writer(plan.endpoint, file_store, lab), set_up=other.set_up, tags=plan.submission.tags)
+    return EndpointWriter(writer=writer(plan.endpoint, file_store, lab), set_up=other.set_up, tags=plan.endpoint.submission.tags)
 
 
 def _installs(board: Board) -> str:

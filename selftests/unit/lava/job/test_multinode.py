@@ -64,14 +64,14 @@ def test_who_waits_for_whom() -> None:
     told = {role: [words[1] for words in signals(steps(made[role])) if words[0] == "lava-send"] for role in made}
     waits = {role: [words[1] for words in signals(steps(made[role])) if words[0] == "lava-wait"] for role in made}
     waits[ROOT_COMPLEX].insert(0, first[0]["messageID"])
-    assert waits[ROOT_COMPLEX] == told[ENDPOINT]
+    assert sorted(waits[ROOT_COMPLEX]) == sorted(told[ENDPOINT])
     assert sorted(waits[ENDPOINT]) == sorted(told[ROOT_COMPLEX])
-    assert len(told[ROOT_COMPLEX]) == len(told[ENDPOINT]) == 2
+    assert (len(told[ROOT_COMPLEX]), len(told[ENDPOINT])) == (2, 3)
 
 
 def signals(lines: list[str]) -> list[list[str]]:
-    plain = [line.removeprefix("trap '").removesuffix("' EXIT") for line in lines]
-    return [line.split() for line in plain if line.startswith("lava-")]
+    plain = [part for line in lines for part in line.removeprefix("trap '").removesuffix("' EXIT").split("; ")]
+    return [part.split() for part in plain if part.startswith("lava-")]
 
 
 def test_the_endpoint_is_set_up_before_the_root_complex_boots_and_measures_before_it() -> None:
@@ -99,6 +99,25 @@ def test_each_role_has_the_files_and_the_console_of_its_board() -> None:
     assert [next(iter(action)) for action in made[ENDPOINT]["actions"]] == ["deploy", "boot", "test"]
     assert [next(iter(action)) for action in made[ROOT_COMPLEX]["actions"]] == ["deploy", "boot", "test"] * 2
     assert all(part["protocols"]["lava-multinode"]["tags"] == ["pair-1"] for part in made.values())
+
+
+def test_only_the_first_boot_waits_for_what_the_endpoint_measures() -> None:
+    tests = [action["test"]["timeout"]["seconds"] for action in parts()[ROOT_COMPLEX]["actions"] if "test" in action]
+    assert tests == [root_complex().test_s + endpoint().request.test_s, root_complex().test_s]
+
+
+@pytest.mark.parametrize(
+    ("lines", "waits"),
+    [
+        ([], False),
+        (["<LAVA_MULTI_NODE> <LAVA_WAIT rtgate-endpoint-idle>"], True),
+        (["<LAVA_MULTI_NODE> <LAVA_WAIT rtgate-endpoint-idle>", "<LAVA_WAIT_COMPLETE>"], False),
+        (["<LAVA_WAIT rtgate-endpoint-idle>", "<LAVA_WAIT_COMPLETE>", "<LAVA_WAIT rtgate-endpoint-there>"], True),
+        (["<LAVA_MULTI_NODE> <LAVA_WAIT rtgate-root-complex-up>"], False),
+    ],
+)
+def test_a_root_complex_that_waits_to_the_end_of_its_log_is_known(lines: list[str], *, waits: bool) -> None:
+    assert multinode.unanswered(lines) is waits
 
 
 def test_no_action_has_more_time_than_the_job() -> None:

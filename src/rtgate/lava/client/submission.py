@@ -17,7 +17,7 @@ from typing import Protocol
 
 from rtgate import strict_yaml
 from rtgate.durations import Deadline
-from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.errors import ConfigError, DeadlineError, InfrastructureError, RtgateError
 from rtgate.http.client import NoAnswer
 from rtgate.lava.client.devices import other_device_tags, own_tag, same_device_tags
 from rtgate.lava.client.follow import FinishedJob, Following, Waits
@@ -84,6 +84,7 @@ class Submission:
         arms: of each boot of the job, in order.
         emulated: the board gets what processor time its host has left.
         server: as the command line names it, for commands that are told; empty if it does not.
+        fixed: every attempt needs the same devices: a cable connects them.
         failure: returns why what an attempt measured before the lab failed fails the kernel; empty if it does not.
     """
 
@@ -98,6 +99,7 @@ class Submission:
     arms: tuple[str, ...] = ()
     emulated: bool = False
     server: str = ""
+    fixed: bool = False
     failure: Callable[[Attempt], str] = lambda _attempt: ""
 
     def run(self) -> tuple[Attempt, ...]:
@@ -124,7 +126,8 @@ class Submission:
             self.watch.say(
                 f"the lab failed, trying again ({len(attempts)} of {self.attempts - 1}): {ending.full_sentence}"
             )
-            tags = other_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
+            if not self.fixed:
+                tags = other_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
 
     def leave(self) -> int:
         """Submit the job and let it run; return its number. Raises as `run`."""
@@ -149,7 +152,7 @@ class Submission:
         ending = ending_of(job, emulated=self.emulated)
         endpoint = endpoint_of(job.job, self.lava, self.waits, emulated=self.emulated)
         if endpoint is not None:
-            ending = ending_with_endpoint(ending, endpoint.ending, endpoint.job.number)
+            ending = ending_with_endpoint(ending, job.lines, endpoint.ending, endpoint.job.number)
         attempt = Attempt(job=job.job, lines=job.lines, ending=ending, endpoint=endpoint)
         return self._decide_blame(attempt) if ending.blame is Blame.SILENT else attempt
 
@@ -303,13 +306,16 @@ class Submission:
 def endpoint_of(job: Job, lava: Lava, waits: Waits, *, emulated: bool) -> Attempt | None:
     """Return the endpoint's job, which ends when the root complex's has; None for a job of one board.
 
-    Raises as `Following.follow`.
+    One that does not end is the lab's fault, and leaves what the root complex measured as it is. Raises as `Lava.job`.
     """
     number = multinode.job_of(multinode.ENDPOINT, job.definition)
     if not number:
         return None
     short = replace(waits, running=_ENDPOINT_END_S)
-    ended = Following(lava, number, short, lambda _line: None, lambda _job: None).follow()
+    try:
+        ended = Following(lava, number, short, lambda _line: None, lambda _job: None).follow()
+    except DeadlineError as error:
+        return Attempt(job=lava.job(number), lines=(), ending=Ending(blame=Blame.LAB, sentence=str(error)))
     return Attempt(job=ended.job, lines=ended.lines, ending=ending_of_endpoint(ending_of(ended, emulated=emulated)))
 
 

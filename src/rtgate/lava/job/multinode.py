@@ -3,7 +3,8 @@
 
 The endpoint boots first and is set up, since the root complex looks for it only while it boots. Then the endpoint
 measures its own cases while the root complex waits, and the root complex measures while the endpoint waits: neither
-disturbs the other. The boards tell each other by LAVA's messages (`lava-send`, `lava-wait`).
+disturbs the other. At the end the endpoint says that it is still there. The boards tell each other by LAVA's messages
+(`lava-send`, `lava-wait`); while one waits, LAVA reads nothing of its console.
 
 LAVA makes a job of its own for each role, with the part of the definition that names the role. Sources: LAVA 2023.01,
 `doc/v2/multinode.rst`, `lava_scheduler_app/utils.py` (split_multinode_yaml), `lava_dispatcher/action.py`
@@ -13,7 +14,7 @@ LAVA makes a job of its own for each role, with the part of the definition that 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ _READY = "rtgate-endpoint-ready"  # it is set up: the root complex may boot
 _UP = "rtgate-root-complex-up"  # it has booted: the endpoint may measure
 _IDLE = "rtgate-endpoint-idle"  # it has measured: the root complex may
 _END = "rtgate-root-complex-end"  # it has measured: the endpoint may end
+_THERE = "rtgate-endpoint-there"  # it was there to the end: what the root complex measured counts
 _SET_UP_S = 300  # what a set-up may take
 _SCRIPT = "/tmp/rtgate-set-up"  # noqa: S108 - in the RAM of a board that this job alone has
 _FAILURE = "infra: the endpoint could not be set up: its log says at which line of the set-up"
@@ -53,9 +55,10 @@ def render(root_complex: JobRequest, endpoint: Endpoint) -> str:
     if len(root_complex.arms) > 1:
         raise ConfigError("a job with an endpoint measures one kernel: leave the baseline out")
     wait_s = template.find(lava_of(endpoint.request.board).boot).seconds() + _SET_UP_S
-    first = definition.data(_root_complex(root_complex, endpoint))
+    first = definition.data(_root_complex(root_complex))
     second = definition.data(_endpoint(endpoint, root_complex, wait_s))
     _hold_boot(first, template.find(lava_of(root_complex.board).boot), wait_s)
+    first["actions"][2]["test"]["timeout"] = {"seconds": root_complex.test_s + endpoint.request.test_s}
     timeouts = _timeouts(first, second, wait_s)
     roles = {ROOT_COMPLEX: first, ENDPOINT: second}
     return strict_yaml.dump(
@@ -81,6 +84,17 @@ def role(text: str) -> str:
     return str(part(text).get("role", ""))
 
 
+def unanswered(texts: Iterable[str]) -> bool:
+    """Return whether a root complex was waiting for its endpoint when its log ended."""
+    waits = False
+    for text in texts:
+        if f"<LAVA_WAIT {_IDLE}>" in text or f"<LAVA_WAIT {_THERE}>" in text:
+            waits = True
+        elif "<LAVA_WAIT_COMPLETE" in text:
+            waits = False
+    return waits
+
+
 def job_of(name: str, text: str) -> int:
     """Return the number of the job with this role, by the definition of any role's; 0 before it is scheduled."""
     roles = part(text).get("roles")
@@ -102,13 +116,13 @@ def part(text: str) -> Mapping[str, Any]:
     return protocol if isinstance(protocol, dict) else {}
 
 
-def _root_complex(request: JobRequest, endpoint: Endpoint) -> JobRequest:
+def _root_complex(request: JobRequest) -> JobRequest:
     """Return the request with what the test of its first boot and of its last one begin with."""
     opening: list[tuple[str, ...]] = [()] * len(request.boots)
     opening[0] = (f"lava-send {_UP}", f"lava-wait {_IDLE}")
     # A trap, so that the endpoint does not wait for a test that broke off.
-    opening[-1] = (f"trap 'lava-send {_END}' EXIT", *opening[-1])
-    return replace(request, test_s=request.test_s + endpoint.request.test_s, opening=tuple(opening))
+    opening[-1] = (f"trap 'lava-send {_END}; lava-wait {_THERE}' EXIT", *opening[-1])
+    return replace(request, opening=tuple(opening))
 
 
 def _endpoint(endpoint: Endpoint, root_complex: JobRequest, wait_s: int) -> JobRequest:
@@ -121,12 +135,13 @@ def _endpoint(endpoint: Endpoint, root_complex: JobRequest, wait_s: int) -> JobR
         f"lava-send {_READY} ready=yes",
     )
     measure = (f"lava-wait {_UP}", *request.steps[0], f"lava-send {_IDLE}")
+    stay = (f"lava-wait {_END}", f"lava-send {_THERE}")
     way = template.find(lava_of(root_complex.board).boot)
     other_s = len(root_complex.boots) * (way.seconds() + root_complex.test_s)
     return replace(
         request,
         test_s=_SET_UP_S + request.test_s + wait_s + other_s,
-        steps=((*set_up, *measure, f"lava-wait {_END}"),),
+        steps=((*set_up, *measure, *stay),),
     )
 
 

@@ -145,13 +145,13 @@ def metadata(definition: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in entries.items()} if isinstance(entries, dict) else {}
 
 
-def read(definition: str, what: str) -> MeasurementRequest:
-    """Return what a job was to measure on its board, of whatever role.
+def read(definition: str, what: str, role_name: str = "") -> MeasurementRequest:
+    """Return what a job was to measure: on the board with this role, by default on its own.
 
     `what` names it in a ConfigError: it is not a job of rtgate's.
     """
     entries = metadata(definition)
-    key = _KEYS.get(role(definition), "")
+    key = _KEYS.get(role_name or role(definition), "")
     parts = [entries[f"{key}.{number}"] for number in range(1, len(entries) + 1) if f"{key}.{number}" in entries]
     if not parts:
         raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")

@@ -7,11 +7,14 @@ same board: a known-good kernel boots, and this one fails once more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rtgate.board.boot import State
 from rtgate.lava.client.follow import FinishedJob
+from rtgate.lava.job import multinode
 from rtgate.lava.results.classify import Blame, Ending, classify
+from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import boots
 
 
@@ -64,23 +67,30 @@ def ending_without_trial(ending: Ending) -> Ending:
     return replace(ending, sentence=f"{ending.sentence}; {why}")
 
 
-def ending_with_endpoint(ending: Ending, endpoint: Ending, number: int) -> Ending:
-    """Return how the root complex's job ended, by how job `number`, its endpoint's, did.
+def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: Ending, number: int) -> Ending:
+    """Return how the root complex's job ended, by its log and by how job `number`, its endpoint's, did.
 
-    LAVA cancels the job of the one where that of the other breaks, and a root complex without its endpoint may fail in
-    any way but by a fault of its kernel.
+    LAVA cancels the job of the one where that of the other breaks. A root complex without its endpoint may fail in any
+    way, so it is blamed for what it said itself: that its kernel died.
     """
-    if endpoint.blame in {Blame.NOBODY, Blame.CANCELLED} or ending.blame in {Blame.NOBODY, Blame.PRODUCT}:
+    if ending.blame is Blame.NOBODY or ending.panics or ending.faults:
         return ending
-    sentence = f"the endpoint's job {number}: {endpoint.full_sentence}"
-    return replace(ending, blame=endpoint.blame, state=endpoint.state, sentence=sentence, boot=0)
+    if endpoint.blame not in {Blame.NOBODY, Blame.CANCELLED}:
+        sentence, blame = f"the endpoint's job {number}: {endpoint.full_sentence}", endpoint.blame
+    elif multinode.unanswered(line.text for line in lines):
+        sentence, blame = f"the endpoint (job {number}) answers no more", Blame.LAB
+    else:
+        return ending
+    return replace(ending, blame=blame, state=None, sentence=sentence, boot=0)
 
 
 def ending_of_endpoint(ending: Ending) -> Ending:
-    """Return how an endpoint's job ended: its kernel is not the one that is judged, so a failed boot is the lab's."""
-    if ending.blame not in {Blame.PRODUCT, Blame.SILENT}:
+    """Return how an endpoint's job ended: its kernel is not the one that is judged, so what it does is the lab's."""
+    if ending.blame not in {Blame.PRODUCT, Blame.SILENT} and not ending.panics:
         return ending
-    return replace(ending, blame=Blame.LAB, state=None, faults=(), panics=())
+    death = ending.panics[0] if ending.panics else None
+    sentence = ending.sentence or (f"{death.kind}: {death.line}" if death else "")
+    return replace(ending, blame=Blame.LAB, state=None, sentence=sentence, faults=(), panics=())
 
 
 def ending_of(job: FinishedJob, *, emulated: bool) -> Ending:
