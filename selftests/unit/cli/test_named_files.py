@@ -31,6 +31,7 @@ READ = {
     "--ramdisk": f"{_JOB} --dtb https://lab.example.org/a.dtb --ramdisk FILE",
     "--modules": f"{_JOB} --dtb https://lab.example.org/a.dtb --modules FILE",
     "--nfsroot": f"{_JOB} --dtb https://lab.example.org/a.dtb --nfsroot FILE",
+    "--endpoint-set-up": f"{_JOB} --endpoint rk3588-evb1 --endpoint-kernel k --endpoint-set-up FILE",
     "lava-tool submit-job": "lava-tool submit-job http://127.0.0.1:9 FILE",
     "--token-file": "lava-tool auth-add http://127.0.0.1:9 --token-file FILE",
 }

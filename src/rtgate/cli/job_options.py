@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rtgate import files
 from rtgate.board import boards
 from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options
@@ -19,6 +20,8 @@ from rtgate.workflow.job_files import NamedFiles
 from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.submission import NO_TUNING, Endpoint, Submission
+
+_SCRIPT_LIMIT = 64 * 1024  # bytes: it goes into the job's definition
 
 
 def add_kernels(group: argparse._ArgumentGroup) -> None:
@@ -154,7 +157,7 @@ def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
         raise ConfigError("--endpoint-kernel: name a directory that `rtgate build` made, not a URL")
     kernel = NamedFiles(kernel=arguments.endpoint_kernel)
     try:
-        set_up = arguments.endpoint_set_up.read_text(encoding="utf-8")
+        set_up = files.read_text(arguments.endpoint_set_up, _SCRIPT_LIMIT)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--endpoint-set-up {arguments.endpoint_set_up}: cannot be read: {error}") from error
     return Endpoint(

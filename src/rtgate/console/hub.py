@@ -91,8 +91,7 @@ class Hub:
         self._log = TimedLog(settings.log, settings.log_limit) if settings.log else None
         self._line: Line | None = None
         self._connected = False
-        self._retry_at = 0.0
-        self._pause = _RETRY_S[0]
+        self._retry_at, self._pause = 0.0, _RETRY_S[0]
         self._typed = bytearray()
         self._clients: list[Client] = []
         self._stopped = False
@@ -127,9 +126,10 @@ class Hub:
         try:
             while not self._stopped:
                 self._look_after_line()
-                self._unstick()
                 self._watch_all()
-                for key, events in self._selector.select(self._patience()):
+                happened = self._selector.select(self._patience())
+                self._unstick()  # before anything is typed: while nothing happens the loop sleeps
+                for key, events in happened:
                     self._serve(key, events)
         finally:
             self._close()
@@ -266,8 +266,6 @@ class Hub:
                 self._part(client)
                 return
             if self._connected:  # what nobody hears is not kept: it would be typed into another boot
-                if not self._is_stuck():  # the loop may have slept since, as long as nothing happened
-                    self._took = time.monotonic()
                 self._typed += keystrokes
         self._send(client)
 
