@@ -27,8 +27,9 @@ from selftests.unit.tools.test_xenomai import ALL as XENOMAI
 from rtgate.board import boards
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.console import faults
-from rtgate.console.frames import FrameReader, cksum, encode
+from rtgate.console.frames import FrameReader, encode
 from rtgate.errors import ConfigError, ParseError
+from rtgate.files import cksum
 from rtgate.judge.thresholds import load_thresholds
 from rtgate.lava.job import template
 from rtgate.lava.results import boot_log
@@ -40,6 +41,7 @@ from rtgate.measure import profiles
 from rtgate.records import record
 from rtgate.strict_yaml import Value, load
 from rtgate.tools import Output, Reports, Setting, Tool
+from rtgate.tools.irq_instrument import RAW
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.limit_profiles import LimitProfiles
@@ -123,7 +125,7 @@ _STORAGE = Storage(
 
 
 def _tool(tool: Tool, data: bytes, _: Path) -> None:
-    """Read an output: a byte for the circumstances; then standard output, error, and JSON or log, zeros between."""
+    """Read an output: a byte for the circumstances; then output, error, and JSON, log or lines, zeros between."""
     how, (out, err, written) = data[0] if data else 0, [*data[1:].split(b"\0", 2), b"", b""][:3]
     files = {
         "tool.out": out,
@@ -132,6 +134,7 @@ def _tool(tool: Tool, data: bytes, _: Path) -> None:
         "fio.json": written,
         "fill.json": _FILL,
         "dmesg": written,
+        RAW: written,
     }
     if how & 32:
         files["tool.deadline"] = b"after 60 s\n"
@@ -190,7 +193,7 @@ def _outputs(tool: str) -> tuple[bytes, ...]:
     short = tool.removeprefix("rtla-")
     stems = {path.with_suffix("") for path in DATA.glob(f"*/*/{short}*") if re.match(rf"{short}[-.]", path.name)}
     runs = made + [
-        b"\0".join(_or_empty(stem, suffixes) for suffixes in ((".out", ".txt"), (".err",), (".json",)))
+        b"\0".join(_or_empty(stem, suffixes) for suffixes in ((".out", ".txt"), (".err",), (".json", ".lines")))
         for stem in sorted(stems)
     ]
     return tuple(bytes([how]) + run for run in runs for how in range(16))

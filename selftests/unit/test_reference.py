@@ -17,6 +17,7 @@ SHARED = {
     **dict.fromkeys(("msi-rate", "elbi-rate"), "interrupt-rate"),
     **dict.fromkeys(("pcitest", "pci_endpoint_test"), "endpoint-test"),
     **dict.fromkeys(("irq-hard", "irq-threaded"), "irq-response"),
+    **dict.fromkeys(("irq-instrument-hard", "irq-instrument-threaded"), "irq-instrument"),
     "dmatest-rkep": "dmatest",
     **dict.fromkeys(("xenomai-latency-kernel", "xenomai-latency-irq"), "xenomai-latency"),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files: read if they are regular and of a sane size, written in one step, locked; directories of one process; room.
+"""Files: read if regular and of a sane size, written in one step, locked; checksums; directories of a process; room.
 
 A FIFO has no end until somebody writes to it, and a link to `/dev/zero` has none at all. The kernel releases a lock
 when its process ends, however it ends.
@@ -14,6 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ YAML_LIMIT = MIB  # the largest file of rtgate's own has 60 kB
 # A record with 8 CPUs and 10 000 filled buckets on each has 2 MB; a soak's chunks are records of their own.
 JSON_LIMIT = 64 * MIB
 RAW_LIMIT = 256 * MIB  # a tool's output, a console of days
+# The CRC of `cksum` is zlib's with all bits the other way round.
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOCK_S = 4 * 3600.0  # longer than a cold build of a distribution's kernel on two cores
 
@@ -273,3 +276,10 @@ def tidy(parent: Path, prefix: str) -> None:
                 shutil.rmtree(place)
             finally:
                 os.close(lock)
+
+
+def cksum(data: bytes) -> int:
+    """Return the checksum of the `cksum` utility (POSIX.1-2017, XCU: CRC-32 of the data followed by its length)."""
+    length = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    crc = zlib.crc32((data + length).translate(_REVERSED), 0xFFFFFFFF)
+    return int(f"{crc:032b}"[::-1], 2)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.console.frames import PAYLOAD, FrameReader, cksum, encode
+from rtgate.console.frames import PAYLOAD, FrameReader, encode
 from rtgate.errors import ParseError
+from rtgate.files import cksum
 from rtgate.target.outcome import unpack
 
 CAPTURED = Path(__file__).resolve().parents[2] / "data" / "console"
@@ -54,24 +54,6 @@ def repair(reader: FrameReader, lines: Sequence[str]) -> None:
         reader.feed(stream(lines[-1:]))
     assert reader.has_closing_line
     reader.feed(stream([lines[number - 1] for number in reader.missing]))
-
-
-# --- the checksum
-
-
-@pytest.mark.parametrize("data", [b"", b"\n", b"a", b"123456789", bytes(range(256)) * 300], ids=len)
-def test_cksum_is_the_utilitys(data: bytes) -> None:
-    done = subprocess.run(["cksum"], input=data, capture_output=True, check=True)
-    assert cksum(data) == int(done.stdout.split()[0])
-
-
-def test_cksum_is_the_utilitys_for_many_random_inputs(tmp_path: Path) -> None:
-    source = random.Random(2)
-    files = [tmp_path / str(number) for number in range(100)]
-    for path in files:
-        path.write_bytes(source.randbytes(source.randrange(600)))
-    done = subprocess.run(["cksum", *files], capture_output=True, text=True, check=True)
-    assert [int(line.split()[0]) for line in done.stdout.splitlines()] == [cksum(path.read_bytes()) for path in files]
 
 
 # --- a good line

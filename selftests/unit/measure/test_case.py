@@ -29,12 +29,14 @@ from selftests.fake_target import (
 )
 
 from rtgate.board import boards
+from rtgate.board.instrument import Instrument
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measure.case import Case, beforehand, measure, plan, setting
+from rtgate.measure.case import Case, beforehand, measure, plan, reading, setting
 from rtgate.measure.observations import LOG_GOES_ON, LOG_LOST, uname_flavour
+from rtgate.measure.raw_output import Reading
 from rtgate.records.evidence import LoadSample
 from rtgate.records.record import Record
 from rtgate.target.outcome import LineQuality, Outcome, State
@@ -43,6 +45,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
+from rtgate.tools.irq_instrument import IrqInstrumentHard
 from rtgate.tools.irq_response import IrqHard
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
@@ -1164,3 +1167,16 @@ def test_a_disk_that_is_not_there_is_a_state_of_its_own() -> None:
 
 def test_without_a_disk_the_environment_names_none() -> None:
     assert _record(measured_outcome()).environment.storage == ""
+
+
+def test_a_tool_that_measures_with_an_instrument_gets_the_board_s() -> None:
+    case = Case(suite="irq", tool=IrqInstrumentHard(), load="idle")
+    bare = arm(FakeTarget(), time="real", board="rk3568-evb1")
+    unmade = beforehand(case, plan(case, bare, 1), bare, 1)
+    assert unmade is not None
+    assert unmade.message == "rk3568-evb1.yaml names no instrument (instrument:)"
+    wires = Instrument(port="/dev/ttyS4", pulse="gpio3:12", answer="gpio3:13")
+    wired = replace(bare, board=replace(bare.board, instrument=wires))
+    assert beforehand(case, plan(case, wired, 1), wired, 1) is None
+    assert "echo 'hard gpio3:12 gpio3:13' >&4" in plan(case, wired, 1).argv[2]
+    assert Reading.from_json(reading(case, wired).as_json()).setting.instrument == wires

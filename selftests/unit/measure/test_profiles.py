@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate import site
+from rtgate.board.instrument import Instrument
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
 from rtgate.measure import profiles
@@ -18,6 +20,7 @@ from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.registry import TOOLS
 
 DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
+WIRES = Instrument(port="/dev/ttyS4", pulse="gpio3:12", answer="gpio3:13")
 ALLOWED = "boards, boots, description, duration, loads, minimum, nfs, only, seeds, suites, tools"
 GOOD = """\
 mr:
@@ -289,7 +292,8 @@ def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, plac
 
 
 def _takes_a_length(tool: str) -> bool:
-    settings = [Setting(cpus=2, duration_s=seconds, virtual_time=False, storage=DISK) for seconds in (30.0, 60.0)]
+    shared = Setting(cpus=2, duration_s=30.0, virtual_time=False, storage=DISK, instrument=WIRES)
+    settings = [replace(shared, duration_s=seconds) for seconds in (30.0, 60.0)]
     return len({TOOLS[tool]().argv(setting) for setting in settings}) == 2
 
 

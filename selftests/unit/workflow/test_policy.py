@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from selftests.unit.cli.test_check import BOARD
+from selftests.commands.test_check import BOARD
 
 from rtgate.errors import ConfigError
 from rtgate.kernel.build_limits import BuildLimits

@@ -82,7 +82,7 @@ def test_boards_and_documents_choose(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.delenv("RTGATE_HISTORY", raising=False)
     assert main(["seeds", "--board", "rk3568-evb1", "--document", "s002"]) == 0
     out = capsys.readouterr().out
-    assert "12 limits" in out
+    assert "15 limits" in out
     assert "last measured" not in out
     assert "latency over 69 us in at most 9e-06" in out
     assert main(["seeds", "--board", "nobody"]) == 2

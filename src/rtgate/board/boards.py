@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from rtgate import durations, site
 from rtgate.arches import ARCHES
+from rtgate.board import instrument, storage, tuning
 from rtgate.board import pcie as pcie_facts
-from rtgate.board import storage, tuning
 from rtgate.board.families import by_family, dtbs
+from rtgate.board.instrument import Instrument
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import DEFAULT, Tuning
 from rtgate.errors import ConfigError, Location
@@ -147,6 +148,7 @@ class Board:
         firmware: regular expressions by what they pin; one of the strings of a boot must hold each (see `firmware`).
         lava: set for boards that labs have.
         nvme: storage that measurements may overwrite; None if there is none.
+        instrument: what raises interrupts of the board from outside and times their answers; None if there is none.
         pcie: the PCI functions that are expected on it, by name; on a virtual board each has the name of a device,
             and is there only with it.
     """
@@ -173,6 +175,7 @@ class Board:
     firmware: Mapping[str, str] = field(default_factory=dict)
     lava: Lava | None = None
     nvme: Storage | None = None
+    instrument: Instrument | None = None
     pcie: Mapping[str, pcie_facts.Function] = field(default_factory=dict)
 
     def tuning(self, name: str) -> Tuning:
@@ -192,7 +195,7 @@ class Board:
 _REQUIRED = ("description", "soc", "arch", "cpus", "memory", "console")
 _OPTIONAL = (
     *("build", "command_line", "rootfs", "work_directory", "scratch", "tunings", "cpu_classes", "not_applicable"),
-    *("qemu", "lava", "cool_to", "temperature_limit", "firmware", "pcie", "nvme"),
+    *("qemu", "lava", "cool_to", "temperature_limit", "firmware", "pcie", "nvme", "instrument"),
 )
 
 
@@ -233,6 +236,7 @@ def read(path: Path) -> Board:
         lava=_lava(data.get("lava"), console),
         pcie=_pcie(data.get("pcie"), qemu),
         nvme=storage.read(data["nvme"]) if "nvme" in data else None,
+        instrument=instrument.read(data["instrument"], virtual=bool(qemu)) if "instrument" in data else None,
     )
 
 

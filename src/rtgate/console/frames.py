@@ -16,25 +16,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import zlib
 from dataclasses import dataclass, field
 
 from rtgate.errors import ParseError
+from rtgate.files import cksum
 
 # Characters. What is around them is 4.3 % of a line; a damaged line costs 60 ms at 115 200 baud. The longest line that
 # every serial driver's canonical mode carries is 4095.
 PAYLOAD = 640
-
-
-# The CRC of `cksum` is zlib's with all bits the other way round.
-_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-
-
-def cksum(data: bytes) -> int:
-    """Return the checksum of the `cksum` utility (POSIX.1-2017, XCU: CRC-32 of the data followed by its length)."""
-    length = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
-    crc = zlib.crc32((data + length).translate(_REVERSED), 0xFFFFFFFF)
-    return int(f"{crc:032b}"[::-1], 2)
 
 
 def encode(data: bytes, nonce: str) -> list[str]:

@@ -23,7 +23,6 @@ import time
 from dataclasses import dataclass, field
 
 from rtgate.console.faults import FATAL, banner, orderly_end, scan
-from rtgate.console.frames import cksum
 from rtgate.console.transport import Transport
 from rtgate.durations import Deadline
 from rtgate.errors import (
@@ -34,6 +33,7 @@ from rtgate.errors import (
     KernelFaultError,
     TransportError,
 )
+from rtgate.files import cksum
 
 UNKNOWN = -1  # the exit code of a command that the shell knows nothing of
 _CHUNK = 400  # characters a line; a terminal's canonical mode takes 4095

@@ -15,7 +15,7 @@ from rtgate.board.tuning import DEFAULT, Tuning, cpus
 from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.kernel import build_id
-from rtgate.measure import observations, storage_use
+from rtgate.measure import instrument_need, observations, storage_use
 from rtgate.measure.drivers import Undriven, undriven
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
@@ -105,6 +105,7 @@ def setting(case: Case, arm: Arm) -> Setting:
         pcie=_functions(case, arm),
         storage=arm.board.nvme,
         directory=arm.board.work_directory,
+        instrument=arm.board.instrument,
     )
 
 
@@ -155,6 +156,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         thread_scope=demands.seen,
         needs=(
             *_absent(case, arm),
+            *instrument_need.needs(case.tool, arm.board),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
             *linux_beside_cobalt(case.tool, arm.kernel.flavour),

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import ClassVar, Protocol
 
 from rtgate.board import tuning
+from rtgate.board.instrument import Instrument
 from rtgate.board.pcie import Function
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import Write
@@ -105,6 +106,7 @@ class Setting:
         directory: the board's work directory, below which storage is mounted.
         beside: whether the tool runs beside another one, until that ends.
         pcie: the PCI Express functions that are expected on the board in this case, by name.
+        instrument: what raises interrupts of the board from outside; None for nothing.
     """
 
     cpus: int
@@ -117,6 +119,7 @@ class Setting:
     directory: str = "/run/rtgate"
     beside: bool = False
     pcie: Mapping[str, Function] = field(default_factory=dict)
+    instrument: Instrument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +243,8 @@ class Tool(Protocol):
         devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
             board that does not list them skips the case. `("all",)` is every one that the board lists.
         driver: what a virtual board's kernel needs for them beside PCI; None for nothing of ours.
+        instrumented: whether it measures with the instrument of `Setting.instrument`; a board without one skips the
+            case.
     """
 
     name: ClassVar[str]
@@ -253,6 +258,7 @@ class Tool(Protocol):
     companion: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ()
     driver: ClassVar[Driver | None] = None
+    instrumented: ClassVar[bool] = False
 
     def required(self) -> tuple[Need, ...]:
         """Return what the target must have for these options."""

@@ -21,6 +21,7 @@ from rtgate.tools.fio import FioRandread, FioRandwrite, FioRead, FioWrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.hwlatdetect import Hwlatdetect
 from rtgate.tools.interrupt_rate import ElbiRate, MsiRate
+from rtgate.tools.irq_instrument import IrqInstrumentHard, IrqInstrumentThreaded
 from rtgate.tools.irq_response import IrqHard, IrqThreaded
 from rtgate.tools.jailhouse import JailhouseDemo
 from rtgate.tools.oslat import Oslat
@@ -45,7 +46,7 @@ _ALL: tuple[type[Tool], ...] = (
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
     *(PcieBar, EduDma, EduMsi),
-    *(IrqHard, IrqThreaded),
+    *(IrqHard, IrqThreaded, IrqInstrumentHard, IrqInstrumentThreaded),
     *(
         XenomaiLatency,
         XenomaiLatencyKernel,

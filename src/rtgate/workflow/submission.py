@@ -280,7 +280,9 @@ def _endpoint_writer(plan: JobPlan, file_store: Store | None, lab: Lab | None) -
     other = plan.submission.endpoint
     if other is None or plan.endpoint is None:
         return None
-    return EndpointWriter(writer=writer(plan.endpoint, file_store, lab), set_up=other.set_up, tags=plan.endpoint.submission.tags)
+    return EndpointWriter(
+        writer=writer(plan.endpoint, file_store, lab), set_up=other.set_up, tags=plan.endpoint.submission.tags
+    )
 
 
 def _installs(board: Board) -> str:

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: MIT
+"""How late a board answers an interrupt, timed by an instrument outside of it.
+
+The instrument (target/instrument) raises a GPIO line of the board, once in each period. A driver of ours
+(target/modules/rtgate_irq_answer.c) answers by another line, and the instrument counts the time from edge to edge. This
+module, both programs and their protocol change together. The board talks with the instrument by a serial port of its
+own, before and after the measurement: meanwhile both are silent.
+
+Each line of the instrument ends with the checksum of what stands before it and a newline, by POSIX `cksum`. A result
+is sent twice, and one whole copy is enough. Anything else that is damaged, missing, repeated or out of its order is
+refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rtgate.board.instrument import Instrument
+from rtgate.errors import ParseError
+from rtgate.files import cksum
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
+from rtgate.tools.measurement import Better, Histogram, Measurement
+from rtgate.tools.needs import Need
+from rtgate.tools.rt_tests import check_end
+from rtgate.tools.threads import ThreadScope
+from rtgate.units import Unit
+
+RAW = "instrument.out"  # what the instrument sent
+DRIVER = "/dev/rtgate_irq_answer"
+TICKS_PER_US = 12
+BUCKETS = 4000
+_DAMAGE_S = 15  # a result of 4000 buckets takes 11 s at 115 200 baud
+
+_NUMBER = "[0-9]{1,20}"
+_ID = re.compile(rf"id rtgate-instrument 1 clock=(\w+) ticks_per_s=({_NUMBER}) buckets=({_NUMBER})")
+_SELFTEST = re.compile(r"selftest (pass|fail) .*")
+_STARTED = re.compile(rf"started pulses=({_NUMBER}) period_us=({_NUMBER})")
+_FIELDS = ("pulses", "period_us", "answers", "missed", "doubled", "beyond", "min", "max", "sum")
+_RESULT = re.compile("result " + " ".join(f"{name}=({_NUMBER})" for name in _FIELDS))
+_BUCKET = re.compile(rf"bucket ({_NUMBER}) ({_NUMBER})")
+_END = re.compile(rf"end lines=({_NUMBER}) total=({_NUMBER})")
+_ANSWERED = re.compile(rf"answered ({_NUMBER})\n")
+_CHECK = "check its power, its wires and its firmware (docs/reference/tools/irq-instrument.md)"
+
+# 3 is the port, 4 the driver, which gives the lines back when it is closed. `fail` says what the instrument said last.
+# What an earlier run left is over when the instrument says who it is; all that matters comes behind that.
+_SCRIPT = r"""for file in @PORT@ @DRIVER@; do
+    [ -c $file ] || { echo "$file is not a device" >&2; exit 3; }
+done
+exec 3<>@PORT@ 4<>@DRIVER@ || exit 3
+stty raw -echo 115200 cs8 -parenb -cstopb clocal -hupcl <&3 || exit 3
+: >@RAW@
+cat <&3 >>@RAW@ 3>&- 4>&- &
+reader=$!
+fail() {
+    echo "$1: $(tail -n 1 @RAW@)" >&2
+    printf '\nstop\n' >&3
+    kill $reader
+    exit 4
+}
+# await LINE COUNT SECONDS: until there are so many of such lines.
+await() {
+    tries=$(($3 * 10))
+    until [ "$(grep -ac "^$1 .*[0-9]$" @RAW@)" -ge "$2" ]; do
+        if [ $tries = 0 ] || grep -aq -e '^error ' -e '^reset ' @RAW@; then
+            fail "the instrument on @PORT@ sent no line $1"
+        fi
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+    sleep 0.1
+}
+tries=10
+until grep -aq '^id .*[0-9]$' @RAW@; do
+    [ $tries -gt 0 ] || fail "the instrument on @PORT@ does not answer"
+    tries=$((tries - 1))
+    printf '\nstop\nid\n' >&3
+    sleep 1
+done
+sleep 0.5
+: >@RAW@
+printf 'id\n' >&3
+await id 1 5
+printf 'selftest\n' >&3
+await selftest 1 5
+echo '@LINES@' >&4 || fail "the driver refuses @LINES@, and the kernel's log says why"
+printf 'start @PULSES@ @PERIOD@\n' >&3
+await started 1 5
+sleep @SECONDS@
+await end 1 @PATIENCE@
+printf 'result\n' >&3
+await end 2 @PATIENCE@
+kill $reader
+cat <&4
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrqInstrumentHard(Tool):
+    """The response of a handler in hard-interrupt context: `IRQF_NO_THREAD`, so PREEMPT_RT makes no thread of it.
+
+    Attributes:
+        period_us: from one pulse to the next.
+    """
+
+    period_us: int = 1000
+
+    context: ClassVar[str] = "hard"
+    name: ClassVar[str] = "irq-instrument-hard"
+    suites: ClassVar[tuple[str, ...]] = ("irq",)
+    instrumented: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(
+            test=f"[ -c {DRIVER} ]",
+            reason="the kernel has no driver rtgate_irq_answer: build it in (`built_in:`), or load the module",
+        ),
+        Need(test="command -v stty >/dev/null", reason="the target has no stty, which sets the instrument's port"),
+    )
+    reports: ClassVar[Mapping[str, Reports]] = {
+        "response": Reports.TIMES,
+        **times_reported("response"),
+        "pulses": Reports.COUNT,
+        "interrupts": Reports.COUNT,
+        "answers": Reports.COUNT,
+        "answers.missed": Reports.FAILURES,
+        "answers.doubled": Reports.COUNT,
+    }
+
+    def argv(self, setting: Setting) -> tuple[str, ...]:
+        """Return the command line: a script that talks with the instrument, and sleeps while that measures.
+
+        Without an instrument nothing can run, and the case is skipped.
+        """
+        if setting.instrument is None:
+            return ("false",)
+        return ("sh", "-c", self._script(setting, setting.instrument))
+
+    def _script(self, setting: Setting, instrument: Instrument) -> str:
+        seconds = self._pulses(setting) * self.period_us / 1e6
+        values = {
+            "PORT": instrument.port,
+            "DRIVER": DRIVER,
+            "RAW": RAW,
+            "LINES": f"{self.context} {instrument.pulse} {instrument.answer}",
+            "PULSES": self._pulses(setting),
+            "PERIOD": self.period_us,
+            "SECONDS": f"{seconds:.1f}",
+            # A crystal may be off by 100 in a million, the board's clock too: 1 % is more than both.
+            "PATIENCE": _DAMAGE_S + math.ceil(seconds / 100),
+        }
+        return re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+
+    def expected(self, setting: Setting) -> Expected:
+        """Return what must be seen while it runs: no thread of the tool's, for as long as the pulses take."""
+        return Expected(threads=(), duration_s=self._pulses(setting) * self.period_us / 1e6, seen=ThreadScope.SESSION)
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Return `response` (histogram), `response.min`, `.avg`, `.max`, and the counts, in ns: a tick is 83 ns, cut.
+
+        Raises:
+            ParseError: the instrument or the driver did not do what it was told; or what they said is missing, damaged,
+                or contradicts itself.
+        """
+        check_end(self.name, output)
+        lines = output.text(RAW).split("\n")
+        pulses = self._pulses(output.setting)
+        _check_head(lines[:3], pulses, self.period_us)
+        result = _result(lines[3:])
+        _check_result(result, pulses, self.period_us)
+        fields = result.fields
+        return (
+            count("pulses", pulses, Better.NEITHER),
+            count("interrupts", _interrupts(output.text("tool.out"), fields["answers"]), Better.NEITHER),
+            count("answers", fields["answers"], Better.HIGHER),
+            count("answers.missed", fields["missed"], Better.LOWER),
+            count("answers.doubled", fields["doubled"], Better.LOWER),
+            *_responses(result),
+        )
+
+    def _pulses(self, setting: Setting) -> int:
+        return max(1, math.ceil(setting.duration_s * 1_000_000 / self.period_us))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrqInstrumentThreaded(IrqInstrumentHard):
+    """The response of a threaded handler: a thread at SCHED_FIFO 50, which the interrupt wakes up."""
+
+    context: ClassVar[str] = "threaded"
+    name: ClassVar[str] = "irq-instrument-threaded"
+
+
+def _check_head(lines: Sequence[str], pulses: int, period_us: int) -> None:
+    """Check the lines before the measurement: they are three, and nothing else. Raises ParseError."""
+    matches = [pattern.fullmatch(_text(line)) for pattern, line in zip((_ID, _SELFTEST, _STARTED), lines, strict=False)]
+    if len(matches) < 3 or None in matches:
+        raise ParseError(f"the instrument did not say who it is, that it works, and that it starts: {_CHECK}")
+    identity, selftest, started = (match.groups() for match in matches if match)
+    if identity[0] != "crystal":
+        raise ParseError("the instrument's crystal does not run, and without it its times are wrong: repair it")
+    if identity[1:] != (str(TICKS_PER_US * 1_000_000), str(BUCKETS)):
+        raise ParseError(f"the instrument has {identity[2]} buckets of {identity[1]} Hz: load the firmware as shipped")
+    if selftest != ("pass",):
+        raise ParseError("the instrument failed its selftest: replace it, or its firmware")
+    if started != (str(pulses), str(period_us)):
+        raise ParseError(f"the instrument understood {started}, not {pulses} pulses of {period_us} us: {_CHECK}")
+
+
+def _text(line: str) -> str:
+    """Return a line of the instrument without its checksum. Raises ParseError: they do not match."""
+    if not _intact(line):
+        raise ParseError(f"a line of the instrument is damaged, {line[:80]!r}: {_CHECK}")
+    return line.rpartition(" ")[0]
+
+
+def _intact(line: str) -> bool:
+    text, _, checksum = line.rpartition(" ")
+    return checksum == str(cksum(f"{text}\n".encode()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What an instrument counted, in ticks.
+
+    Attributes:
+        fields: by name, as in its line `result`.
+        counts: answers by ticks.
+    """
+
+    fields: Mapping[str, int]
+    counts: Mapping[int, int]
+
+
+def _result(lines: Sequence[str]) -> _Result:
+    """Return the result that the lines behind the head hold, once at least. Raises ParseError."""
+    for line in lines:
+        if _intact(line) and not line.startswith(("result ", "bucket ", "end ")):
+            raise ParseError(f"the instrument began anew, or did not measure to its end, {line[:80]!r}: {_CHECK}")
+    problem, results = f"the instrument sent no whole result: {_CHECK}", []
+    for start in (number for number, line in enumerate(lines) if line.startswith("result ")):
+        ends = (number for number in range(start, len(lines)) if lines[number].startswith("end "))
+        try:
+            results.append(_read_result(lines[start : next(ends, start) + 1]))
+        except ParseError as error:
+            problem = str(error)
+    if not results:
+        raise ParseError(problem)
+    if any(result != results[0] for result in results):
+        raise ParseError(f"the instrument sent two results that differ: {_CHECK}")
+    return results[0]
+
+
+def _read_result(lines: Sequence[str]) -> _Result:
+    texts = [_text(line) for line in lines]
+    head, end = _RESULT.fullmatch(texts[0]), _END.fullmatch(texts[-1])
+    buckets = [_BUCKET.fullmatch(text) for text in texts[1:-1]]
+    whole = (str(len(lines) - 1), str(cksum("".join(f"{line}\n" for line in lines[:-1]).encode())))
+    if head is None or end is None or end.groups() != whole or None in buckets:
+        raise ParseError(f"lines of the instrument's result are missing or repeated: {_CHECK}")
+    pairs = [(int(bucket[1]), int(bucket[2])) for bucket in buckets if bucket]
+    return _Result(dict(zip(_FIELDS, map(int, head.groups()), strict=True)), dict(pairs))
+
+
+def _check_result(result: _Result, pulses: int, period_us: int) -> None:
+    """Check that a result is of what was asked for, and agrees with itself. Raises ParseError."""
+    fields, counts = result.fields, result.counts
+    answers, beyond, low, high = (fields[name] for name in ("answers", "beyond", "min", "max"))
+    inside = sum(ticks * number for ticks, number in counts.items())
+    outside = fields["sum"] - inside
+    agreements = (
+        (fields["pulses"], fields["period_us"]) == (pulses, period_us),
+        answers + fields["missed"] == pulses,
+        sum(counts.values()) + beyond == answers,
+        all(number > 0 and ticks < BUCKETS for ticks, number in counts.items()),
+        list(counts) == sorted(counts),
+        low == min(counts, default=0) or (not counts and low >= BUCKETS),
+        high >= BUCKETS if beyond else high == max(counts, default=0),
+        beyond * BUCKETS <= outside <= beyond * high,
+        low <= high < period_us * TICKS_PER_US,
+    )
+    if not all(agreements):
+        raise ParseError(f"the instrument's result contradicts itself or the command, {dict(fields)}: {_CHECK}")
+
+
+def _interrupts(text: str, answers: int) -> int:
+    """Return how many edges the driver answered. Raises ParseError: they and the answers contradict each other."""
+    match = _ANSWERED.fullmatch(text)
+    if match is None:
+        raise ParseError(f"the driver rtgate_irq_answer did not say how many edges it answered: {text[:80]!r}")
+    interrupts = int(match[1])
+    if not interrupts:
+        raise ParseError("no pulse reached the kernel: check the pulse's wire, and `instrument: pulse` of the board")
+    if not answers:
+        raise ParseError(
+            f"the kernel answered {interrupts} times, and the instrument saw nothing of it: check the answer's wire, "
+            "and `instrument: answer` of the board"
+        )
+    if answers > interrupts:
+        raise ParseError(f"the instrument saw {answers} answers, the kernel gave {interrupts}: the wire is noisy")
+    return interrupts
+
+
+def _responses(result: _Result) -> tuple[Measurement, ...]:
+    fields = result.fields
+    histogram = Histogram(
+        unit=Unit.NS,
+        counts={_ns(ticks): number for ticks, number in result.counts.items()},
+        overflow=fields["beyond"],
+        limit=_ns(BUCKETS),
+    )
+    mean = fields["sum"] / fields["answers"] * 1000 / TICKS_PER_US
+    return (
+        Measurement(name="response", better=Better.LOWER, histogram=histogram),
+        *time_figures("response", (_ns(fields["min"]), mean, _ns(fields["max"])), Unit.NS),
+    )
+
+
+def _ns(ticks: int) -> int:
+    """Return the beginning of a tick in nanoseconds, cut to a whole one."""
+    return ticks * 1000 // TICKS_PER_US
