@@ -9,9 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from selftests.commands.test_submit import WAIT, server, story, verdicts
 from selftests.lava_log import boot, deploy, end_lines
 from selftests.lava_server import BOARD, TOKEN, LavaServer, Story
-from selftests.unit.cli.test_submit import WAIT, server, story, verdicts
 from selftests.unit.lava.client.test_server import job
 
 from rtgate import strict_yaml

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests.commands.test_submit import COMMON, server, story, verdicts
 from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer
-from selftests.unit.cli.test_submit import COMMON, server, story, verdicts
 
 from rtgate import strict_yaml
 from rtgate.cli import main

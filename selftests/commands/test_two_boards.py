@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from selftests import lava_log
+from selftests.commands.test_submit import CASES, WAIT, server, story, verdicts
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
 from selftests.lava_records import print_records
 from selftests.lava_server import BOARD, SITE_BOARD, LavaServer, Story
-from selftests.unit.cli.test_submit import CASES, WAIT, server, story, verdicts
+from selftests.unit.cli.conftest import _forget_qemu, _undrawn
 from selftests.unit.lava.results.test_classify import PANIC
 
 from rtgate.cli import main
@@ -22,7 +23,7 @@ from rtgate.measure.case import Case
 from rtgate.tools.dmatest import Dmatest
 from rtgate.workflow import suites
 
-__all__ = ["server"]
+__all__ = ["_forget_qemu", "_undrawn", "server"]
 
 ENDPOINT = "endpoint-one-cpu"
 PAIR = (*WAIT, "--endpoint", ENDPOINT, "--endpoint-kernel", "kernel", "--endpoint-set-up", "set-up.sh")

@@ -19,6 +19,7 @@ from selftests.fake_target import measured_outcome
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
 from selftests.lava_records import print_records
 from selftests.lava_server import BOARD, SITE_BOARD, TOKEN, LavaServer, Story, lava_server
+from selftests.unit.cli.conftest import _forget_qemu, _undrawn
 from selftests.unit.lava.results.test_classify import PANIC
 
 from rtgate import strict_yaml
@@ -37,9 +38,11 @@ from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow import suites
 from rtgate.workflow.sequential import StoredComparison
 
+__all__ = ["_forget_qemu", "_undrawn"]
+
 CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
 _LONG = pytest.mark.long("a whole submission more; others, with failures of lab and kernel, are in make test")
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

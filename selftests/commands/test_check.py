@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from selftests.conftest import GOLDEN
+from selftests.unit.cli.conftest import _forget_qemu, _undrawn, impatient
 
 from rtgate import site
 from rtgate.cli import check
+
+__all__ = ["_forget_qemu", "_undrawn", "impatient"]
 
 BOARD = """\
 description: a board
