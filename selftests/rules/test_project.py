@@ -76,7 +76,7 @@ def test_no_file_tells_where_it_was_written(pattern: re.Pattern[str]) -> None:
         f"{path}:{number}: {match.group()}"
         for path in files()
         for number, line in enumerate(text(path).split("\n"), 1)
-        if (match := pattern.search(line)) and path != "selftests/unit/test_project.py"
+        if (match := pattern.search(line)) and path != "selftests/rules/test_project.py"
     ]
     assert not found
 
