@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import shutil
+import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,7 +27,7 @@ from selftests.simulated_instrument import Behaviour, Logic, Period, instrument
 
 from rtgate.board.instrument import Instrument
 from rtgate.errors import ParseError
-from rtgate.tools import Output, Setting
+from rtgate.tools import Output, Setting, irq_instrument
 from rtgate.tools.irq_instrument import BUCKETS, DRIVER, RAW, IrqInstrumentHard, IrqInstrumentThreaded
 from rtgate.tools.measurement import Histogram, Measurement
 
@@ -74,9 +78,10 @@ PERIODS = st.lists(
 @given(PERIODS)
 def test_what_the_firmware_counts_is_what_the_parser_reports(periods: list[Period]) -> None:
     ticks = [answer for answer, _ in periods if answer is not None]
+    doubled = sum(again for _, again in periods)
     raw = b"".join(_session(periods))
-    if not ticks:
-        with pytest.raises(ParseError, match="check the answer's wire"):
+    if not ticks or len(ticks) + doubled > len(periods):
+        with pytest.raises(ParseError, match="the answer's wire is noisy" if ticks else "check the answer's wire"):
             _parse(raw, len(periods), len(periods))
         return
     measurements = _parse(raw, len(periods), len(periods))
@@ -90,17 +95,18 @@ def test_what_the_firmware_counts_is_what_the_parser_reports(periods: list[Perio
         "interrupts": len(periods),
         "answers": len(ticks),
         "answers.missed": len(periods) - len(ticks),
-        "answers.doubled": sum(again for _, again in periods),
+        "answers.doubled": doubled,
         "response.min": min(ticks) * 1000 // 12,
         "response.max": max(ticks) * 1000 // 12,
     }
 
 
-def test_an_answer_that_comes_with_the_next_pulse_is_none_to_it() -> None:
-    """Nothing answers within 1 us: it belongs to an earlier pulse, which is missed already."""
-    measurements = _parse(b"".join(_session([(60, False), (None, False), (11, True), (12, False)])), 4, 4)
-    assert _numbers(measurements)["answers.missed"] == 2
-    assert _histogram(measurements).counts == {1000: 1, 5000: 1}
+def test_an_answer_that_comes_with_a_pulse_is_refused() -> None:
+    """Nothing answers within 1 us. It is neither an answer nor a missed one, for which the kernel would be at fault."""
+    with pytest.raises(ParseError, match=r"an answer came within 1 us of a pulse, 2 times: .*crosstalk"):
+        _parse(b"".join(_session([(60, False), (None, False), (11, False), (0, False), (12, False)])), 5, 5)
+    late: list[Period] = [(60, False), (None, False), (12, True)]
+    assert _numbers(_parse(b"".join(_session(late)), 3, 3))["answers.missed"] == 1
 
 
 def test_counts_of_half_a_day_fit() -> None:
@@ -231,7 +237,10 @@ def _answers(pulses: int) -> list[Period]:
     return [(60 + number % 9, False) for number in range(pulses)]
 
 
-@pytest.mark.parametrize("shell", [name for name, argv in SHELLS.items() if shutil.which(argv[0])])
+in_each_shell = pytest.mark.parametrize("shell", [name for name, argv in SHELLS.items() if shutil.which(argv[0])])
+
+
+@in_each_shell
 def test_the_command_measures(shell: str, tmp_path: Path) -> None:
     run = _run(tmp_path, Behaviour(answers=_answers), shell=shell)
     assert run.exit_code == 0
@@ -265,6 +274,34 @@ def test_noise_that_damages_both_copies_is_an_error(tmp_path: Path) -> None:
     run = _run(tmp_path, Behaviour(answers=_answers, noise=lambda data: data.replace(b"bucket 61", b"bucket 51")))
     assert run.exit_code == 0
     with pytest.raises(ParseError, match=r"a line of the instrument is damaged, 'bucket 51.*check its power"):
+        run.parse()
+
+
+def _damage_ends(copies: tuple[int, ...]) -> Callable[[bytes], bytes]:
+    """Return a line that damages the last line of these copies of the result."""
+    numbers = count()
+
+    def send(data: bytes) -> bytes:
+        return data.replace(b"\nend ", b"\nand ") if data.startswith(b"result") and next(numbers) in copies else data
+
+    return send
+
+
+@pytest.mark.parametrize("copies", [(0,), (1,)])
+def test_one_end_is_enough(copies: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(irq_instrument, "_DAMAGE_S", 1)
+    run = _run(tmp_path, Behaviour(answers=_answers, noise=_damage_ends(copies)))
+    assert b"\nand " in run.files[RAW]
+    assert _histogram(run.parse()).total == 200
+
+
+def test_an_instrument_without_a_result_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(irq_instrument, "_DAMAGE_S", 1)
+    begin = time.monotonic()
+    run = _run(tmp_path, Behaviour(answers=_answers, noise=_damage_ends((0, 1))))
+    assert time.monotonic() - begin < TOOL.expected(_setting(200)).work_s
+    assert run.exit_code == 4
+    with pytest.raises(ParseError, match="sent no line end: and lines="):
         run.parse()
 
 
@@ -304,3 +341,36 @@ def test_a_port_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = subprocess.run(["sh", option, script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (3, "/dev/ttyNONE is not a device\n")
     assert not Path("/dev/ttyNONE").exists()
+
+
+@in_each_shell
+def test_a_port_that_cannot_be_opened_is_an_error(shell: str, tmp_path: Path) -> None:
+    """Each shell has an exit code of its own for it. A process without a terminal cannot open /dev/tty."""
+    _, option, script = TOOL.argv(_setting(200, "/dev/tty"))
+    command = [*SHELLS[shell], option, script.replace(DRIVER, "/dev/null")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, start_new_session=True)
+    assert (done.returncode, b"/dev/tty" in done.stderr) == (3, True)
+
+
+def _read_until(terminal: int, end: bytes) -> None:
+    said = b""
+    while not said.endswith(end):
+        assert select.select([terminal], [], [], 30)[0], said
+        said += os.read(terminal, 200)
+
+
+@in_each_shell
+def test_a_command_that_is_stopped_stops_the_instrument(shell: str, tmp_path: Path) -> None:
+    """As at the plan's deadline: the signal goes to all of its processes."""
+    own, other = pty.openpty()
+    _, option, script = TOOL.argv(_setting(200, os.ttyname(other)))
+    command = [*SHELLS[shell], option, script.replace(DRIVER, "/dev/null")]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as child:
+        _read_until(own, b"\nstop\nid\n")
+        os.killpg(child.pid, signal.SIGTERM)
+        _, error = child.communicate(timeout=30)
+    assert child.returncode == 4
+    assert b"a signal ended the tool: " in error
+    _read_until(own, b"\nstop\n")
+    os.close(other)
+    os.close(own)

@@ -10,7 +10,7 @@ struct checksum {
 
 static struct {
 	uint32_t pulses, period_us;	/* of the command */
-	uint32_t begun, answers, missed, doubled, beyond, least, most;
+	uint32_t begun, answers, missed, early, doubled, beyond, least, most;
 	uint64_t sum;			/* of ticks */
 	uint32_t counts[BUCKETS];	/* answers by ticks */
 } run;
@@ -133,6 +133,7 @@ static void say_result(void)
 	put_field("period_us", run.period_us);
 	put_field("answers", run.answers);
 	put_field("missed", run.missed);
+	put_field("early", run.early);
 	put_field("doubled", run.doubled);
 	put_field("beyond", run.beyond);
 	put_field("min", run.answers ? run.least : 0);
@@ -162,7 +163,7 @@ static void begin_run(uint32_t pulses, uint32_t period_us, bool is_selftest)
 
 	run.pulses = pulses;
 	run.period_us = period_us;
-	run.begun = run.answers = run.missed = run.doubled = run.beyond = run.most = 0;
+	run.begun = run.answers = run.missed = run.early = run.doubled = run.beyond = run.most = 0;
 	run.sum = 0;
 	run.least = UINT32_MAX;
 	for (ticks = 0; ticks < BUCKETS; ticks++)
@@ -229,6 +230,7 @@ static void start(const char *arguments)
 	put_field("pulses", pulses);
 	put_field("period_us", period_us);
 	end_line();
+	hardware_wait_for_silence();
 	begin_run(pulses, period_us, false);
 }
 
@@ -315,8 +317,12 @@ static void count(bool answered, bool again, uint32_t ticks)
 {
 	if (again)
 		run.doubled++;
-	if (!answered || ticks < EARLIEST_TICKS) {
+	if (!answered) {
 		run.missed++;
+		return;
+	}
+	if (ticks < EARLIEST_TICKS) {
+		run.early++;
 		return;
 	}
 	run.answers++;

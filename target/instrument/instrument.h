@@ -17,7 +17,7 @@
 
 enum {
 	LEAST_PERIOD_US = 100, MOST_PERIOD_US = 5000,	/* a timer of 16 bits */
-	/* Nothing answers a pulse so soon: such an answer belongs to an earlier one. */
+	/* No kernel answers a pulse so soon: such an edge is crosstalk, or belongs to an earlier pulse. */
 	EARLIEST_TICKS = TICKS_PER_US,
 	SELFTEST_PULSES = 100, SELFTEST_PERIOD_US = 1000, SELFTEST_TICKS = 100 * TICKS_PER_US,
 };
@@ -43,6 +43,8 @@ bool instrument_period(bool answered, bool again, uint32_t ticks);
 /* What the hardware does. */
 void hardware_put(char byte);
 bool hardware_has_crystal(void);
+/* Returns when all is sent, and 1 s later, so that the board's UART has nothing to do while it measures. */
+void hardware_wait_for_silence(void);
 void hardware_start(uint32_t period_us, bool is_selftest);	/* a selftest sends no pulses to the board */
 void hardware_stop(void);
 /* Answers in place of the board, SELFTEST_TICKS after each pulse, until the run is over or the timer stands still. */

@@ -40,9 +40,12 @@
 #define TIM2_ARR REGISTER(0x4000002c)
 #define TIM2_CCR1 REGISTER(0x40000034)
 #define TIM2_CCR2 REGISTER(0x40000038)
-/* PM0056 4.3.2, 4.4.5 */
+/* PM0056 4.3.2, 4.4.5, 4.5 */
 #define NVIC_ISER0 REGISTER(0xe000e100)
 #define SCB_AIRCR REGISTER(0xe000ed0c)
+#define STK_CTRL REGISTER(0xe000e010)
+#define STK_LOAD REGISTER(0xe000e014)
+#define STK_VAL REGISTER(0xe000e018)
 
 enum {
 	CRYSTAL_HZ = 72000000, INTERNAL_HZ = 8000000, BAUD = 115200,
@@ -52,7 +55,8 @@ enum {
 };
 enum { CEN = BIT(0), UIE = BIT(0), UG = BIT(0), CC2G = BIT(2) };
 enum { UIF = BIT(0), CC2IF = BIT(2), CC2OF = BIT(10), CC1E = BIT(0), CC2E = BIT(4) };
-enum { RXNE = BIT(5), TXE = BIT(7), ORE = BIT(3) };
+enum { FORCED_LOW = 4u << 4, PWM = 6u << 4 | BIT(3), CAPTURE = 1u << 8 };
+enum { ORE = BIT(3), RXNE = BIT(5), TC = BIT(6), TXE = BIT(7) };
 
 static bool has_crystal;
 static char received[64];
@@ -81,16 +85,20 @@ static bool start_crystal(void)
 	if (!wait_for(&RCC_CR, BIT(25), BIT(25)))
 		return false;
 	RCC_CFGR |= 2;
-	return wait_for(&RCC_CFGR, 3u << 2, 2u << 2);
+	if (!wait_for(&RCC_CFGR, 3u << 2, 2u << 2))
+		return false;
+	RCC_CR |= BIT(19);					/* CSSON: a crystal that stops is an NMI, and so a fault */
+	return true;
 }
 
 static void start_pins(void)
 {
 	RCC_APB2ENR |= BIT(2) | BIT(14);			/* GPIOA, USART1 */
 	RCC_APB1ENR |= BIT(0);					/* TIM2 */
-	/* PA0: alternate function, push-pull, 50 MHz. PA1: input with a pull-down, so that an open wire is quiet. */
-	GPIOA_CRL = (GPIOA_CRL & ~0xffu) | 0x8b;
-	GPIOA_CRH = (GPIOA_CRH & ~0xff0u) | 0x8b0;		/* PA9: as PA0. PA10: input with a pull-up */
+	hardware_stop();					/* PA0 is to be low as soon as the timer has it */
+	/* PA0: alternate function, push-pull, 10 MHz. PA1: input with a pull-down, so that an open wire is quiet. */
+	GPIOA_CRL = (GPIOA_CRL & ~0xffu) | 0x89;
+	GPIOA_CRH = (GPIOA_CRH & ~0xff0u) | 0x890;		/* PA9: as PA0. PA10: input with a pull-up */
 	GPIOA_BSRR = BIT(16 + 1) | BIT(10);
 }
 
@@ -124,20 +132,33 @@ bool hardware_has_crystal(void)
 	return has_crystal;
 }
 
+void hardware_wait_for_silence(void)
+{
+	uint32_t spins;
+
+	wait_for(&USART1_SR, TC, TC);
+	STK_LOAD = CRYSTAL_HZ / 8 - 1;				/* 1 s; the timer has an eighth of the clock */
+	STK_VAL = 0;
+	STK_CTRL = 1;
+	/* A spin takes more than 8 cycles, so 1 s also goes by with a timer that stands still. */
+	for (spins = 0; spins < CRYSTAL_HZ / 8 && !(STK_CTRL & BIT(16)); spins++)
+		receive();
+	STK_CTRL = 0;
+}
+
 void hardware_start(uint32_t period_us, bool is_selftest)
 {
 	uint32_t ticks = period_us * TICKS_PER_US;
 
 	hardware_stop();
-	TIM2_CCMR1 = 0;
 	TIM2_PSC = CRYSTAL_HZ / 1000000 / TICKS_PER_US - 1;
 	TIM2_ARR = ticks - 1;
 	TIM2_CCR1 = ticks / 2;					/* a square wave */
 	TIM2_EGR = UG;
 	/* One tick before the end of a period: the output is low until the first pulse rises, at 0. */
 	TIM2_CNT = ticks - 1;
-	TIM2_CCMR1 = 1u << 8 | 6u << 4 | BIT(3);		/* channel 2 captures; channel 1 PWM mode 1, preloaded */
-	TIM2_CCER = CC2E | (is_selftest ? 0 : CC1E);
+	TIM2_CCMR1 = CAPTURE | (is_selftest ? FORCED_LOW : PWM);	/* PWM mode 1, preloaded */
+	TIM2_CCER = CC2E | CC1E;
 	TIM2_SR = 0;
 	TIM2_DIER = UIE;
 	TIM2_CR1 = CEN;
@@ -147,7 +168,8 @@ void hardware_stop(void)
 {
 	TIM2_CR1 = 0;
 	TIM2_DIER = 0;
-	TIM2_CCER = 0;
+	TIM2_CCER = CC1E;
+	TIM2_CCMR1 = FORCED_LOW;
 	TIM2_SR = 0;
 }
 
@@ -170,6 +192,7 @@ static void end_period(void)
 	uint32_t status = TIM2_SR;
 	uint32_t ticks = TIM2_CCR2;				/* this clears CC2IF */
 
+	status |= TIM2_SR & CC2OF;				/* of an edge between both */
 	TIM2_SR = ~(uint32_t)(UIF | CC2OF);
 	if (!instrument_period(status & CC2IF, status & CC2OF, ticks))
 		TIM2_CCR1 = 0;					/* from the next period on */

@@ -5,14 +5,16 @@
  *
  * Write `CONTEXT PULSE ANSWER` to /dev/rtgate_irq_answer. CONTEXT is where the handler runs: `hard`, in hard-interrupt
  * context also with PREEMPT_RT, or `threaded`. PULSE and ANSWER are lines as LABEL:LINE, the label of their GPIO chip and
- * their number there: gpio3:12. Reading tells how many edges were answered. Both lines are given back when the file is
- * closed: so they are free whatever ends the program that has opened it.
+ * their number there: gpio3:12. Reading tells how many edges were answered, and `threaded` if a handler for hard-interrupt
+ * context ran elsewhere. Both lines are given back when the file is closed: so they are free whatever ends the program
+ * that has opened it.
  *
  * The lines are found by a table of lookups, so the device tree stays as it is, and any chip serves, gpio-sim's too.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitops.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/gpio/consumer.h>
@@ -23,6 +25,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -32,12 +35,17 @@ static struct {
 	struct gpio_desc *pulse, *answer;
 	int irq;			/* 0 while no lines are taken */
 	unsigned int answered;
+	bool threaded;			/* a handler for hard-interrupt context ran elsewhere */
 } board = { .lock = __MUTEX_INITIALIZER(board.lock) };
 
 /* dev_id is the name of our device, for which the lines are requested. */
 static struct gpiod_lookup_table lookups = {
 	.dev_id = KBUILD_MODNAME,
-	.table = { GPIO_LOOKUP("", 0, "pulse", GPIO_ACTIVE_HIGH), GPIO_LOOKUP("", 0, "answer", GPIO_ACTIVE_HIGH), { } },
+	.table = {
+		GPIO_LOOKUP("", 0, "pulse", GPIO_ACTIVE_HIGH | GPIO_PULL_DOWN),	/* an open wire is quiet */
+		GPIO_LOOKUP("", 0, "answer", GPIO_ACTIVE_HIGH),
+		{ }
+	},
 };
 
 static struct miscdevice node;
@@ -45,14 +53,19 @@ static struct miscdevice node;
 static irqreturn_t answer_hard(int irq, void *data)
 {
 	gpiod_set_value(board.answer, 1);
+	udelay(1);	/* the instrument and a level shifter must see it */
 	gpiod_set_value(board.answer, 0);
 	WRITE_ONCE(board.answered, board.answered + 1);
+	/* As below a GPIO chip whose own interrupt PREEMPT_RT made a thread of. */
+	if (!in_hardirq())
+		WRITE_ONCE(board.threaded, true);
 	return IRQ_HANDLED;
 }
 
 static irqreturn_t answer_threaded(int irq, void *data)
 {
 	gpiod_set_value_cansleep(board.answer, 1);
+	udelay(1);
 	gpiod_set_value_cansleep(board.answer, 0);
 	WRITE_ONCE(board.answered, board.answered + 1);
 	return IRQ_HANDLED;
@@ -171,16 +184,18 @@ static ssize_t answer_write(struct file *file, const char __user *from, size_t s
 static ssize_t answer_read(struct file *file, char __user *to, size_t size, loff_t *at)
 {
 	char text[32];
-	int length = scnprintf(text, sizeof(text), "answered %u\n", READ_ONCE(board.answered));
+	int length = scnprintf(text, sizeof(text), "answered %u%s\n", READ_ONCE(board.answered),
+			       READ_ONCE(board.threaded) ? " threaded" : "");
 
 	return simple_read_from_buffer(to, size, at, text, length);
 }
 
 static int answer_open(struct inode *inode, struct file *file)
 {
-	if (test_and_set_bit(0, &board.opened))
+	if (test_and_set_bit_lock(0, &board.opened))
 		return -EBUSY;
 	board.answered = 0;
+	board.threaded = false;
 	return 0;
 }
 
@@ -192,7 +207,7 @@ static int answer_release(struct inode *inode, struct file *file)
 		gpiod_put(board.pulse);
 		board.irq = 0;
 	}
-	clear_bit(0, &board.opened);
+	clear_bit_unlock(0, &board.opened);
 	return 0;
 }
 

@@ -34,16 +34,18 @@ DRIVER = "/dev/rtgate_irq_answer"
 TICKS_PER_US = 12
 BUCKETS = 4000
 _DAMAGE_S = 15  # a result of 4000 buckets takes 11 s at 115 200 baud
+_SILENCE_S = 1  # from `started` to the first pulse, as the firmware waits
+_HANDSHAKE_S = 60  # 15 tries of 1 s and three answers of 5 s, and as much again for a board with load
 
 _NUMBER = "[0-9]{1,20}"
 _ID = re.compile(rf"id rtgate-instrument 1 clock=(\w+) ticks_per_s=({_NUMBER}) buckets=({_NUMBER})")
 _SELFTEST = re.compile(r"selftest (pass|fail) .*")
 _STARTED = re.compile(rf"started pulses=({_NUMBER}) period_us=({_NUMBER})")
-_FIELDS = ("pulses", "period_us", "answers", "missed", "doubled", "beyond", "min", "max", "sum")
+_FIELDS = ("pulses", "period_us", "answers", "missed", "early", "doubled", "beyond", "min", "max", "sum")
 _RESULT = re.compile("result " + " ".join(f"{name}=({_NUMBER})" for name in _FIELDS))
 _BUCKET = re.compile(rf"bucket ({_NUMBER}) ({_NUMBER})")
 _END = re.compile(rf"end lines=({_NUMBER}) total=({_NUMBER})")
-_ANSWERED = re.compile(rf"answered ({_NUMBER})\n")
+_ANSWERED = re.compile(rf"answered ({_NUMBER})( threaded)?\n")
 _CHECK = "check its power, its wires and its firmware (docs/reference/tools/irq-instrument.md)"
 
 # 3 is the port, 4 the driver, which gives the lines back when it is closed. `fail` says what the instrument said last.
@@ -51,30 +53,40 @@ _CHECK = "check its power, its wires and its firmware (docs/reference/tools/irq-
 _SCRIPT = r"""for file in @PORT@ @DRIVER@; do
     [ -c $file ] || { echo "$file is not a device" >&2; exit 3; }
 done
-exec 3<>@PORT@ 4<>@DRIVER@ || exit 3
-stty raw -echo 115200 cs8 -parenb -cstopb clocal -hupcl <&3 || exit 3
+# A shell that cannot redirect `exec` ends with a code of its own.
+(exec 3<>@PORT@ 4<>@DRIVER@) || exit 3
+exec 3<>@PORT@ 4<>@DRIVER@
+stty raw -echo 115200 cs8 -parenb -cstopb clocal -hupcl -crtscts <&3 || exit 3
 : >@RAW@
 cat <&3 >>@RAW@ 3>&- 4>&- &
 reader=$!
 fail() {
+    trap '' TERM INT HUP
     echo "$1: $(tail -n 1 @RAW@)" >&2
     printf '\nstop\n' >&3
-    kill $reader
+    kill $reader 2>/dev/null
     exit 4
 }
-# await LINE COUNT SECONDS: until there are so many of such lines.
-await() {
-    tries=$(($3 * 10))
-    until [ "$(grep -ac "^$1 .*[0-9]$" @RAW@)" -ge "$2" ]; do
-        if [ $tries = 0 ] || grep -aq -e '^error ' -e '^reset ' @RAW@; then
-            fail "the instrument on @PORT@ sent no line $1"
-        fi
-        tries=$((tries - 1))
+trap 'fail "a signal ended the tool"' TERM INT HUP
+lines() { grep -ac "^$1 .*[0-9]$" @RAW@; }
+clock() {
+    read -r now rest </proc/uptime
+    now=${now%.*}
+}
+# has LINE COUNT SECONDS: wait until there are so many of such lines, or the time is over.
+has() {
+    clock
+    last=$((now + $3))
+    until [ "$(lines "$1")" -ge "$2" ]; do
+        clock
+        if grep -aq -e '^error ' -e '^reset ' @RAW@; then refuse "$1"; fi
+        [ $now -le $last ] || return 1
         sleep 0.1
     done
     sleep 0.1
 }
-tries=10
+refuse() { fail "the instrument on @PORT@ sent no line $1"; }
+tries=15
 until grep -aq '^id .*[0-9]$' @RAW@; do
     [ $tries -gt 0 ] || fail "the instrument on @PORT@ does not answer"
     tries=$((tries - 1))
@@ -83,17 +95,20 @@ until grep -aq '^id .*[0-9]$' @RAW@; do
 done
 sleep 0.5
 : >@RAW@
-printf 'id\n' >&3
-await id 1 5
+printf '\nid\n' >&3
+has id 1 5 || refuse id
 printf 'selftest\n' >&3
-await selftest 1 5
+has selftest 1 5 || refuse selftest
 echo '@LINES@' >&4 || fail "the driver refuses @LINES@, and the kernel's log says why"
 printf 'start @PULSES@ @PERIOD@\n' >&3
-await started 1 5
+has started 1 5 || refuse started
 sleep @SECONDS@
-await end 1 @PATIENCE@
+has end 1 @PATIENCE@
+ends=$(lines end)
 printf 'result\n' >&3
-await end 2 @PATIENCE@
+has end $((ends + 1)) @PATIENCE@
+[ "$(lines end)" -gt 0 ] || refuse end
+trap - TERM INT HUP
 kill $reader
 cat <&4
 """
@@ -140,7 +155,6 @@ class IrqInstrumentHard(Tool):
         return ("sh", "-c", self._script(setting, setting.instrument))
 
     def _script(self, setting: Setting, instrument: Instrument) -> str:
-        seconds = self._pulses(setting) * self.period_us / 1e6
         values = {
             "PORT": instrument.port,
             "DRIVER": DRIVER,
@@ -148,15 +162,19 @@ class IrqInstrumentHard(Tool):
             "LINES": f"{self.context} {instrument.pulse} {instrument.answer}",
             "PULSES": self._pulses(setting),
             "PERIOD": self.period_us,
-            "SECONDS": f"{seconds:.1f}",
-            # A crystal may be off by 100 in a million, the board's clock too: 1 % is more than both.
-            "PATIENCE": _DAMAGE_S + math.ceil(seconds / 100),
+            "SECONDS": f"{self._seconds(setting) + _SILENCE_S:.1f}",
+            "PATIENCE": self._patience_s(setting),
         }
         return re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs: no thread of the tool's, for as long as the pulses take."""
-        return Expected(threads=(), duration_s=self._pulses(setting) * self.period_us / 1e6, seen=ThreadScope.SESSION)
+        """Return what must be seen while it runs: no thread of the tool's, for as long as the pulses take.
+
+        Its script ends before the deadline also if the instrument is silent, which is not to look like a kernel's hang.
+        """
+        seconds = self._seconds(setting)
+        work_s = _HANDSHAKE_S + _SILENCE_S + seconds + 2 * self._patience_s(setting)
+        return Expected(threads=(), duration_s=seconds, work_s=work_s, seen=ThreadScope.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `response` (histogram), `response.min`, `.avg`, `.max`, and the counts, in ns: a tick is 83 ns, cut.
@@ -171,10 +189,11 @@ class IrqInstrumentHard(Tool):
         _check_head(lines[:3], pulses, self.period_us)
         result = _result(lines[3:])
         _check_result(result, pulses, self.period_us)
-        fields = result.fields
+        fields, interrupts = result.fields, _interrupts(output.text("tool.out"))
+        _check_wires(fields, interrupts)
         return (
             count("pulses", pulses, Better.NEITHER),
-            count("interrupts", _interrupts(output.text("tool.out"), fields["answers"]), Better.NEITHER),
+            count("interrupts", interrupts, Better.NEITHER),
             count("answers", fields["answers"], Better.HIGHER),
             count("answers.missed", fields["missed"], Better.LOWER),
             count("answers.doubled", fields["doubled"], Better.LOWER),
@@ -183,6 +202,13 @@ class IrqInstrumentHard(Tool):
 
     def _pulses(self, setting: Setting) -> int:
         return max(1, math.ceil(setting.duration_s * 1_000_000 / self.period_us))
+
+    def _seconds(self, setting: Setting) -> float:
+        return self._pulses(setting) * self.period_us / 1e6
+
+    def _patience_s(self, setting: Setting) -> int:
+        """A crystal may be off by 100 in a million, the board's clock too: 1 % is more than both."""
+        return _DAMAGE_S + math.ceil(self._seconds(setting) / 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +298,7 @@ def _check_result(result: _Result, pulses: int, period_us: int) -> None:
     outside = fields["sum"] - inside
     agreements = (
         (fields["pulses"], fields["period_us"]) == (pulses, period_us),
-        answers + fields["missed"] == pulses,
+        answers + fields["missed"] + fields["early"] == pulses,
         sum(counts.values()) + beyond == answers,
         all(number > 0 and ticks < BUCKETS for ticks, number in counts.items()),
         list(counts) == sorted(counts),
@@ -285,22 +311,44 @@ def _check_result(result: _Result, pulses: int, period_us: int) -> None:
         raise ParseError(f"the instrument's result contradicts itself or the command, {dict(fields)}: {_CHECK}")
 
 
-def _interrupts(text: str, answers: int) -> int:
-    """Return how many edges the driver answered. Raises ParseError: they and the answers contradict each other."""
+def _interrupts(text: str) -> int:
+    """Return how many edges the driver answered. Raises ParseError: it did not say, or they were in a thread."""
     match = _ANSWERED.fullmatch(text)
     if match is None:
         raise ParseError(f"the driver rtgate_irq_answer did not say how many edges it answered: {text[:80]!r}")
-    interrupts = int(match[1])
+    if match[2]:
+        raise ParseError(
+            "the handler did not run in hard-interrupt context, since the GPIO chip's own interrupt has a thread: wire "
+            "the pulse to another chip, or measure the threaded handler only"
+        )
+    return int(match[1])
+
+
+def _check_wires(fields: Mapping[str, int], interrupts: int) -> None:
+    """Check that pulses, interrupts and answers belong together. Raises ParseError: a wire is not what it should be."""
+    pulses, answers, early = fields["pulses"], fields["answers"], fields["early"]
+    if early:
+        raise ParseError(
+            f"an answer came within 1 us of a pulse, {early} times: no kernel answers so soon, so check both wires for "
+            "crosstalk, loose contacts and noise"
+        )
     if not interrupts:
-        raise ParseError("no pulse reached the kernel: check the pulse's wire, and `instrument: pulse` of the board")
+        raise ParseError(
+            "no pulse reached the kernel: check the pulse's wire, and `instrument: pulse` of the board; if another "
+            "kernel answered by the same wires, GPIO interrupts may not work with this one"
+        )
+    if interrupts > pulses:
+        raise ParseError(f"the kernel saw {interrupts} edges of {pulses} pulses: the pulse's wire is noisy, check it")
     if not answers:
         raise ParseError(
             f"the kernel answered {interrupts} times, and the instrument saw nothing of it: check the answer's wire, "
             "and `instrument: answer` of the board"
         )
-    if answers > interrupts:
-        raise ParseError(f"the instrument saw {answers} answers, the kernel gave {interrupts}: the wire is noisy")
-    return interrupts
+    if answers + fields["doubled"] > interrupts:
+        raise ParseError(
+            f"the instrument saw {answers + fields['doubled']} answers or more, the kernel gave {interrupts}: the "
+            "answer's wire is noisy, check it"
+        )
 
 
 def _responses(result: _Result) -> tuple[Measurement, ...]:
