@@ -181,8 +181,10 @@ def test_a_kernel_that_says_nothing_is_blamed_by_boots_that_come_after_it(
     assert said == {("FAIL", "boot")}
     told = run.said.read_text()
     assert "trying a known-good kernel (the lab's health check)" in told
-    # On a busy machine the known-good kernel may hang as well, and both are tried again.
-    assert len(list((run.output / "lava").glob("*.log"))) == 3 + 2 * told.count("the lab failed, trying again")
+    # On a busy machine the kernel may be slow at first, or the known-good one hang as well: then it is tried again.
+    jobs = told.count("/scheduler/job/")
+    assert jobs >= 3
+    assert len(list((run.output / "lava").glob("*.log"))) == jobs
 
 
 @pytest.mark.long("an image with another board is used, a minute; the image's own board is in make test")
