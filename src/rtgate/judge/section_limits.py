@@ -154,13 +154,20 @@ def _bound(boots: FollowedBoots) -> _Length:
         reason = boots.seen.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
         return replace(length, flaw=f"no boot has one: {reason}")
     return replace(
-        length,
-        flaw=boots.flaw(bound.seed),
-        valid=bound.seed in boots.seeds,
-        instructions=bound.instructions,
-        seed=bound.seed,
+        _known(length, boots, bound),
         sentence="the bound of a wake-up is {value} in {boots}",
         detail=bound.parts,
+    )
+
+
+def _known(length: _Length, boots: FollowedBoots, longest: Bound | LongestSection | LongestHold) -> _Length:
+    """Return a length that was measured, with what speaks against it."""
+    return replace(
+        length,
+        flaw=boots.flaw(longest.seed),
+        valid=longest.seed in boots.seeds,
+        instructions=longest.instructions,
+        seed=longest.seed,
     )
 
 
@@ -177,11 +184,7 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
         return replace(length, flaw=boots.seen.why_not or "no boot has such a section")
     longest = max(own, key=lambda section: section.instructions)
     return replace(
-        length,
-        flaw=boots.flaw(longest.seed),
-        valid=longest.seed in boots.seeds,
-        instructions=longest.instructions,
-        seed=longest.seed,
+        _known(length, boots, longest),
         sentence=f"{state} for {{value}}{by} at the longest in {{boots}}",
         detail=f"in {longest.place} ({longest.context})",
     )
@@ -195,11 +198,7 @@ def _longest_hold(limit: Threshold, boots: FollowedBoots) -> _Length:
         return replace(length, flaw=boots.seen.why_not or "no boot has such a hold (names: rtgate sections)")
     longest = max(own, key=lambda hold: hold.instructions)
     return replace(
-        length,
-        flaw=boots.flaw(longest.seed),
-        valid=longest.seed in boots.seeds,
-        instructions=longest.instructions,
-        seed=longest.seed,
+        _known(length, boots, longest),
         sentence=f"{what} is held for {{value}} at the longest in {{boots}}",
         detail=f"locked by {longest.function}" if limit.lock else f"{longest.lock}, locked by {longest.function}",
     )

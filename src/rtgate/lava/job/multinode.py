@@ -58,7 +58,8 @@ def render(root_complex: JobRequest, endpoint: Endpoint) -> str:
     first = definition.data(_root_complex(root_complex))
     second = definition.data(_endpoint(endpoint, root_complex, wait_s))
     _hold_boot(first, template.find(lava_of(root_complex.board).boot), wait_s)
-    first["actions"][2]["test"]["timeout"] = {"seconds": root_complex.test_s + endpoint.request.test_s}
+    _, _, action = first["actions"][:3]  # deploy, boot, and the test that waits for what the endpoint measures
+    action["test"]["timeout"] = {"seconds": root_complex.test_s + endpoint.request.test_s}
     timeouts = _timeouts(first, second, wait_s)
     roles = {ROOT_COMPLEX: first, ENDPOINT: second}
     return strict_yaml.dump(

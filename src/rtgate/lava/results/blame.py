@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rtgate.board.boot import State
+from rtgate.console.faults import FATAL
 from rtgate.lava.client.follow import FinishedJob
 from rtgate.lava.job import multinode
 from rtgate.lava.results.classify import Blame, Ending, classify
@@ -73,7 +74,8 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
     LAVA cancels the job of the one where that of the other breaks. A root complex without its endpoint may fail in any
     way, so it is blamed for what it said itself: that its kernel died.
     """
-    if ending.blame is Blame.NOBODY or ending.panics or ending.faults:
+    died = ending.panics or any(fault.kind in FATAL for fault in ending.faults)
+    if ending.blame is Blame.NOBODY or died:
         return ending
     if endpoint.blame not in {Blame.NOBODY, Blame.CANCELLED}:
         sentence, blame = f"the endpoint's job {number}: {endpoint.full_sentence}", endpoint.blame
