@@ -96,6 +96,16 @@ def irq_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def bar_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "arm64-bar", "virt-arm64-bar")
+
+
+@pytest.fixture(scope="session")
+def x86_64_bar_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64-bar", "virt-x86_64-bar")
+
+
+@pytest.fixture(scope="session")
 def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64", "virt-x86_64-preempt_rt")
 

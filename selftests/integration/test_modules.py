@@ -19,7 +19,7 @@ from rtgate.target.qemu import Machine
 
 from .conftest import rtgate
 
-ROOT = {"rtgate_msi_count", "rtgate_elbi_send", "rtgate_irq_response"}
+ROOT = {"rtgate_msi_count", "rtgate_elbi_send", "rtgate_irq_response", "rtgate_pcie_bar"}
 ENDPOINT = {"rtgate_elbi_count", "rtgate_msi_send"}  # found in a device tree
 
 

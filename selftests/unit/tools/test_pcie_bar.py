@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,15 @@ from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.tools import Output, Setting
 from rtgate.tools.measurement import Better, Measurement
-from rtgate.tools.pcie_bar import DEVICE, OPERATIONS, PcieBar, expected_link
+from rtgate.tools.pcie_bar import (
+    DEVICE,
+    KERNEL_OPERATIONS,
+    OPERATIONS,
+    PcieBar,
+    PcieBarKernel,
+    PcieBarWriteCombining,
+    expected_link,
+)
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pcie-programs" / "qemu-7.2"
@@ -42,7 +51,8 @@ def _document(setting: Setting = REAL, nanoseconds: int = 500_000_000, megabytes
         for threads in counts
         for name in OPERATIONS
     ]
-    return {"program": "pcie-bar", "verified": True, "run": {str(number): run for number, run in enumerate(runs)}}
+    numbered = {str(number): run for number, run in enumerate(runs)}
+    return {"program": "pcie-bar", "write_combining": False, "verified": True, "run": numbered}
 
 
 def _parse(
@@ -147,6 +157,8 @@ def _spoil(key: str, value: object) -> Callable[[dict[str, Any]], object]:
         (lambda document: document["run"].pop("0"), "pcie-bar did store64 x1.*, not store32 x1, store64 x1"),
         (lambda document: document.update(verified=False), "did not compare the data"),
         (lambda document: document.pop("verified"), "did not compare the data"),
+        (lambda document: document.update(write_combining=True), "does not say that its mapping is the one"),
+        (lambda document: document.pop("write_combining"), "does not say that its mapping is the one"),
         (_spoil("operation", "load32"), "pcie-bar did load32 x1, store64 x1"),
         (_spoil("operation", None), "not a text"),
         (_spoil("threads", 2), "pcie-bar did store32 x2"),
@@ -214,3 +226,98 @@ def test_it_lasts_as_long_as_all_its_operations() -> None:
     assert TOOL.expected(REAL).duration_s == pytest.approx(9)
     assert TOOL.expected(VIRTUAL).duration_s == pytest.approx(0.45)
     assert TOOL.expected(replace(REAL, duration_s=0.01)).duration_s == pytest.approx(1.8)
+
+
+def test_write_combining_is_asked_for_and_must_be_what_was_done() -> None:
+    combining = PcieBarWriteCombining()
+    words = combining.argv(REAL)
+    assert (*words[:3], *words[4:]) == TOOL.argv(REAL)
+    assert words[3] == "--write-combining"
+    document = _document() | {"write_combining": True}
+    files = {"tool.out": json.dumps(document).encode(), "tool.err": b""}
+    found = combining.parse(Output(files=files, exit_code=0, setting=REAL))
+    assert found == _parse(_document())
+    with pytest.raises(ParseError, match="pcie-bar-wc does not say that its mapping is the one that was asked for"):
+        combining.parse(Output(files={"tool.out": json.dumps(_document()).encode()}, exit_code=0, setting=REAL))
+
+
+KERNEL = PcieBarKernel()
+
+
+def _parse_kernel(document: dict[str, Any], code: int = 0, setting: Setting = REAL) -> tuple[Measurement, ...]:
+    files = {"tool.out": json.dumps(document).encode(), "tool.err": b"sh: write error: No such device"}
+    return KERNEL.parse(Output(files=files, exit_code=code, setting=setting))
+
+
+def _kernel_document(nanoseconds: int = 1_800_000_000, megabytes: int = 53) -> dict[str, Any]:
+    one = {"threads": 1, "bytes": nanoseconds * megabytes // 1000, "ns": nanoseconds, "wrong": 0}
+    run = {str(number): {"operation": name, "width": 32, **one} for number, name in enumerate(KERNEL_OPERATIONS)}
+    return {"program": "rtgate_pcie_bar", "verified": True, "run": run}
+
+
+def test_the_kernel_s_rates_and_shares() -> None:
+    link = replace(FACTS[DEVICE], generation=3, width=1, mps=256)
+    found = _numbers(_parse_kernel(_kernel_document(), setting=replace(REAL, pcie={DEVICE: link})))
+    assert found["memset_io.rate"] == (53, Unit.MB_S)
+    assert found["store32.share"] == (pytest.approx(53 / 887.5, rel=1e-3), Unit.RATIO)
+    assert set(found) == set(KERNEL.reports)
+    wrong = _kernel_document()
+    wrong["run"]["4"] |= {"wrong": 7, "first": 0, "expected": 1, "found": 0}
+    assert _numbers(_parse_kernel(wrong))["bytes.wrong"] == (7, Unit.COUNT)
+
+
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64"])
+def test_a_captured_run_of_the_driver(board: str) -> None:
+    text = (DATA.parent / "linux-6.12" / f"pcie-bar-kernel-{board}.out").read_text()
+    found = _numbers(_parse_kernel(json.loads(text), setting=VIRTUAL))
+    assert set(found) == {"bytes.wrong", *(f"{name}.rate" for name in KERNEL_OPERATIONS)}
+    assert found["bytes.wrong"] == (0, Unit.COUNT)
+    assert found["memcpy_fromio.rate"][0] > found["load32.rate"][0]
+
+
+def test_a_driver_that_refuses_or_did_less_is_no_result() -> None:
+    with pytest.raises(ParseError, match="pcie-bar-kernel ended with exit code 1: sh: write error: No such device"):
+        _parse_kernel(_kernel_document(), code=1)
+    short = _kernel_document(nanoseconds=1_700_000_000)
+    with pytest.raises(ParseError, match=r"pcie-bar-kernel's store32 moved .* it was asked for 1798200000 ns"):
+        _parse_kernel(short)
+    less = _kernel_document()
+    less["run"].pop("2")
+    with pytest.raises(ParseError, match="pcie-bar-kernel did store32 x1, memset_io x1, load32 x1"):
+        _parse_kernel(less)
+
+
+def test_the_driver_is_asked_for_a_function_and_a_time() -> None:
+    node = "/dev/rtgate_pcie_bar"
+    script = f"echo {ADDRESS} 200000 force >{node} && cat {node}"
+    assert KERNEL.argv(VIRTUAL) == ("taskset", "1", "sh", "-c", script)
+    ids = replace(REAL, cpus=2, cpu_list="2-3", pcie={DEVICE: Function(name=DEVICE, id="1d87:356a")})
+    assert KERNEL.argv(ids)[:2] == ("taskset", "c")
+    assert KERNEL.argv(ids)[-1].startswith("echo 1d87:356a 1800000 force >")
+    assert KERNEL.expected(VIRTUAL).duration_s == pytest.approx(1)
+
+
+def test_the_driver_is_never_asked_for_more_than_it_does() -> None:
+    source = (Path(__file__).resolve().parents[3] / "target" / "modules" / "rtgate_pcie_bar.c").read_text()
+    soak = replace(REAL, duration_s=36_000)
+    (longest,) = re.findall(r"#define LONGEST_US (\d+)", source)
+    assert KERNEL.argv(soak)[-1].split()[2] == longest
+    assert KERNEL.expected(soak).duration_s == int(longest) / 1e6 * len(KERNEL_OPERATIONS)
+
+
+def test_the_driver_s_operations_are_those_of_the_parser() -> None:
+    source = (Path(__file__).resolve().parents[3] / "target" / "modules" / "rtgate_pcie_bar.c").read_text()
+    table = source.partition("operations[] = {")[2].partition("};")[0]
+    assert tuple(re.findall(r'\{ "(\w+)"', table)) == KERNEL_OPERATIONS
+
+
+@examples(200)
+@given(st.integers(0, 4), st.sampled_from(["operation", "threads", "bytes", "ns", "wrong"]), _VALUES)
+def test_any_value_of_the_driver_is_a_result_or_a_parse_error(number: int, key: str, value: Any) -> None:
+    document = _kernel_document()
+    document["run"][str(number)][key] = value
+    try:
+        found = _parse_kernel(document)
+    except ParseError:
+        return
+    assert all(one.quantity and one.quantity.value >= 0 for one in found)

@@ -27,7 +27,7 @@ from rtgate.tools.jailhouse import JailhouseDemo
 from rtgate.tools.oslat import Oslat
 from rtgate.tools.outside import outside_tool
 from rtgate.tools.pairs import Pmqtest, Ptsematest, Sigwaittest, Svsematest
-from rtgate.tools.pcie_bar import PcieBar
+from rtgate.tools.pcie_bar import PcieBar, PcieBarKernel, PcieBarWriteCombining
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
@@ -45,7 +45,7 @@ _ALL: tuple[type[Tool], ...] = (
     *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
-    *(PcieBar, EduDma, EduMsi),
+    *(PcieBar, PcieBarWriteCombining, PcieBarKernel, EduDma, EduMsi),
     *(IrqHard, IrqThreaded, IrqInstrumentHard, IrqInstrumentThreaded),
     *(
         XenomaiLatency,
