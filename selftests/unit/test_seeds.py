@@ -180,6 +180,13 @@ def test_the_load_of_the_notes_is_what_they_print() -> None:
         assert part in command
 
 
+def test_the_game_s_place_is_taken_beside_the_document_s_own_mix() -> None:
+    load = loads.load("game", boards.board("rk3568-evb1"))
+    assert "stress-ng --quiet --cpu 4 --io 2 --vm 1 --vm-bytes 4M --temp-path /tmp; kill" in load.argv[-1]
+    assert "--cpu 4 --cpu-method collatz --cpu-load 30 --cpu-load-slice 5 --memcpy 1 " in load.argv[-1]
+    assert load.processes == (4 + 2 + 1) + (4 + 1) + 4
+
+
 def test_each_profile_of_a_document_offers_no_other_tool_or_load() -> None:
     named = {entry["profile"] for entry in (*SEEDS["tools"], *SEEDS["loads"])} - {"guide"}
     for name in named:
@@ -187,7 +194,7 @@ def test_each_profile_of_a_document_offers_no_other_tool_or_load() -> None:
         asked = {entry["tool"] for entry in SEEDS["tools"] if entry["profile"] == name}
         assert set(profile.only) == asked
         assert set(profile.options) == asked
-        assert set(profile.loads) - {"idle", "dd-hackbench"} == {
+        assert set(profile.loads) - {"idle", "dd-hackbench", "game"} == {
             entry["load"] for entry in SEEDS["loads"] if entry["profile"] == name
         }
 

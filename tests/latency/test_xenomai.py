@@ -24,7 +24,7 @@ def test_latency_irq(measure: Measure) -> None:
     measure()
 
 
-@cases(XenomaiCyclictest(), "idle", "hackbench", named=("stress", "stress-ng", "dd-hackbench"))
+@cases(XenomaiCyclictest(), "idle", "hackbench", named=("stress", "stress-ng", "game", "dd-hackbench"))
 def test_cyclictest(measure: Measure) -> None:
     """The same on every CPU, measured by Xenomai's own cyclictest."""
     measure()

@@ -18,6 +18,7 @@ isolated:
   irq_affinity: 0,4-5
   cpu_governor: performance
   memory_governor: userspace
+  idle_states: off
   rt_runtime_us: -1
   priorities: {"irq/": 60}
   build: virt-arm64-isolation
@@ -40,6 +41,7 @@ def test_a_tuning_is_read(path: Path) -> None:
         "/proc/irq/*/smp_affinity_list": ("0,4-5", "."),
         "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": ("performance", ""),
         "/sys/class/devfreq/*/governor": ("userspace", ""),
+        "/sys/devices/system/cpu/cpu*/cpuidle/state[1-9]*/disable": ("1", ""),
         "/proc/sys/kernel/sched_rt_runtime_us": ("-1", ""),
     }
 
@@ -52,9 +54,10 @@ def test_a_tuning_is_read(path: Path) -> None:
         ("0,4-5", "5-4", "5:17", "'5-4' is not a list of CPUs"),
         ("0,4-5", "0-99999", "5:17", "'0-99999' is not a list of CPUs"),
         ("0,4-5", "\u0663", "5:17", "'\u0663' is not a list of CPUs"),
-        ("-1", "1000001", "8:18", "1000001 is out of range (allowed: at least -1 and at most 1000000)"),
-        ("60", "100", "9:24", "100 is out of range (allowed: at least 1 and at most 99)"),
-        ("virt-arm64-isolation", "none-such", "10:10", "unknown build 'none-such' (allowed: "),
+        ("-1", "1000001", "9:18", "1000001 is out of range (allowed: at least -1 and at most 1000000)"),
+        ("off", "deep", "8:16", "unknown value 'deep' (allowed: off)"),
+        ("60", "100", "10:24", "100 is out of range (allowed: at least 1 and at most 99)"),
+        ("virt-arm64-isolation", "none-such", "11:10", "unknown build 'none-such' (allowed: "),
         ("cpus:", "cpu:", "4:3", "unknown key 'cpu' (allowed: "),
         ("  description: one CPU for the tool\n", "", "2:3", "missing key 'description'"),
     ],

@@ -125,18 +125,18 @@ _BROKEN = "echo 'SENDER: write (error: Broken pipe)' >&2; exec sleep 0.3"
 
 @pytest.fixture
 def started(board: boards.Board, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start dd-hackbench with these programs in its path; its output is in `load.out`."""
+    """Start a load with these programs in its path; its output is in `load.out`."""
     running: list[subprocess.Popen[bytes]] = []
 
-    def start(programs: dict[str, str], scratch: str = "") -> subprocess.Popen[bytes]:
+    def start(programs: dict[str, str], scratch: str = "", name: str = "dd-hackbench") -> subprocess.Popen[bytes]:
         path = tmp_path / "bin"
         path.mkdir()
-        for name in ("sh", "sleep", "mkdir", "cat", "grep"):
-            (path / name).symlink_to(shutil.which(name) or name)
-        for name, does in {"killall": "exit 1", **programs}.items():
-            (path / name).write_text(f"#!/bin/sh\n{does}\n", encoding="ascii")
-            (path / name).chmod(0o755)
-        load = loads.load("dd-hackbench", replace(board, scratch=scratch or str(tmp_path)))
+        for program in ("sh", "sleep", "mkdir", "cat", "grep"):
+            (path / program).symlink_to(shutil.which(program) or program)
+        for program, does in {"killall": "exit 1", **programs}.items():
+            (path / program).write_text(f"#!/bin/sh\n{does}\n", encoding="ascii")
+            (path / program).chmod(0o755)
+        load = loads.load(name, replace(board, scratch=scratch or str(tmp_path)))
         with (tmp_path / "load.out").open("wb") as out:
             child = subprocess.Popen(
                 load.argv,
@@ -191,6 +191,20 @@ def test_dd_hackbench_ends_as_a_whole_when_a_part_cannot_work(
     child = started(programs, scratch)
     assert child.wait(timeout=20) == -signal.SIGKILL
     assert says in loads.complaint((tmp_path / "load.out").read_text())
+
+
+@pytest.mark.parametrize("part", ["--cpu-load", "--io"])
+def test_the_game_ends_as_a_whole_when_a_part_ends(started: Callable[..., subprocess.Popen[bytes]], part: str) -> None:
+    ends = f'case "$*" in *{part}*) sleep 0.3; exit 1;; esac; exec sleep 60'
+    child = started({"stress-ng": ends}, name="game")
+    deadline = time.monotonic() + 20
+    while _alive(child.pid) < 4:  # two shells and what they started
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert child.wait(timeout=20) == -signal.SIGKILL
+    while _alive(child.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_dd_hackbench_that_works_has_more_processes_than_its_shells_and_nothing_to_say(

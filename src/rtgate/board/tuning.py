@@ -58,8 +58,8 @@ DEFAULT = Tuning(name="default", description="as the board boots")
 _CPUS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
 _INTERRUPTS = "/proc/irq/*/smp_affinity_list"
 _OPTIONAL = (
-    *("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "rt_runtime_us", "priorities"),
-    "build",
+    *("command_line", "cpus", "irq_affinity", "cpu_governor", "memory_governor", "idle_states", "rt_runtime_us"),
+    *("priorities", "build"),
 )
 
 
@@ -96,6 +96,8 @@ def _tuning(name: str, value: Value) -> Tuning:
         writes.append(Write(path="/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", value=governor))
     if "memory_governor" in data:
         writes.append(Write(path="/sys/class/devfreq/*/governor", value=data["memory_governor"].text()))
+    if "idle_states" in data:
+        writes.append(_idle_states(data["idle_states"]))
     if "rt_runtime_us" in data:
         runtime = data["rt_runtime_us"].integer(minimum=-1, maximum=1_000_000)
         writes.append(Write(path="/proc/sys/kernel/sched_rt_runtime_us", value=str(runtime)))
@@ -108,6 +110,13 @@ def _tuning(name: str, value: Value) -> Tuning:
         priorities=_priorities(data.get("priorities")),
         build=_build(data["build"]) if "build" in data else "",
     )
+
+
+def _idle_states(value: Value) -> Write:
+    """Return what disables every idle state but the first, in which a CPU only waits for an interrupt."""
+    if value.scalar_text() != "off":
+        value.fail(f"unknown value {value.scalar_text()!r} (allowed: off)")
+    return Write(path="/sys/devices/system/cpu/cpu*/cpuidle/state[1-9]*/disable", value="1")
 
 
 def _build(value: Value) -> str:

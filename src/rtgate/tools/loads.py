@@ -173,6 +173,21 @@ def _combination(board: Board) -> Load:
     return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
 
 
+def _game(board: Board) -> Load:
+    """Return the mix of the vendor's run beside an Android game on RK3568, and what a game asks of CPUs and memory.
+
+    That is as many workers as CPUs, each of which works for 5 ms and sleeps for 12 ms, and images that are copied all
+    the time. The GPU does nothing.
+    """
+    mix = _mix_workers("stress-ng", ("stress-ng", "--quiet"), board, {**_usual(board), "vm-bytes": "4M"})
+    frames = ("--cpu", str(board.cpus), "--cpu-method", "collatz", "--cpu-load", "30", "--cpu-load-slice", "5")
+    game = shlex.join(("stress-ng", "--quiet", *frames, "--memcpy", "1", "--temp-path", "/tmp"))  # noqa: S108 - as above
+    end = "kill -KILL 0"
+    command = f"({game}; {end}) & {shlex.join(mix.argv)}; {end}"
+    # Beside the workers two that started them, and two shells.
+    return Load(name="game", argv=("sh", "-c", command), processes=mix.processes + board.cpus + 1 + 4)
+
+
 # Broken connections are what is left of a hackbench that was ended.
 _ENDED = "-e 'Broken pipe' -e 'Connection reset' -e Interrupted"
 _AGAIN = (
@@ -213,6 +228,7 @@ _LOADS: dict[str, Callable[[Board], Load]] = {
     "memory": _pressure,
     "syscalls": _syscalls,
     "combination": _combination,
+    "game": _game,
     "dd-hackbench": _dd_hackbench,
 }
 SHIPPED = tuple(_LOADS)
