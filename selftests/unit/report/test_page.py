@@ -44,6 +44,16 @@ def test_the_first_screen_answers(world: World) -> None:
     assert page.TREND in screen
 
 
+def test_maxima_of_many_cases_are_one_picture_for_each_board(world: World) -> None:
+    names = [f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")]
+    records = [world.record(world.boot(case=name, arm=arm)) for name in names for arm in ("baseline", "candidate")]
+    verdicts = [world.within_limit(case=name) for name in names]
+    title = 'alt="Maxima on virt-arm64, candidate, preempt_rt, virtual us"'
+    assert page.first_screen(cases(records, verdicts), 0, {}, _link).count(title) == 1
+    # Two cases are read in the table.
+    assert title not in page.first_screen(cases(records[:4], verdicts[:2]), 0, {}, _link)
+
+
 def test_text_from_outside_is_escaped(world: World) -> None:
     record = world.record(world.boot(state="hang", message=EVIL))
     record = replace(record, kernel=replace(record.kernel, source=EVIL))

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from rtgate.report.cases import figures
 from rtgate.report.plots import (
     BootPoint,
+    CaseMaximum,
     LimitLine,
     Picture,
     Series,
@@ -19,6 +20,7 @@ from rtgate.report.plots import (
     bin_samples,
     boots_plot,
     histogram_plot,
+    maxima_plot,
     trend_plot,
 )
 from rtgate.tools.measurement import Histogram
@@ -128,6 +130,37 @@ def test_boots_as_dots() -> None:
     assert 10 < len(ticks) <= 21
     with pytest.raises(ValueError, match="no boot"):
         boots_plot("idle", points[-1:], [])
+
+
+def marks(svg: bytes, name: str) -> list[tuple[float, float]]:
+    """Return where the marks of a group lie, from the left and from the top."""
+    (group,) = (one for one in ET.fromstring(svg).iter() if one.get("id") == name)
+    return [(float(one.attrib["x"]), float(one.attrib["y"])) for one in group.iter() if one.tag.endswith("}use")]
+
+
+def test_maxima_of_all_cases_lie_on_lines_of_their_own() -> None:
+    def us(value: float) -> Quantity:
+        return Quantity(value, Unit.VIRTUAL_US)
+
+    first = CaseMaximum(label="latency/cyclictest:idle", high=Quantity(61_000, Unit.VIRTUAL_NS), limit=us(86))
+    second = CaseMaximum(label="signal/signaltest:idle", high=us(120), baseline=us(61))
+    svg = maxima_plot("all", [first, second])
+    assert maxima_plot("all", [first, second]) == svg
+    (one, other), (before,), (limit,) = (
+        marks(svg, f"maxima-{name}") for name in ("maximum", "maximum of the baseline", "limit")
+    )
+    assert one[1] < other[1]  # the first is on top
+    assert (one[1], other[1]) == (limit[1], before[1])
+    assert one[0] == pytest.approx(before[0])
+    assert one[0] < limit[0] < other[0]
+    assert {"0", first.label, second.label} <= set(texts(svg))
+    wide = maxima_plot("all", [first, CaseMaximum(label="nvme/fio-read:idle", high=us(5000))])
+    assert {"100", "1000"} <= set(texts(wide))
+    assert "0" not in texts(wide)
+    with pytest.raises(ValueError, match="at least one case"):
+        maxima_plot("all", [])
+    with pytest.raises(ValueError, match="us"):
+        maxima_plot("all", [first, CaseMaximum(label="real", high=Quantity(5, Unit.US))])
 
 
 def test_marks_are_named_in_the_legend_where_no_label_hides_a_curve(world: World) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, cpus, figures
-from rtgate.report.plots import BootPoint, LimitLine, Series, boots_plot, histogram_plot
+from rtgate.report.plots import (
+    BootPoint,
+    CaseMaximum,
+    LimitLine,
+    Series,
+    boots_plot,
+    histogram_plot,
+    maxima_plot,
+)
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.units import plural
 
@@ -16,6 +24,8 @@ HISTOGRAM = "latency histogram"
 HISTOGRAM_PNG = f"{HISTOGRAM} (PNG)"
 """The name of the same plot for mails and chats, which show no SVG."""
 
+_FEWEST_CASES = 3  # fewer are read in the table
+_MOST_CASES = 40
 _MOST_LINES = 7  # more lines than colours cannot be told apart: then boots are added up
 
 
@@ -50,6 +60,28 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
         svg = boots_plot(f"{title}: maximum and average of each boot", points, lines)
         files.append(("latency by boot", "svg", svg))
     return files
+
+
+def maxima(reports: Sequence[CaseReport]) -> list[tuple[str, bytes]]:
+    """Return an SVG of the largest latency of all cases for each board and arm that has several, by its title."""
+    groups: dict[str, list[CaseMaximum]] = {}
+    for case in reports:
+        high, baseline, limit = figures(case.records).high, figures(case.baseline).high, case.max_limit
+        if high is None:
+            continue
+        baseline, limit = (
+            value if value is not None and value.unit.dimension == high.unit.dimension else None
+            for value in (baseline, limit)
+        )
+        title = f"Maxima on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}, {high.unit}"
+        groups.setdefault(title, []).append(CaseMaximum(label=case.case, high=high, baseline=baseline, limit=limit))
+    return [_maxima(title, group) for title, group in groups.items() if len(group) >= _FEWEST_CASES]
+
+
+def _maxima(title: str, group: Sequence[CaseMaximum]) -> tuple[str, bytes]:
+    if len(group) > _MOST_CASES:
+        title = f"{title}: {_MOST_CASES} of {len(group)} cases"
+    return title, maxima_plot(title, group[:_MOST_CASES])
 
 
 def histograms(records: Sequence[Record]) -> list[tuple[Record, Measurement, Histogram]]:

@@ -18,6 +18,7 @@ from rtgate.report.answers import lead, sections
 from rtgate.report.cases import CaseReport, cpus, figures
 from rtgate.report.categories import message
 from rtgate.report.flavours import COLUMNS, TEXTS, FlavourTable, differences
+from rtgate.report.latency import maxima
 from rtgate.report.outcome import outcome
 from rtgate.report.plots import Picture
 from rtgate.report.table import tables
@@ -62,7 +63,11 @@ def first_screen(
     """
     images = [(case, _image(plot.svg, "svg+xml")) for case, plot in _plotted_cases(reports, plots)]
     return _TEMPLATES.get_template("first_screen.html").render(
-        **_content(reports, exit_code), plots=images, link=link, parts=_parts
+        **_content(reports, exit_code),
+        plots=images,
+        maxima=[(title, _image(svg, "svg+xml")) for title, svg in maxima(reports)],
+        link=link,
+        parts=_parts,
     )
 
 

@@ -27,6 +27,7 @@ _STYLES = ("solid", "dashed", "dotted")
 _BASELINE = "#888888"
 _LIMIT = "#b00020"
 _COLUMN = 48  # characters of the longest entry of a legend with two columns: longer ones would be cut off
+_WIDE = 20.0  # times the smallest: then a linear axis would press most cases against its start
 _FLOOR = 0.8  # a bin with one sample stands above the axis; an empty one lies below it
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rtgate",
@@ -82,6 +83,16 @@ class BootPoint:
     label: str
     high: Quantity | None
     mean: Quantity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseMaximum:
+    """A case's largest latency over all boots, that of the baseline, and the limit; None without one."""
+
+    label: str
+    high: Quantity
+    baseline: Quantity | None = None
+    limit: Quantity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +171,38 @@ def boots_plot(title: str, boots: Sequence[BootPoint], limits: Sequence[LimitLin
         axes.set_ylabel(f"latency in {unit}")
         axes.grid(visible=True, axis="y", alpha=0.25, linewidth=0.5)
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
+        return _svg(figure)
+
+
+def maxima_plot(title: str, maxima: Sequence[CaseMaximum]) -> bytes:
+    """Return an SVG: each case's maximum as a dot on a line of its own, the first on top, with baseline and limit.
+
+    The axis is a log scale if the largest is 20 times the smallest.
+
+    Raises:
+        ValueError: there is no case, or one has the unit of another clock.
+    """
+    if not maxima:
+        raise ValueError("a plot of maxima needs at least one case")
+    unit = _microseconds(maxima[0].high.unit)
+    with _figure(7.6, 1.4 + 0.28 * len(maxima)) as figure:
+        axes = figure.subplots()
+        values = [
+            *_case_marks(axes, [case.baseline for case in maxima], unit, "maximum of the baseline"),
+            *_case_marks(axes, [case.high for case in maxima], unit, "maximum"),
+            *_case_marks(axes, [case.limit for case in maxima], unit, "limit"),
+        ]
+        if min(values) > 0 and max(values) > _WIDE * min(values):
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        else:
+            axes.set_xlim(0.0, max(values) * 1.08 or 1.0)
+        axes.set_yticks(range(len(maxima)), [plain_text(case.label) for case in maxima], fontsize=8)
+        axes.set_ylim(len(maxima) - 0.5, -0.5)
+        axes.set_title(plain_text(title), fontsize=11)
+        axes.set_xlabel(f"largest value in {unit}")
+        axes.grid(visible=True, alpha=0.25, linewidth=0.5)
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
         return _svg(figure)
 
 
@@ -306,6 +349,17 @@ def _mark_overflow(axes: Axes, series: Sequence[Series], unit: Unit) -> None:
 
 def _mark(axes: Axes, x: Sequence[float], y: Sequence[float], marker: str, label: str, gid: str) -> None:
     axes.plot(x, y, marker=marker, color=_LIMIT, linestyle="none", clip_on=False, label=label, gid=gid)
+
+
+def _case_marks(axes: Axes, column: Sequence[Quantity | None], unit: Unit, label: str) -> list[float]:
+    """Mark a figure of each case that has one, the first case at 0, and return the values."""
+    points = [(value.to(unit).value, y) for y, value in enumerate(column) if value is not None]
+    colour = {"maximum": _COLOURS[0], "limit": _LIMIT}.get(label, _BASELINE)
+    marker, size = ("|", 12) if label == "limit" else ("o", 6)
+    if points:
+        x, y = zip(*points, strict=True)
+        axes.plot(x, y, marker, color=colour, label=label, markersize=size, markeredgewidth=1.6, gid=f"maxima-{label}")
+    return [x for x, _ in points]
 
 
 def _dots(axes: Axes, points: Sequence[tuple[int, float]], label: str, marker: str) -> None:
