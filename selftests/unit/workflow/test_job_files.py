@@ -14,8 +14,12 @@ from selftests.unit.kernel.test_device_tree import OVERLAY, TREE, compiled, real
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.measure.case import Case
+from rtgate.tools import Tool
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.pcie_bar import PcieBar
 from rtgate.workflow import job_files
-from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, publish, source, store
+from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, publish, rootfs, source, store
 
 BOARD = "rk3568-evb1"
 IMAGE = bytes(56) + b"ARM\x64" + bytes(8)
@@ -45,6 +49,21 @@ def test_a_directory(kernel: Path) -> None:
     beside = {name: str(kernel.parent / path) for name, path in (("ramdisk", "ramdisk.cpio.gz"), ("dtb", "a.dtb"))}
     assert found.files == {"kernel": str(kernel / "Image"), **beside}
     assert (found.family, found.local, found.kernel.provenance) == ("mainline", True, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "load", "image"),
+    [
+        (BOARD, Cyclictest(), "idle", "core"),
+        (BOARD, PcieBar(), "idle", "full"),
+        (BOARD, Cyclictest(), "fio", "full"),
+        (BOARD, Cyclictest(), "fio-read", "full"),
+        ("virt-arm64-xenomai", PcieBar(), "idle", "xenomai"),
+    ],
+)
+def test_the_image_has_the_programs_of_all_cases(name: str, tool: Tool, load: str, image: str) -> None:
+    case = Case(suite="pcie", tool=tool, load=load)
+    assert rootfs(boards.board(name), [Case(suite="latency", tool=Cyclictest(), load="hackbench"), case]) == image
 
 
 def test_the_vendors_kernel_is_known_by_its_configuration(kernel: Path) -> None:

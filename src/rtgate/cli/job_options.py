@@ -30,7 +30,7 @@ def add_kernels(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--baseline", metavar="DIR|URL", help="the kernel to compare with; booted alternately")
     for name, what in (
         ("dtb", "device tree"),
-        ("ramdisk", "ramdisk (default: the board's image)"),
+        ("ramdisk", "ramdisk (default: the board's image, or full if a case needs it)"),
         ("modules", "archive of modules"),
         ("nfsroot", "archive of a root filesystem for NFS"),
     ):

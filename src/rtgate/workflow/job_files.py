@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +23,11 @@ from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
+from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
+from rtgate.tools import loads
 from rtgate.workflow.arms import identity
 
 PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
@@ -67,8 +69,22 @@ class Source:
         return not all(is_url(text) for text in self.files.values())
 
 
-def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack) -> Source:
+def rootfs(board: Board, cases: Collection[Case]) -> str:
+    """Return the image that has the programs of all cases: the board's own, or `full` in place of `core`."""
+    programs = [program for case in cases for program in (case.tool, case.companion or loads.load(case.load, board))]
+    wanted = "full" in {program.image for program in programs}
+    return "full" if wanted and board.rootfs == "core" else board.rootfs
+
+
+def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack, rootfs: str = "") -> Source:
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
+
+    Args:
+        board: where it boots.
+        spec: what the command line names.
+        flavour: what the kernel should be; None for what its build says.
+        stack: keeps what has to be unpacked.
+        rootfs: the root filesystem's image; empty for the board's own.
 
     Raises:
         ConfigError: there is no kernel, nothing tells its family where that matters, or something that the board's
@@ -94,7 +110,7 @@ def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack
         _check_promise(board, spec, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
         with step_printer() as say:
-            files["ramdisk"] = str(images.image(board.rootfs, board.arch, progress=say).path)
+            files["ramdisk"] = str(images.image(rootfs or board.rootfs, board.arch, progress=say).path)
     return Source(
         kernel=identity(kernel, flavour) if kernel is not None else _unknown(spec.kernel, flavour),
         family=family,
