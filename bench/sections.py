@@ -3,9 +3,10 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. Changes of the group x86-64 are followed alone. `--harmless DIR` follows the harmless kernels instead that
-`bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under the loads of the
-profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn --profile paths`.
+stopped. Changes of the groups x86-64 and devices are followed alone. `--harmless DIR` follows the harmless kernels
+instead that `bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under the loads
+of the profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn --profile
+paths`.
 """
 
 from __future__ import annotations
@@ -48,8 +49,12 @@ from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
 BOARD = "virt-arm64"
-ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "x86-64": "virt-x86_64"}
+ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "x86-64": "virt-x86_64", "devices": BOARD}
 """Boards of groups that name changes of the others, and a case."""
+DRIVERS = "devices"
+"""The group whose kernels have drivers of the board's devices."""
+FOLLOWED = ("x86-64", DRIVERS)
+"""Groups of which nobody knows what the samples of harmless kernels do: only their sections are compared."""
 _KEPT = 10  # sites that grew most
 _LEFT_OUT: Mapping[str, Any] = {"baseline_longest": (), "candidate_longest": ()}
 
@@ -61,6 +66,7 @@ class Measured:
     directory: Path
     board: str
     case: CaseName
+    build: str
 
 
 def changes() -> dict[str, Measured]:
@@ -70,11 +76,16 @@ def changes() -> dict[str, Measured]:
     for group in ("planted", "harmless"):
         for name, load in groups[group].entries().items():
             case = CaseName(suite="latency", tool="cyclictest", load=load.value.text(loads.names()))
-            found[f"{group}/{name}"] = Measured(directory=DATA / group / name, board=BOARD, case=case)
+            found[f"{group}/{name}"] = Measured(
+                directory=DATA / group / name, board=BOARD, case=case, build=board(BOARD).build
+            )
     for group, on in ELSEWHERE.items():
+        machine = board(on).qemu
+        assert machine is not None
+        kernel = machine.drivers if group == DRIVERS else board(on).build
         for name, entry in groups[group].entries().items():
             case = entry.value.parse(CaseName.parse)
-            found[f"{group}/{name}"] = Measured(directory=DATA / name, board=on, case=case)
+            found[f"{group}/{name}"] = Measured(directory=DATA / name, board=on, case=case, build=kernel)
     return found
 
 
@@ -87,19 +98,21 @@ def build(work: Path, change: Measured, patches: Path | None) -> Path:
     """Return the kernel with a change, built if it is not there; all patches pass through one copy of the source."""
     kernel = kernels(work, change) / (_kernel(change) if patches else UNPATCHED)
     if not (kernel / "build.json").is_file():
-        series = work / board(change.board).arch / "series"
+        series = kernels(work, change).with_name("series")
         shutil.rmtree(series, ignore_errors=True)
         if patches:
             shutil.copytree(patches, series)
         words = ("--patches", series) if patches else ()
-        if rtgate("build", board(change.board).build, *words, "-o", kernel) != 0:
+        if rtgate("build", change.build, *words, "-o", kernel) != 0:
             sys.exit(f"{kernel.name} cannot be built")
     return kernel
 
 
 def kernels(work: Path, change: Measured) -> Path:
-    """Return where kernels of its architecture are."""
-    return (work / board(change.board).arch / "kernels").absolute()
+    """Return where kernels of its architecture are, those with drivers apart."""
+    own = board(change.board)
+    place = own.arch if change.build == own.build else f"{own.arch}-{DRIVERS}"
+    return (work / place / "kernels").absolute()
 
 
 def _kernel(change: Measured) -> str:
@@ -246,7 +259,7 @@ def _changes(arguments: argparse.Namespace, known: Collection[str]) -> Iterator[
     for name in arguments.names or every:
         if name in known:
             continue
-        if name.startswith("x86-64/"):
+        if name.partition("/")[0] in FOLLOWED:
             print(name, flush=True)
             yield name, follow(arguments.work, every[name], tuple(seeds(arguments.seeds)))
         else:

@@ -44,11 +44,13 @@ def names(group: str) -> list[str]:
     return sorted(name for name in MEASURED if name.startswith(f"{group}/"))
 
 
-ELSEWHERE = ("two-cpus/", "x86-64/")
+ELSEWHERE = ("two-cpus/", "x86-64/", "devices/")
 """Before names of changes that were measured on other boards."""
 HARMLESS = [*names("harmless"), *names("two-cpus/harmless"), *names("x86-64/harmless"), *names("placebos")]
 PLANTED = [
-    name for name in (*names("planted"), *names("two-cpus/planted"), *names("x86-64/planted")) if name not in NOT_RUN
+    name
+    for name in (*names("planted"), *names("two-cpus/planted"), *names("x86-64/planted"), *names("devices/planted"))
+    if name not in NOT_RUN
 ]
 
 
