@@ -19,6 +19,7 @@ SHARED = {
     **dict.fromkeys(("irq-hard", "irq-threaded"), "irq-response"),
     **dict.fromkeys(("irq-instrument-hard", "irq-instrument-threaded"), "irq-instrument"),
     "dmatest-rkep": "dmatest",
+    **dict.fromkeys(("pcie-bar-wc", "pcie-bar-kernel"), "pcie-bar"),
     **dict.fromkeys(("xenomai-latency-kernel", "xenomai-latency-irq"), "xenomai-latency"),
 }
 SECTIONS = {

@@ -241,6 +241,15 @@ def test_write_combining_is_asked_for_and_must_be_what_was_done() -> None:
         combining.parse(Output(files={"tool.out": json.dumps(_document()).encode()}, exit_code=0, setting=REAL))
 
 
+def test_a_captured_run_with_write_combining() -> None:
+    text = (DATA.parent / "linux-6.12" / "pcie-bar-wc-virt-arm64.out").read_bytes()
+    found = _numbers(PcieBarWriteCombining().parse(Output(files={"tool.out": text}, exit_code=0, setting=VIRTUAL)))
+    assert set(found) == {"bytes.wrong", *(f"{name}.rate" for name in OPERATIONS)}
+    assert found["bytes.wrong"] == (0, Unit.COUNT)
+    with pytest.raises(ParseError, match="pcie-bar does not say that its mapping"):
+        TOOL.parse(Output(files={"tool.out": text}, exit_code=0, setting=VIRTUAL))
+
+
 KERNEL = PcieBarKernel()
 
 
