@@ -16,7 +16,7 @@ from rtgate.workflow.kernels import find_description, open_tree
 DESCRIPTION = """\
 Build kernel modules outside the tree against a build of kernel-configs/, with the same tree, configuration and
 compiler; the kernel is built first if it is not. Each module is checked to be of that kernel (vermagic). Without
---modules those of target/modules are built, which count, raise and answer interrupts.
+--modules those of target/modules are built, which count, raise and answer interrupts, and measure a BAR.
 
 examples:
   rtgate modules virt-arm64-pcie                            into build/virt-arm64-pcie-modules
