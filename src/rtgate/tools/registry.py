@@ -31,6 +31,7 @@ from rtgate.tools.pcie_bar import PcieBar, PcieBarKernel, PcieBarWriteCombining
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
+from rtgate.tools.preemptirq import Preemptirq
 from rtgate.tools.queuelat import Queuelat
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.rtla import RtlaOsnoise, RtlaTimerlat
@@ -42,7 +43,7 @@ from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.tools.xenomai_smokey import XenomaiSmokey
 
 _ALL: tuple[type[Tool], ...] = (
-    *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise),
+    *(Cyclictest, Cyclicdeadline, DeadlineTest, Oslat, Queuelat, Hwlatdetect, RtlaTimerlat, RtlaOsnoise, Preemptirq),
     *(Signaltest, Sigwaittest, Pmqtest, Ptsematest, Svsematest, PiStress, PipStress, RtMigrateTest, Hackbench, Ssdd),
     *(PcieLink, Dmatest, DmatestRkep, MsiRate, ElbiRate, Pcitest, EndpointKselftest),
     *(PcieBar, PcieBarWriteCombining, PcieBarKernel, EduDma, EduMsi),
