@@ -325,10 +325,13 @@ def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> Non
     assert "QEMU ended with exit code -9" in only["sentence"]
 
 
-# What a virtual board with one CPU cannot do: no Cobalt core, no second CPU, no second of its own.
+# What a virtual board with one CPU cannot do: no Cobalt core, no second CPU, no second of its own, no tracepoints.
 SKIPPED = {
     "latency/jailhouse-demo:hackbench",
     "latency/jailhouse-demo:idle",
+    "latency/preemptirq:hackbench",
+    "latency/preemptirq:idle",
+    "latency/preemptirq:stress-ng",
     "latency/queuelat:idle",
     "latency/xenomai-cyclictest:hackbench",
     "latency/xenomai-cyclictest:idle",
