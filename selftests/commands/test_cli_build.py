@@ -58,6 +58,33 @@ def test_check_config_of_all(
     assert "CONFIG_NOPE: asked y, found n" in capsys.readouterr().out
 
 
+def test_several_are_built_and_one_that_fails_stops_no_other(
+    describe: Describe, fake_tree: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    directory = describe().path.parent
+    text = (directory / "fake.yaml").read_text()
+    (directory / "second.yaml").write_text(text)
+    (directory / "lost.yaml").write_text(text.replace("[only]", "[only, lost]"))
+    (directory / "fragments" / "lost.config").write_text("CONFIG_NOPE=y\n")
+    monkeypatch.setattr(site, "find", lambda _kind, name: directory / name)
+    assert run("fake", "second", "fake", "--tree", fake_tree) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == ["build", "fake", "second", "2"]
+    assert "2 of 2 kernels built, 0 failed, 0 not for this tree" in out
+    assert (tmp_path / "build" / "second" / "Image").is_file()
+    assert run("fake", "lost", "second", "--tree", fake_tree) == 1
+    out = capsys.readouterr().out
+    assert "2 of 3 kernels built, 1 failed" in out
+    assert "\nlost:\n  " in out
+    assert "CONFIG_NOPE" in out
+    with pytest.raises(ConfigError, match="-o is for one build"):
+        run("fake", "second", "--tree", fake_tree, "-o", "out")
+    assert run("fake", "second", "--tree", fake_tree, "--check-config") == 0
+    assert "2 of 2 builds get all their options" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -12,9 +12,10 @@ from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel.artefacts import KernelBuild
+from rtgate.kernel.build_set import build_each
 from rtgate.kernel.config_check import ConfigCheck, check_config, check_configs
 from rtgate.kernel.source import Tree
-from rtgate.report import config_table
+from rtgate.report import build_table, config_table
 from rtgate.report.build_progress import show_progress
 from rtgate.workflow.kernels import find_description, open_tree
 
@@ -28,13 +29,15 @@ examples:
   rtgate build virt-arm64-preempt_rt --tree ~/linux --check-config
                                                             which options would this tree not take? (seconds)
   rtgate build --check-config --all --tree ~/linux          the same of every build (a minute or two)
+  rtgate build rk3568-preempt_rt rk3588-preempt_rt --tree ~/linux
+                                                            several, one after the other, into build/NAME each
   rtgate build virt-arm64-preempt_rt --patches kernel-configs/patches/demo-slow-wakeup -o build/slow
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    command_options.building(parser, required=False)
+    command_options.building(parser, several=True)
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where it goes (default: build/BUILD)")
     parser.add_argument("--check-config", action="store_true", help="only tell which options this tree would not take")
     parser.add_argument("--all", action="store_true", help="with --check-config: of every build that has a name")
@@ -42,11 +45,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    if arguments.all:
-        return _check_all(arguments)
-    if arguments.build is None:
+    if arguments.all or (arguments.check_config and len(arguments.build) > 1):
+        return _check_several(arguments)
+    if not arguments.build:
         raise ConfigError("which build? Name one, or check all configurations with --check-config --all")
-    description = find_description(arguments.build)
+    if len(arguments.build) > 1:
+        return _build_several(arguments)
+    description = find_description(arguments.build[0])
     with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         options = _options(arguments, listener)
@@ -75,10 +80,25 @@ def _check(check: ConfigCheck, tree: Tree) -> int:
     return 1
 
 
-def _check_all(arguments: argparse.Namespace) -> int:
-    if not arguments.check_config or arguments.build or arguments.output:
-        raise ConfigError("--all is for --check-config, without BUILD and -o: kernels are built one at a time")
-    descriptions = [find_description(name) for name in site.names("kernel-configs")]
+def _build_several(arguments: argparse.Namespace) -> int:
+    """Build each; 1 if one fails, 2 if none does and the tree is not for one of them."""
+    if arguments.output:
+        raise ConfigError("-o is for one build: several go into build/NAME each")
+    descriptions = [find_description(name) for name in dict.fromkeys(arguments.build)]
+    with show_progress(f"{len(descriptions)} kernels", quiet=arguments.quiet) as listener:
+        tree = open_tree(arguments.tree, listener)
+        outcomes = list(build_each(descriptions, tree, Path("build"), _options(arguments, listener)))
+    for line in build_table.lines(outcomes):
+        print(line)
+    if any(outcome.failure for outcome in outcomes):
+        return 1
+    return 2 if any(outcome.unsupported for outcome in outcomes) else 0
+
+
+def _check_several(arguments: argparse.Namespace) -> int:
+    if not arguments.check_config or arguments.output or (arguments.all and arguments.build):
+        raise ConfigError("--all is for --check-config, without BUILD and -o: kernels to build are named")
+    descriptions = [find_description(name) for name in arguments.build or site.names("kernel-configs")]
     with show_progress("configurations", quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         checks = list(check_configs(descriptions, tree, _options(arguments, listener)))

@@ -127,10 +127,10 @@ def following(options: argparse._ActionsContainer) -> None:
     report(options)
 
 
-def building(options: argparse._ActionsContainer, *, required: bool = True) -> None:
-    """Add the build, which is None where it is not `required` and not given, and what its kernel is made from."""
+def building(options: argparse._ActionsContainer, *, several: bool = False) -> None:
+    """Add the build, or a list of none or `several`, and what kernels are made from."""
     help_text = "an entry of kernel-configs/, or a path to a .yaml file"
-    options.add_argument("build", metavar="BUILD", nargs=None if required else "?", help=help_text)
+    options.add_argument("build", metavar="BUILD", nargs="*" if several else None, help=help_text)
     options.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
     options.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
     options.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
