@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -20,8 +21,11 @@ import pytest
 from selftests import spoken
 
 from rtgate import site
+from rtgate.board import boards
 from rtgate.files import waiting_lock
 from rtgate.kernel.patches import load_series
+from rtgate.rootfs import images
+from rtgate.target.qemu import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -113,3 +117,21 @@ def x86_64_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def x86_64_pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64-pcie", "virt-x86_64-pcie")
+
+
+def boot_plan(kernel: Path, directory: Path, plan: str, device: str, files: Mapping[str, bytes] | None = None) -> str:
+    """Boot virt-arm64 with a device in host time, carry out a shell script, and return what the console showed."""
+    board = boards.board("virt-arm64")
+    segment = images.overlay({"rtgate/plan": plan.encode(), **(files or {})})
+    (directory / "initrd").write_bytes(images.image("core", board.arch).archive.read_bytes() + segment)
+    machine = Machine(
+        board=board,
+        image=kernel / "Image",
+        initrd=directory / "initrd",
+        serial=f"file:{directory / 'console'}",
+        devices=(device,),
+    )
+    subprocess.run(machine.argv(), stdin=subprocess.DEVNULL, timeout=120, check=True)
+    log = (directory / "console").read_text(encoding="utf-8", errors="replace").replace("\r", "")
+    print(log[-6000:])
+    return log

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.board import boards
 from rtgate.console import faults
 from rtgate.kernel.modules import information
-from rtgate.rootfs import images
-from rtgate.target.qemu import Machine
 
-from .conftest import rtgate
+from .conftest import boot_plan, rtgate
 
 ROOT = {"rtgate_msi_count", "rtgate_elbi_send", "rtgate_irq_response", "rtgate_pcie_bar"}
 ENDPOINT = {"rtgate_elbi_count", "rtgate_msi_send"}  # found in a device tree
@@ -91,29 +88,11 @@ echo "removed: $?"
 """
 
 
-def _boot(kernel: Path, modules: Path, directory: Path) -> str:
-    """Boot virt-arm64 with its NVMe in host time, carry out the plan, and return what the console showed."""
-    board = boards.board("virt-arm64")
-    plan = f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}"
-    files = {f"rtgate/{path.name}": path.read_bytes() for path in modules.glob("*.ko")}
-    segment = images.overlay({"rtgate/plan": plan.encode(), **files})
-    (directory / "initrd").write_bytes(images.image("core", board.arch).archive.read_bytes() + segment)
-    machine = Machine(
-        board=board,
-        image=kernel / "Image",
-        initrd=directory / "initrd",
-        serial=f"file:{directory / 'console'}",
-        devices=("nvme",),
-    )
-    subprocess.run(machine.argv(), stdin=subprocess.DEVNULL, timeout=120, check=True)
-    return (directory / "console").read_text(encoding="utf-8", errors="replace").replace("\r", "")
-
-
 def test_msis_are_counted_beside_a_driver_that_may_go(pcie_kernel: Path, tmp_path: Path) -> None:
     modules = tmp_path / "modules"
     assert rtgate("modules", "virt-arm64-pcie", "-o", modules).returncode == 0
-    log = _boot(pcie_kernel, modules, tmp_path)
-    print(log[-6000:])
+    files = {f"rtgate/{path.name}": path.read_bytes() for path in modules.glob("*.ko")}
+    log = boot_plan(pcie_kernel, tmp_path, f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}", "nvme", files)
     put = dict(re.findall(r"^put (.*): ([0-9]+)$", log, re.MULTILINE))
     nvme = "rtgate_msi_count vendor=0x1b36 device=0x10 vector"
     assert put.pop(f"{nvme}=1") == "0"  # with a driver, again after one

@@ -13,6 +13,7 @@ same JSON.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -44,7 +45,6 @@ WRITE_COMBINING = Need(
 )
 
 _FILE = "/dev/rtgate_pcie_bar"
-_LONGEST_S = 60.0  # of an operation, for the driver
 _WRONG = 1  # exit code
 
 
@@ -60,6 +60,8 @@ class PcieBar(Tool):
     virtual_s: float = 0.05
     shortest_s: float = 0.1
 
+    operations: ClassVar[tuple[str, ...]] = OPERATIONS
+    longest_s: ClassVar[float] = math.inf  # of an operation
     mapping: ClassVar[tuple[str, ...]] = ()
     name: ClassVar[str] = "pcie-bar"
     suites: ClassVar[tuple[str, ...]] = ("pcie",)
@@ -80,20 +82,19 @@ class PcieBar(Tool):
         it has on Rockchip boards (pcie-rkep) does not use that memory by itself.
         """
         return (
-            *(
-                "pcie-bar",
-                f"--seconds={self._seconds(setting):g}",
-                f"--operations={','.join(OPERATIONS)}",
-                *self.mapping,
-            ),
-            f"--threads={','.join(map(str, _threads(setting)))}",
+            "pcie-bar",
+            f"--seconds={self._seconds(setting):g}",
+            f"--operations={','.join(OPERATIONS)}",
+            *self.mapping,
+            f"--threads={','.join(map(str, self._threads(setting)))}",
             *((f"--cpus={setting.cpu_list}",) if setting.cpu_list else ()),
-            *("--force", _function(setting)),
+            "--force",
+            _function(setting),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: its threads have no real-time policy."""
-        seconds = self._seconds(setting) * len(OPERATIONS) * len(_threads(setting))
+        seconds = self._seconds(setting) * len(self.operations) * len(self._threads(setting))
         return Expected(threads=(), duration_s=seconds, seen=ThreadScope.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -109,18 +110,37 @@ class PcieBar(Tool):
         report = document(self.name, output.text("tool.out"))
         if report.data.get("write_combining") is not bool(self.mapping):
             raise ParseError(f"{self.name} does not say that its mapping is the one that was asked for")
-        plan = [(name, many) for many in _threads(output.setting) for name in OPERATIONS]
-        measurements = _read_runs(report, plan, self._seconds(output.setting), output.setting)
+        measurements = self._read_runs(report, output.setting)
         wrong = _wrong_bytes(report)
         if bool(wrong) != (output.exit_code == _WRONG):
             raise ParseError(f"{self.name} reports {wrong} wrong bytes and ends with exit code {output.exit_code}")
         return measurements
 
+    def _read_runs(self, report: Document, setting: Setting) -> tuple[Measurement, ...]:
+        """Return the wrong bytes of all runs, and the rates of each. Raises ParseError."""
+        plan = [(name, many) for many in self._threads(setting) for name in self.operations]
+        runs = tuple(report.numbered_objects("run").values())
+        work = [(run.text("operation"), run.integer("threads")) for run in runs]
+        if work != plan:
+            raise ParseError(f"{self.name} did {_format_runs(work)}, not {_format_runs(plan)}")
+        if report.data.get("verified") is not True:
+            raise ParseError(f"{self.name} did not compare the data")
+        least_ns = self._seconds(setting) * 1e9 * 0.999  # the clock is read after what it measures
+        return (
+            count("bytes.wrong", _wrong_bytes(report), Better.LOWER),
+            *(measurement for run in runs for measurement in _read_run(run, least_ns, setting)),
+        )
+
+    def _threads(self, setting: Setting, /) -> tuple[int, ...]:
+        """Return with how many threads each operation is measured, in turn."""
+        return (1, setting.cpus) if setting.cpus > 1 else (1,)
+
     def _seconds(self, setting: Setting) -> float:
         """Return the length of one operation."""
         if setting.virtual_time:
             return self.virtual_s
-        return max(self.shortest_s, round(setting.duration_s / len(OPERATIONS) / len(_threads(setting)), 3))
+        share = setting.duration_s / len(self.operations) / len(self._threads(setting))
+        return min(self.longest_s, max(self.shortest_s, round(share, 3)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,21 +153,19 @@ class PcieBarWriteCombining(PcieBar):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PcieBarKernel(Tool):
+class PcieBarKernel(PcieBar):
     """The kernel's own loops, as drivers use them: one access after the other, `memset_io` and both copies.
 
     Attributes:
         virtual_s: length of each operation on virtual time, long beside what looks at the target meanwhile.
-        shortest_s: the same elsewhere, however short the profile is.
     """
 
     virtual_s: float = 0.2
-    shortest_s: float = 0.1
 
+    operations: ClassVar[tuple[str, ...]] = KERNEL_OPERATIONS
+    longest_s: ClassVar[float] = 60.0  # more the driver refuses
     name: ClassVar[str] = "pcie-bar-kernel"
-    suites: ClassVar[tuple[str, ...]] = ("pcie",)
-    devices: ClassVar[tuple[str, ...]] = (DEVICE,)
-    confined: ClassVar[bool] = True
+    image: ClassVar[str] = "core"
     driver: ClassVar[Driver | None] = Driver(
         symbol="RTGATE_PCIE_BAR", builds={"arm64": "virt-arm64-bar", "x86_64": "virt-x86_64-bar"}
     )
@@ -171,11 +189,6 @@ class PcieBarKernel(Tool):
         run = f"{_function(setting)} {round(self._seconds(setting) * 1e6)} force"
         return (*kept_on(setting.cpu_list or "0"), "sh", "-c", f"echo {run} >{_FILE} && cat {_FILE}")
 
-    def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs: one thread, without a real-time policy."""
-        seconds = self._seconds(setting) * len(KERNEL_OPERATIONS)
-        return Expected(threads=(), duration_s=seconds, seen=ThreadScope.SESSION)
-
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `bytes.wrong`, and `NAME.rate` of each operation; `NAME.share` as pcie-bar does.
 
@@ -184,25 +197,16 @@ class PcieBarKernel(Tool):
                 rate is higher than the link permits.
         """
         check_end(self.name, output)
-        report = document(self.name, output.text("tool.out"))
-        plan = [(name, 1) for name in KERNEL_OPERATIONS]
-        return _read_runs(report, plan, self._seconds(output.setting), output.setting)
+        return self._read_runs(document(self.name, output.text("tool.out")), output.setting)
 
-    def _seconds(self, setting: Setting) -> float:
-        """Return the length of one operation."""
-        if setting.virtual_time:
-            return self.virtual_s
-        return min(_LONGEST_S, max(self.shortest_s, round(setting.duration_s / len(KERNEL_OPERATIONS), 3)))
+    def _threads(self, _: Setting, /) -> tuple[int, ...]:
+        """Return how many: what writes to the driver is one thread."""
+        return (1,)
 
 
 def _function(setting: Setting) -> str:
     """Return how the function is found; `none` where the board has none, so that the case is skipped."""
     return setting.pcie[DEVICE].locator if DEVICE in setting.pcie else "none"
-
-
-def _threads(setting: Setting) -> tuple[int, ...]:
-    """Return with how many threads each operation is measured, in turn."""
-    return (1, setting.cpus) if setting.cpus > 1 else (1,)
 
 
 def _format_runs(runs: list[tuple[str, int]]) -> str:
@@ -211,23 +215,6 @@ def _format_runs(runs: list[tuple[str, int]]) -> str:
 
 def _wrong_bytes(report: Document) -> int:
     return sum(run.natural("wrong") for run in report.numbered_objects("run").values())
-
-
-def _read_runs(
-    report: Document, plan: list[tuple[str, int]], seconds: float, setting: Setting
-) -> tuple[Measurement, ...]:
-    """Return the wrong bytes of all runs, and the rates of each. Raises ParseError."""
-    runs = tuple(report.numbered_objects("run").values())
-    work = [(run.text("operation"), run.integer("threads")) for run in runs]
-    if work != plan:
-        raise ParseError(f"{report.tool} did {_format_runs(work)}, not {_format_runs(plan)}")
-    if report.data.get("verified") is not True:
-        raise ParseError(f"{report.tool} did not compare the data")
-    least_ns = seconds * 1e9 * 0.999  # the clock is read after what it measures
-    return (
-        count("bytes.wrong", _wrong_bytes(report), Better.LOWER),
-        *(measurement for run in runs for measurement in _read_run(run, least_ns, setting)),
-    )
 
 
 def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
