@@ -27,6 +27,15 @@ pytestmark = pytest.mark.long("a gate, a build and a job in containers; test_sub
 USER = 1000
 SHARE = "/usr/local/lib/python3.11/dist-packages/rtgate/share"
 BUILD = "virt-arm64-preempt_rt"
+# A compiler without a cache takes half as long as for the board's own kernel.
+SMALL = """arch: arm64
+flavour: generic
+base: tinyconfig
+fragments:
+  - preempt
+targets:
+  - kernel
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +109,17 @@ def test_a_gate_passes(containers: Containers, kernel: Path) -> None:
     assert "every limit was kept" in (report / "summary.html").read_text()
 
 
-def test_a_build_is_the_machine_s(containers: Containers, kernel: Path) -> None:
+def test_a_build_is_the_machine_s(containers: Containers, tmp_path: Path) -> None:
+    (containers.work / "small.yaml").write_text(SMALL)
+    assert main(["build", str(containers.work / "small.yaml"), "-o", str(tmp_path / "built")]) == 0
     # Links to files that the containers' user cannot change, as a copy of 2 GB takes long; without what others build.
     sources = containers.work / "cache" / "sources"
     ours = shutil.ignore_patterns("lock", "rtgate-build-*")
     shutil.copytree(site.cache() / "sources", sources, copy_function=os.link, symlinks=True, ignore=ours)
     containers.owned(sources, *(path for path in sources.iterdir() if path.is_dir()))
-    code, _, _ = containers.run("rtgate", "build", BUILD, "-o", "built", "--quiet")
+    code, _, _ = containers.run("rtgate", "build", "small.yaml", "-o", "built", "--quiet")
     assert code == 0
-    theirs, ours = (json.loads((path / "build.json").read_text()) for path in (containers.work / "built", kernel))
+    theirs, ours = (json.loads((path / "built" / "build.json").read_text()) for path in (containers.work, tmp_path))
     assert theirs["artefacts"]["image"]["sha256"] == ours["artefacts"]["image"]["sha256"]
 
 
