@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: 
     assert {one["case"] for one in verdicts} == {
         f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
     }
+    assert {one["status"] for one in verdicts} == {"PASS"}
+
+
+@pytest.mark.long("a kernel is built for each board: without a full compiler cache, five minutes of two cores each")
+@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="Clang, LLD and LLVM are not installed")
+@pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64"])
+def test_clang_makes_a_kernel_that_boots_and_keeps_the_limits(board: str, tmp_path: Path) -> None:
+    made = build_kernel(tmp_path / "clang", f"{board}-preempt_rt", "--toolchain", "clang")
+    assert json.loads((made / "build.json").read_text())["toolchain"].startswith("clang version ")
+    done = rtgate("gate", "--board", board, "--kernel", made, "-o", tmp_path / "report")
+    assert done.returncode == 0, done.stdout
+    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
     assert {one["status"] for one in verdicts} == {"PASS"}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rtgate import site
 from rtgate.cli import command_options
+from rtgate.cli.requests import build_options
 from rtgate.errors import ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel.artefacts import KernelBuild
@@ -31,6 +32,8 @@ examples:
   rtgate build --check-config --all --tree ~/linux          the same of every build (a minute or two)
   rtgate build rk3568-preempt_rt rk3588-preempt_rt --tree ~/linux
                                                             several, one after the other, into build/NAME each
+  rtgate build virt-arm64-preempt_rt --toolchain clang -o build/clang
+                                                            with Clang and LLVM instead of gcc and binutils
   rtgate build virt-arm64-preempt_rt --patches kernel-configs/patches/demo-slow-wakeup -o build/slow
 """
 
@@ -54,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     description = find_description(arguments.build[0])
     with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        options = _options(arguments, listener)
+        options = build_options(arguments, listener)
         if arguments.check_config:
             return _check(check_config(description, tree, options), tree)
         output = arguments.output or Path("build") / description.name
@@ -62,11 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
         kernel = kernel_build.build(description, tree, output, options)
     _print(kernel, time.monotonic() - start)
     return 0
-
-
-def _options(arguments: argparse.Namespace, listener: kernel_build.Listener) -> kernel_build.Options:
-    limits = command_options.build_limits(arguments)
-    return kernel_build.Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
 
 
 def _check(check: ConfigCheck, tree: Tree) -> int:
@@ -87,7 +85,7 @@ def _build_several(arguments: argparse.Namespace) -> int:
     descriptions = [find_description(name) for name in dict.fromkeys(arguments.build)]
     with show_progress(f"{len(descriptions)} kernels", quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        outcomes = list(build_each(descriptions, tree, Path("build"), _options(arguments, listener)))
+        outcomes = list(build_each(descriptions, tree, Path("build"), build_options(arguments, listener)))
     for line in build_table.lines(outcomes):
         print(line)
     if any(outcome.failure for outcome in outcomes):
@@ -101,7 +99,7 @@ def _check_several(arguments: argparse.Namespace) -> int:
     descriptions = [find_description(name) for name in arguments.build or site.names("kernel-configs")]
     with show_progress("configurations", quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        checks = list(check_configs(descriptions, tree, _options(arguments, listener)))
+        checks = list(check_configs(descriptions, tree, build_options(arguments, listener)))
     for line in config_table.lines(checks, tree.version):
         print(line)
     return 1 if any(check.lost or check.failure for check in checks) else 0

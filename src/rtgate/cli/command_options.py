@@ -15,7 +15,8 @@ from rtgate import durations
 from rtgate.board.boards import FLAVOURS
 from rtgate.cli import shared_options
 from rtgate.history.url import VARIABLE
-from rtgate.kernel.build_limits import TIME_S, BuildLimits
+from rtgate.kernel.build_limits import TIME_S
+from rtgate.kernel.toolchain import Toolchain
 from rtgate.measure.profiles import DEFAULT
 
 if TYPE_CHECKING:
@@ -133,15 +134,16 @@ def building(options: argparse._ActionsContainer, *, several: bool = False) -> N
     options.add_argument("build", metavar="BUILD", nargs="*" if several else None, help=help_text)
     options.add_argument("--tree", metavar="DIR", type=Path, help="kernel source (default: the pinned Debian package)")
     options.add_argument("--patches", metavar="DIR", type=Path, help="apply this patch series, instead of BUILD's own")
+    options.add_argument(
+        "--toolchain",
+        choices=[*Toolchain],
+        default=Toolchain.GCC,
+        help="what compiles it: Debian's gcc for the architecture (the default), or clang with LLVM's linker",
+    )
     options.add_argument("--jobs", metavar="N", type=positive, help="compilers at the same time (default: one per CPU)")
     limit = durations.format_s(TIME_S)
     options.add_argument("--build-time", default=limit, metavar="TIME", help="stop it then (default: %(default)s)")
     options.add_argument("--quiet", action="store_true", help="print the result only")
-
-
-def build_limits(arguments: argparse.Namespace) -> BuildLimits:
-    """Return what the build of `building` may take. Raises ConfigError."""
-    return BuildLimits(time_s=durations.option("--build-time", arguments.build_time))
 
 
 def positive(text: str) -> int:

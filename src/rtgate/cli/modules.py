@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rtgate import site
 from rtgate.cli import command_options
-from rtgate.kernel.build import Options
+from rtgate.cli.requests import build_options
 from rtgate.kernel.modules import build_modules
 from rtgate.report.build_progress import show_progress
 from rtgate.workflow.kernels import find_description, open_tree
@@ -36,11 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     description = find_description(arguments.build)
     sources = arguments.modules or site.find("target", "modules")
     output = arguments.output or Path("build") / f"{description.name}-modules"
-    limits = command_options.build_limits(arguments)
     with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
-        options = Options(jobs=arguments.jobs, patches=arguments.patches, limits=limits, listener=listener)
-        modules = build_modules(description, tree, sources, output, options)
+        modules = build_modules(description, tree, sources, output, build_options(arguments, listener))
     for module in modules:
         print(f"{module.path}: {module.info.get('vermagic', '')}")
     return 0

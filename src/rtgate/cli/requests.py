@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import argparse
 
+from rtgate import durations
 from rtgate.history.url import history_url
+from rtgate.kernel.build_limits import BuildLimits
+from rtgate.kernel.toolchain import Toolchain
+from rtgate.kernel.work import Listener, Options
 from rtgate.measure.profiles import DEFAULT
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.suite_process import SuiteOptions
@@ -17,6 +21,17 @@ def criteria(arguments: argparse.Namespace) -> Criteria:
         thresholds=arguments.thresholds,
         history=history_url(arguments.history),
         allow_unjudged=arguments.allow_unjudged,
+    )
+
+
+def build_options(arguments: argparse.Namespace, listener: Listener) -> Options:
+    """Return what the options of `building` say. Raises ConfigError."""
+    return Options(
+        jobs=arguments.jobs,
+        patches=arguments.patches,
+        toolchain=Toolchain(arguments.toolchain),
+        limits=BuildLimits(time_s=durations.option("--build-time", arguments.build_time)),
+        listener=listener,
     )
 
 

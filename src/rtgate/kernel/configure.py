@@ -36,7 +36,7 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
 def _kconfig_inputs(work: Work) -> str:
     tree = work.tree.path
     recipe = json.dumps(tuxmake.recipe(work.job.variables))
-    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain}\0{recipe}\n".encode())
+    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain_versions}\0{recipe}\n".encode())
     for option in work.requested_options.values():
         state.update(f"{option.line}\n".encode())
     scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))

@@ -150,7 +150,7 @@ def _publish(work: Work, sources: Mapping[str, str], modules: list[Path], output
             "name": work.description.name,
             "arch": work.description.arch,
             "kernel": work.inputs,
-            "toolchain": work.toolchain,
+            "toolchain": work.toolchain_versions,
             "sources": dict(sources),
             "modules": {path.name: {"sha256": artefacts.sha256(path), **information(path)} for path in modules},
         }

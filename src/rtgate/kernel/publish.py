@@ -141,7 +141,7 @@ def _description(work: Work, build_result: BuildResult, files: dict[str, dict[st
         **({"xenomai": core.source.identity.as_json()} if core else {}),
         **({"jailhouse": work.hypervisor.identity.as_json()} if work.hypervisor else {}),
         "config_sha256": files["config"]["sha256"],
-        "toolchain": work.toolchain,
+        "toolchain": work.toolchain_versions,
         "artefacts": files,
         "seconds": build_result.seconds,
         "steps": build_result.steps,

@@ -26,6 +26,7 @@ from rtgate.errors import Interrupted
 from rtgate.files import scratch, tidy
 from rtgate.kernel import confinement
 from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
+from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
@@ -48,7 +49,7 @@ _UNWANTED = re.compile(
     r"MAKE.*|MFLAGS|GNUMAKEFLAGS|ARCH|SRCARCH|SUBARCH|CROSS_COMPILE.*|(HOST)?(CC|CXX|LD|AR|CFLAGS|LDFLAGS)|LLVM.*|O|V|W|C"
     r"|K(C|CPP|A)FLAGS|KBUILD_.*|KCONFIG_.*|LOCALVERSION|INSTALL_.*|TUXMAKE.*|CCACHE_(DISABLE|DIR|STATSLOG|NOSTATS)"
 )
-_TOOLS = ("make", "flex", "bison", "bc", "gcc", "ccache", "xz", "tar")
+_TOOLS = ("make", "flex", "bison", "bc", "ccache", "xz", "tar")
 _KILL_AFTER_S = 5.0
 _SCRATCH = "rtgate-scratch-"  # what the directory of temporary files begins with
 _LINE = 1 << 16  # characters; a longer line comes in pieces
@@ -74,6 +75,7 @@ class Job:
     fragment: Path
     jobs: int
     ccache_directory: Path
+    toolchain: Toolchain = Toolchain.GCC
     variables: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = True
     limits: BuildLimits = field(default_factory=BuildLimits)
@@ -102,25 +104,13 @@ class Job:
         return (self.tree, self.package_directory) if inside else self.writable
 
 
-def compiler(arch: str) -> str:
-    """Return the name of the compiler that tuxmake uses for an architecture."""
-    return ARCHES[arch].compiler
-
-
-def require_tools(arch: str) -> None:
+def require_tools(arch: str, toolchain: Toolchain) -> None:
     """Check that everything a build starts is installed.
 
     Raises:
         InfrastructureError: something is missing; names the Debian packages.
     """
-    process.require(compiler(arch), *_TOOLS)
-
-
-def toolchain(arch: str) -> str:
-    """Return the versions of what decides the compiled code."""
-    linker = compiler(arch).removesuffix("gcc") + "ld"
-    versions = [process.output([name, "--version"]).split("\n")[0] for name in (compiler(arch), linker)]
-    return ", ".join(versions)
+    process.require(*toolchain.programs(arch), *_TOOLS)
 
 
 def hidden_tools(base: str, options: Container[str]) -> dict[str, str]:
@@ -182,16 +172,16 @@ def make_project(job: Job, directory: Path, log: Path) -> bool:
     What the compiler notes of both directories is relative, so that the same bytes come out wherever they lie.
     """
     maps = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
-    words = ("ccache", compiler(job.arch), *maps)
+    words = ("ccache", job.toolchain.compiler(job.arch), *maps)
     return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
 
 
 def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
     arguments = {
         "ARCH": ARCHES[job.arch].kbuild,
-        "CROSS_COMPILE": compiler(job.arch).removesuffix("gcc"),
-        "CC": f"ccache {compiler(job.arch)}",
-        "HOSTCC": "ccache gcc",
+        "CROSS_COMPILE": f"{ARCHES[job.arch].gnu}-",
+        "CC": f"ccache {job.toolchain.compiler(job.arch)}",
+        "HOSTCC": f"ccache {job.toolchain.host_compiler}",
         **_CONSTANTS,
         **job.variables,
         **variables,
@@ -281,6 +271,7 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         f"--target-arch={ARCHES[job.arch].kbuild}",
         "--runtime=null",
         "--wrapper=ccache",
+        f"--toolchain={job.toolchain}",
         f"--jobs={job.jobs}",
         f"--kconfig={job.base}",
         f"--kconfig-add={job.fragment}",

@@ -20,6 +20,7 @@ from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import Series, copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable
+from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a build is made; only `patches` changes what comes out.
+    """How a build is made; only `patches` and `toolchain` change what comes out.
 
     Attributes:
         jobs: compilers at the same time; None for one per CPU.
@@ -58,6 +59,7 @@ class Options:
 
     jobs: int | None = None
     patches: Path | None = None
+    toolchain: Toolchain = Toolchain.GCC
     trusted: bool = True
     limits: BuildLimits = field(default_factory=BuildLimits)
     listener: Listener = field(default_factory=Listener)
@@ -80,7 +82,7 @@ class Work:
     series: Series | None
     requested_options: dict[str, Option]
     job: tuxmake.Job
-    toolchain: str
+    toolchain_versions: str
     hypervisor: jailhouse.Hypervisor | None = None
 
     @property
@@ -96,7 +98,7 @@ class Work:
             "options": sorted(option.line for option in self.requested_options.values()),
             "optional": sorted(self.description.optional),
             "source": self.tree.identity.fingerprint,
-            "toolchain": self.toolchain,
+            "toolchain": self.toolchain_versions,
             "tuxmake": tuxmake.recipe(self.job.variables),
         }
         if self.hypervisor:
@@ -145,7 +147,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         UnsupportedTreeError: the tree lacks a device tree that the build is for.
         InfrastructureError: a tool is missing.
     """
-    tuxmake.require_tools(description.arch)
+    tuxmake.require_tools(description.arch, options.toolchain)
     series = _series(description, source, options)
     tree = patched_tree(source, series, options.listener.notice) if series else source
     check_buildable(tree.path, description.arch, source.path)
@@ -156,7 +158,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             reason,
         )
     requested_options = description.requested_options(tree.version)
-    place = _build_directory(description, tree, trusted=options.trusted)
+    place = _build_directory(description, tree, options)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
         description=description,
@@ -173,12 +175,16 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
-            variables=tuxmake.hidden_tools(description.base, requested_options),
+            variables={
+                **tuxmake.hidden_tools(description.base, requested_options),
+                **options.toolchain.variables,
+            },
+            toolchain=options.toolchain,
             trusted=options.trusted,
             limits=options.limits,
         ),
-        toolchain=tuxmake.toolchain(description.arch),
-        hypervisor=_hypervisor(description, trusted=options.trusted),
+        toolchain_versions=options.toolchain.versions(description.arch),
+        hypervisor=_hypervisor(description, options),
     )
 
 
@@ -208,23 +214,26 @@ def _core(description: BuildDescription, source: Tree, *, patched: bool, trusted
     return xenomai.CobaltCore(xenomai.named_tree(), description.arch)
 
 
-def _hypervisor(description: BuildDescription, *, trusted: bool) -> jailhouse.Hypervisor | None:
+def _hypervisor(description: BuildDescription, options: Options) -> jailhouse.Hypervisor | None:
     """Return the Jailhouse that a build adds to its image; None where it adds none. Raises ConfigError."""
     if not description.cells:
         return None
-    if not trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
+    if options.toolchain is not Toolchain.GCC:
+        raise ConfigError(f"{description.name}: Jailhouse is built with gcc: leave --toolchain out")
+    if not options.trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
         raise ConfigError(f"{description.name}: code that nobody has read gets no Jailhouse: no build with cells")
     return jailhouse.named_tree(description.cells, ARCHES[description.arch].kbuild)
 
 
-def _build_directory(description: BuildDescription, tree: Tree, *, trusted: bool) -> Path:
+def _build_directory(description: BuildDescription, tree: Tree, options: Options) -> Path:
     """Return where make works. It is kept, so that the next build is incremental.
 
     Below a tree of its own Kbuild uses relative paths, and ccache's results serve every such tree: a patched copy, or
     the other commit of a comparison, compiles only what differs. Nothing is ever written into a user's tree.
-    What is not trusted has a place of its own, where nothing is kept.
+    What is not trusted has a place of its own, where nothing is kept, and so has what another compiler makes.
     """
-    name = f"{description.name}-{description.arch}" + ("" if trusted else "-untrusted")
+    compiler = "" if options.toolchain is Toolchain.GCC else f"-{options.toolchain}"
+    name = f"{description.name}-{description.arch}{compiler}" + ("" if options.trusted else "-untrusted")
     if tree.owned:
         return tree.path / f"{BUILD_DIRECTORY_PREFIX}{name}"
     return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"
