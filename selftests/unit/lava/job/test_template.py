@@ -63,6 +63,11 @@ def test_what_is_filled_in_cannot_change_the_structure(path: Path) -> None:
         ("timeout: {seconds: 30}", "x: 1", "way.yaml:11:7: missing key 'timeout'"),
         ("{seconds: 30}", "{seconds: 30, minutes: 1}", "a timeout has one unit"),
         ("{seconds: 30}", "{seconds: 0}", "0 is out of range"),
+        (
+            "{seconds: 30}",
+            "{minutes: 1}, timeouts: {auto-login-action: {seconds: 30}}",
+            ":11:77: LAVA takes 30 s of a part as not set",
+        ),
         ("root: ram", "root: rom", "unknown value 'rom'"),
         ("[kernel]", "[kernle]", "unknown value 'kernle'"),
         ("description: a way\n", "", "missing key 'description'"),

@@ -26,6 +26,8 @@ FILES = ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
 _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
 _BRACES = re.compile(r"\{\{[^}]*\}*|\{%[^}]*\}?|\}\}")  # what looks like one
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+# ACTION_TIMEOUT in lava_common/constants.py of 2023.01 and 2026.10: an action that has it takes that of what it is in.
+_UNSET_S = 30
 
 
 _ABSENT = object()  # stands for a placeholder that has no value in this job, until it is left out
@@ -126,11 +128,21 @@ def _check_timeouts(block: Value, *, inside: bool) -> None:
         return
     entries = block.entries()
     for name, entry in entries.items():
-        limit = name == "timeout" or (inside and name not in {"actions", "connections"})
-        if limit:
+        if name == "timeouts":
+            _check_parts(entry.value)
+        elif name == "timeout" or (inside and name not in {"actions", "connections"}):
             seconds(entry.value)
         else:
-            _check_timeouts(entry.value, inside=inside or name == "timeouts")
+            _check_timeouts(entry.value, inside=inside)
+
+
+def _check_parts(block: Value) -> None:
+    """Check the time limits of an action's parts. Raises ConfigError."""
+    for entry in block.entries().values():
+        if seconds(entry.value) == _UNSET_S:
+            entry.value.fail(
+                "LAVA takes 30 s of a part as not set, and gives it the limit of the action: write 29 or 31"
+            )
 
 
 def placeholders(files: Collection[str]) -> tuple[str, ...]:
