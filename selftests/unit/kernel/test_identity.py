@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+
+import pytest
 
 from rtgate.kernel import identity
 
@@ -19,6 +22,24 @@ def test_a_directory_changes_with_any_file(fake_tree: Path) -> None:
     changed = identity.fingerprint(fake_tree)
     (fake_tree / "new.c").write_text("")
     assert len({before, changed, identity.fingerprint(fake_tree)}) == 3
+
+
+def test_a_build_beside_this_one_changes_nothing(fake_tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = identity.fingerprint(fake_tree)
+    for name in (".tmp.config.aBcDeFgHiJ", ".merge_tmp.config.vzi6BSuyvN"):
+        (fake_tree / name).write_text("x")
+    assert identity.fingerprint(fake_tree) == before
+    listed = os.scandir
+
+    def scandir(path: str) -> contextlib.nullcontext[list[os.DirEntry[str]]]:
+        """List what is there, and remove a file before anybody looks at it."""
+        entries = list(listed(path))
+        (fake_tree / "gone.c").unlink(missing_ok=True)
+        return contextlib.nullcontext(entries)
+
+    (fake_tree / "gone.c").write_text("")
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert identity.fingerprint(fake_tree) == before
 
 
 def test_build_directories_are_no_source(fake_tree: Path) -> None:

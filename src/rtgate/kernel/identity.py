@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUILD_DIRECTORY_PREFIX = "rtgate-build-"
+# scripts/kconfig/merge_config.sh writes them at the top of the tree, and removes them.
+TEMPORARY = (".tmp.config.", ".merge_tmp.config.")
 """Build directories inside trees that rtgate owns; no part of the source."""
 
 
@@ -109,9 +111,16 @@ def _states(directory: str, prefix: str) -> Iterator[str]:
                 # Build directories live inside trees that rtgate owns; they are no source.
                 if name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
                     yield from _states(entry.path, f"{name}/")
-            else:
-                status = entry.stat(follow_symlinks=False)
-                yield f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            elif not name.startswith(TEMPORARY):
+                yield _entry_state(entry, name)
+
+
+def _entry_state(entry: os.DirEntry[str], name: str) -> str:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return ""  # an editor's, or that of a build beside this one
+    return f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
 
 
 def _file_state(path: Path, name: str) -> str:

@@ -147,10 +147,11 @@ def synchronise(source: Path, copy: Path) -> None:
     """Make `copy` what the tree `source` is, without its repository and builds. Raises InfrastructureError."""
     process.require("rsync")
     copy.mkdir(parents=True, exist_ok=True)
-    builds = f"/{identity.BUILD_DIRECTORY_PREFIX}*"
+    others = ("/.git", *(f"/{name}*" for name in (identity.BUILD_DIRECTORY_PREFIX, *identity.TEMPORARY)))
     command = ["rsync", "--recursive", "--links", "--perms", "--checksum"]
     if not (source / ".git").exists():
-        process.output([*command, "--delete", "--exclude=/.git", f"--exclude={builds}", f"{source}/", f"{copy}/"])
+        exclusions = [f"--exclude={pattern}" for pattern in others]
+        process.output([*command, "--delete", *exclusions, f"{source}/", f"{copy}/"])
         return
     names = identity.git_files(source)
     attempt = subprocess.run(
