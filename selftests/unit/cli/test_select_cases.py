@@ -48,6 +48,20 @@ def test_a_virtual_failure_queues_boards_or_blocks_as_the_project_wants(tmp_path
     assert run(tmp_path, "--board", "rk3568-evb1") == 1
 
 
+def test_what_the_board_cannot_run_takes_nothing_of_its_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path, Status.FAIL, Kind.REGRESSION)
+    words = ("--board", "rk3568-evb1", "--suite", "latency,irq", "--budget", "10h", "-o", str(tmp_path / "cases.json"))
+    assert run(tmp_path, *words) == 0
+    out = capsys.readouterr().out
+    assert "rk3568-evb1 cannot run 4 cases: rk3568-evb1 lists no PCI Express function named rtl8139" in out
+    assert "needs a Cobalt kernel" in out
+    names = {case.name for case in cases_file.read(tmp_path / "cases.json")}
+    assert IDLE in names
+    assert not {name for name in names if "xenomai" in name or name.startswith("irq/irq-hard")}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -55,6 +69,10 @@ def test_a_virtual_failure_queues_boards_or_blocks_as_the_project_wants(tmp_path
         (["--board", "rk3568-evb1", "--budget", "soon"], "not a duration"),
         (["--board", "rk3568-evb1", "--pairs", "0"], "at least 1"),
         (["--board", "rk3568-evb1", "--minimum", "latency/nothing:idle"], "no such case"),
+        (
+            ["--board", "rk3568-evb1", "--suite", "irq", "--minimum", "irq/irq-hard:idle"],
+            "irq/irq-hard:idle: rk3568-evb1 lists no PCI Express function",
+        ),
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, words: list[str], message: str) -> None:

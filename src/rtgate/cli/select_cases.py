@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rtgate.judge.compare.triage import Choice, Reason, fatal_verdicts
 from rtgate.judge.verdict import Status
 from rtgate.lava.job import cases as cases_file
 from rtgate.report.text import plain_text
+from rtgate.units import plural
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.case_selection import Wish, select_cases
 from rtgate.workflow.verdict_file import read_verdicts
@@ -60,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--pairs {arguments.pairs}: expected at least 1")
     verdicts, _ = read_verdicts(arguments.report / "verdict.json", arguments.report / "records")
     wish = Wish(
+        board=board,
+        build=board.build,
         profile=arguments.profile,
         tuning=arguments.tuning,
         suites=tuple(name for name in arguments.suite.split(",") if name),
@@ -75,6 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     summary += f", {selection.minutes:.0f} of {wish.budget:.0f} board-minutes"
     summary += f"; rtgate submit --boots {wish.pairs} --cases FILE"
     console.print(summary, highlight=False, markup=False, soft_wrap=True)
+    for reason, count in Counter(selection.excluded.values()).most_common():
+        cannot = f"{board.name} cannot run {plural(count, 'case')}: {reason}"
+        console.print(cannot, highlight=False, markup=False, soft_wrap=True)
     if arguments.output:
         cases_file.write(selection.cases, arguments.output)
     failures = (

@@ -169,7 +169,7 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
 
 def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
     directory = request.kernels.get(ArmName.CANDIDATE)
-    kernel = identity(artefacts.load(directory), request.flavour) if directory else _running(request.flavour)
+    kernel = identity(artefacts.load(directory), request.flavour) if directory else running(request.flavour)
     return Arm(
         name=ArmName.CANDIDATE,
         board=board,
@@ -192,7 +192,7 @@ def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     return Arm(
         name=job.arm,
         board=board,
-        kernel=job.kernel or _running(request.flavour),
+        kernel=job.kernel or running(request.flavour),
         profile=board_profile,
         tuning=board.tuning(request.tuning),
         time=time_of(board),
@@ -241,7 +241,8 @@ def _source(kernel: KernelBuild) -> str:
     return " ".join([*words, *subject, *changes, *patches]) or "unknown"
 
 
-def _running(flavour: str | None) -> KernelIdentity:
+def running(flavour: str | None) -> KernelIdentity:
+    """Return a kernel of which only the flavour is known, or not even that."""
     return KernelIdentity(
         name="running",
         flavour=flavour or "preempt_rt",

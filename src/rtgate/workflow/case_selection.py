@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.triage import Choice, SelectableCase, choose
 from rtgate.judge.verdict import Verdict
-from rtgate.measure.case import Case
-from rtgate.measure.profiles import Lengths, profile
+from rtgate.lava.results.expected import Expected
+from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.profiles import Lengths, Profile, profile
+from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
+from rtgate.workflow.arms import running
+from rtgate.workflow.kernels import find_description
 
 _BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
 _CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
@@ -23,12 +29,15 @@ class Wish:
     """What a board may measure.
 
     Attributes:
+        build: that the kernels are made by; empty where nobody knows.
         suites: empty for all.
         pairs: boots of each kernel.
         budget: board-minutes.
         minimum: cases that are always measured; None for the profile's.
     """
 
+    board: Board
+    build: str
     profile: str
     budget: float
     pairs: int
@@ -50,11 +59,13 @@ class Selection:
         choices: every case that is a matter for the board, the most urgent first.
         cases: those within the budget.
         minutes: of the board, with its boots.
+        excluded: why the board cannot run other cases, by case; they take nothing of the budget.
     """
 
     choices: tuple[Choice, ...]
     cases: tuple[Case, ...]
     minutes: float
+    excluded: Mapping[str, str]
 
 
 def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
@@ -68,27 +79,53 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
         raise ConfigError(
             f"{wish.pairs} pairs of boots alone take {wish.booting:.0f} board-minutes (--pairs, --budget)"
         )
-    lengths = profile(wish.profile, TOOLS)
-    cases = suites.cases(wish.suites, wish.profile, wish.tuning)
+    lengths = profile(wish.profile, TOOLS).on(wish.board.name)
+    every_case = suites.cases(wish.suites, wish.profile, wish.tuning)
+    excluded = _excluded(every_case, _arm(wish, lengths))
+    cases = [case for case in every_case if case.name not in excluded]
     entries = [
         SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
         for case in cases
     ]
-    choices = choose(verdicts, entries, _minimum(wish, lengths.minimum, entries), wish.budget - wish.booting)
+    minimum = _minimum(wish, lengths.minimum, every_case, excluded)
+    choices = choose(verdicts, entries, minimum, wish.budget - wish.booting)
     within = {choice.case: choice.minutes for choice in choices if choice.within}
     return Selection(
         choices=choices,
         cases=tuple(case for case in cases if case.name in within),
         minutes=sum(within.values()) + wish.booting,
+        excluded=excluded,
     )
 
 
-def _minimum(wish: Wish, usual: Sequence[str], entries: Sequence[SelectableCase]) -> Sequence[str]:
+def _arm(wish: Wish, board_profile: Profile) -> Arm:
+    """Return an arm of a kernel that is not built yet."""
+    kernel = running(find_description(wish.build).flavour if wish.build else None)
+    return Expected(
+        board=wish.board,
+        profile=board_profile,
+        tuning=wish.tuning,
+        cases=(),
+        boots=(ArmName.CANDIDATE,),
+        kernels={ArmName.CANDIDATE: kernel},
+    ).arm(1)
+
+
+def _excluded(cases: Sequence[Case], arm: Arm) -> dict[str, str]:
+    """Return why the board's file says that it cannot run a case, by the case."""
+    reasons = {case.name: unmet_needs(plan(case, arm, 1).needs, arm.board.cpus) for case in cases}
+    return {name: "; ".join(unmet) for name, unmet in reasons.items() if unmet}
+
+
+def _minimum(wish: Wish, usual: Sequence[str], cases: Sequence[Case], excluded: Mapping[str, str]) -> Sequence[str]:
     if wish.minimum is None:
         return [case if wish.tuning == "default" else f"{case}+{wish.tuning}" for case in usual]
-    unknown_cases = sorted(set(wish.minimum) - {entry.case for entry in entries})
+    unknown_cases = sorted(set(wish.minimum) - {case.name for case in cases})
     if unknown_cases:
         raise ConfigError(f"--minimum {', '.join(unknown_cases)}: no such case in the profile {wish.profile}")
+    impossible = [f"{name}: {excluded[name]}" for name in wish.minimum if name in excluded]
+    if impossible:
+        raise ConfigError(f"--minimum {', '.join(impossible)}")
     return wish.minimum
 
 

@@ -127,7 +127,14 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
 
 
 def _wish(entry: LabBoard) -> Wish:
-    return Wish(profile=entry.profile, suites=entry.suites, pairs=_PAIRS, budget=entry.budget)
+    return Wish(
+        board=boards.board(entry.board),
+        build=entry.build,
+        profile=entry.profile,
+        suites=entry.suites,
+        pairs=_PAIRS,
+        budget=entry.budget,
+    )
 
 
 def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[Case, ...]:
