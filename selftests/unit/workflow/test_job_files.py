@@ -52,18 +52,21 @@ def test_a_directory(kernel: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tool", "load", "image"),
+    ("name", "flavour", "tool", "load", "image"),
     [
-        (BOARD, Cyclictest(), "idle", "core"),
-        (BOARD, PcieBar(), "idle", "full"),
-        (BOARD, Cyclictest(), "fio", "full"),
-        (BOARD, Cyclictest(), "fio-read", "full"),
-        ("virt-arm64-xenomai", PcieBar(), "idle", "xenomai"),
+        (BOARD, "preempt_rt", Cyclictest(), "idle", "core"),
+        (BOARD, "preempt_rt", PcieBar(), "idle", "full"),
+        (BOARD, "preempt_rt", Cyclictest(), "fio", "full"),
+        (BOARD, "preempt_rt", Cyclictest(), "fio-read", "full"),
+        (BOARD, "xenomai", Cyclictest(), "idle", "xenomai"),
+        ("virt-arm64-xenomai", "xenomai", PcieBar(), "idle", "xenomai"),
     ],
 )
-def test_the_image_has_the_programs_of_all_cases(name: str, tool: Tool, load: str, image: str) -> None:
+def test_the_image_has_the_programs_of_all_cases(name: str, flavour: str, tool: Tool, load: str, image: str) -> None:
     case = Case(suite="pcie", tool=tool, load=load)
-    assert rootfs(boards.board(name), [Case(suite="latency", tool=Cyclictest(), load="hackbench"), case]) == image
+    assert (
+        rootfs(boards.board(name), [Case(suite="latency", tool=Cyclictest(), load="hackbench"), case], flavour) == image
+    )
 
 
 def test_the_vendors_kernel_is_known_by_its_configuration(kernel: Path) -> None:

@@ -18,7 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.http.client import Http
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token
-from rtgate.kernel import artefacts, device_tree
+from rtgate.kernel import artefacts, device_tree, xenomai
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
@@ -69,14 +69,19 @@ class Source:
         return not all(is_url(text) for text in self.files.values())
 
 
-def rootfs(board: Board, cases: Collection[Case]) -> str:
-    """Return the image that has the programs of all cases: the board's own, or `full` in place of `core`."""
+def rootfs(board: Board, cases: Collection[Case], flavour: str) -> str:
+    """Return the image that has the programs of all cases: the board's own, or another in place of `core`."""
     programs = [program for case in cases for program in (case.tool, case.companion or loads.load(case.load, board))]
-    wanted = "full" in {program.image for program in programs}
-    return "full" if wanted and board.rootfs == "core" else board.rootfs
+    if board.rootfs != "core":
+        return board.rootfs
+    if flavour == xenomai.FLAVOUR:
+        return "xenomai"
+    return "full" if "full" in {program.image for program in programs} else "core"
 
 
-def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack, rootfs: str = "") -> Source:
+def source(
+    board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack, cases: Collection[Case] = ()
+) -> Source:
     """Return what an arm boots; `stack` keeps what has to be unpacked for it.
 
     Args:
@@ -84,7 +89,7 @@ def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack
         spec: what the command line names.
         flavour: what the kernel should be; None for what its build says.
         stack: keeps what has to be unpacked.
-        rootfs: the root filesystem's image; empty for the board's own.
+        cases: what is measured there.
 
     Raises:
         ConfigError: there is no kernel, nothing tells its family where that matters, or something that the board's
@@ -97,6 +102,7 @@ def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack
     kernel = None if files else artefacts.load(Path(spec.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
+    booted = identity(kernel, flavour) if kernel is not None else _unknown(spec.kernel, flavour)
     family = _family(board, spec, kernel)
     if kernel is not None:
         files["kernel"] = str(kernel.image)
@@ -110,12 +116,9 @@ def source(board: Board, spec: NamedFiles, flavour: str | None, stack: ExitStack
         _check_promise(board, spec, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
         with step_printer() as say:
-            files["ramdisk"] = str(images.image(rootfs or board.rootfs, board.arch, progress=say).path)
-    return Source(
-        kernel=identity(kernel, flavour) if kernel is not None else _unknown(spec.kernel, flavour),
-        family=family,
-        files=files,
-    )
+            name = rootfs(board, cases, booted.flavour)
+            files["ramdisk"] = str(images.image(name, board.arch, progress=say).path)
+    return Source(kernel=booted, family=family, files=files)
 
 
 def _family(board: Board, spec: NamedFiles, kernel: KernelBuild | None) -> str:

@@ -22,7 +22,7 @@ from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
-from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, check_files, publish, rootfs, source, store
+from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, check_files, publish, source, store
 from rtgate.workflow.job_series import Series
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import EndpointWriter, JobOptions, JobWriter
@@ -213,8 +213,10 @@ def plan_job(submission: Submission, stack: ExitStack) -> JobPlan:
     """
     board = submission.board
     limits(submission.criteria.thresholds)
-    image = rootfs(board, submission.cases)
-    sources = {arm: source(board, files, submission.flavour, stack, image) for arm, files in submission.kernels.items()}
+    sources = {
+        arm: source(board, files, submission.flavour, stack, submission.cases)
+        for arm, files in submission.kernels.items()
+    }
     if len({arm_source.family for arm_source in sources.values()}) > 1:
         raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
     other = submission.endpoint
