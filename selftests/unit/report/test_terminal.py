@@ -23,7 +23,7 @@ def _shown(
 ) -> str:
     target = io.StringIO()
     console = Console(file=target, width=width, force_terminal=tty, color_system="standard" if tty else None)
-    terminal.show(records, verdicts, exit_code, console, Path("report/index.html"))
+    terminal.show(records, verdicts, exit_code, Path("report/index.html"), console)
     return target.getvalue()
 
 

@@ -21,7 +21,8 @@ SILENCE_S = 2.5
 CI_SILENCE_S = 60.0
 
 
-def _print(text: str) -> None:
+def show_line(text: str) -> None:
+    """Print a line to standard error."""
     # Subjects of commits and what a board or a build printed are in it, which may hold terminal escapes.
     print(plain_text(text), file=sys.stderr, flush=True)
     note_output()
@@ -29,17 +30,17 @@ def _print(text: str) -> None:
 
 def say(text: str) -> None:
     """Say something to whoever waits."""
-    _print(f"rtgate: {text}")
+    show_line(f"rtgate: {text}")
 
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Name a step when it begins, again while it goes on, and say how long it took when it ends well."""
     start = time.monotonic()
-    _print(f"== {name}")
+    show_line(f"== {name}")
     with reminder(lambda: f"== {name} ... {time.monotonic() - start:.0f} s"):
         yield
-    _print(f"== {name}: {time.monotonic() - start:.1f} s")
+    show_line(f"== {name}: {time.monotonic() - start:.1f} s")
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def step_printer(doing: str = "working") -> Iterator[Callable[[str], None]]:
 
     def say(text: str) -> None:
         steps.append((text, time.monotonic()))
-        _print(text)
+        show_line(text)
 
     def now() -> str:
         text, start = steps[-1]
@@ -63,7 +64,9 @@ def step_printer(doing: str = "working") -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def reminder(now: Callable[[], str], tell: Callable[[str], None] = _print, *, silent_s: float = 0.0) -> Iterator[None]:
+def reminder(
+    now: Callable[[], str], tell: Callable[[str], None] = show_line, *, silent_s: float = 0.0
+) -> Iterator[None]:
     """Say what goes on now whenever nothing was said for a while. Of reminders within each other the innermost speaks.
 
     Args:

@@ -32,14 +32,18 @@ _RULED_OUT = frozenset({Kind.NO_WORSE, Kind.SLOWER, Kind.NOT_SUSPICIOUS})
 
 
 def show(
-    records: Sequence[Record], verdicts: Sequence[Verdict], exit_code: int, console: Console, report: Path | None
+    records: Sequence[Record],
+    verdicts: Sequence[Verdict],
+    exit_code: int,
+    report: Path | None,
+    console: Console | None = None,
 ) -> None:
-    """Print the summary.
+    """Print the summary, to standard output if no console is given.
 
     Each case is one line that begins with its status and its name, in a terminal and in a pipe alike, so that
     `grep '^FAIL '` finds what failed.
     """
-    reports = cases(records, verdicts)
+    console, reports = console or Console(), cases(records, verdicts)
     for board_table in table.tables(reports):
         _print(console, Text(board_table.heading, style="bold"))
         width = max(map(len, board_table.kernels), default=0)

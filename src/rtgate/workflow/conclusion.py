@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Status, Verdict, exit_code
@@ -63,7 +61,7 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
     records = [record for subject in judging.subjects for record in (*subject.records, *subject.baseline)]
-    terminal.show(records, judging.verdicts, code, Console(), None)
+    terminal.show(records, judging.verdicts, code, None)
     return code
 
 
@@ -148,7 +146,7 @@ def write_report(
         junit.write(records, verdicts, output / "junit.xml")
         if not ending.over:
             write_ending(output / "verdict.json", verdicts, code=code, whole=ending.whole)
-    terminal.show(records, verdicts, code, Console(), page_path or summary)
+    terminal.show(records, verdicts, code, page_path or summary)
     return code
 
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-
 from rtgate.judge.limits import format_quantity
 from rtgate.records.record import Record
+from rtgate.report.notices import show_line
 from rtgate.report.progress import headline
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity
@@ -27,7 +26,6 @@ class SoakProgress:
     def __init__(self, order: SoakSpec, levels: Sequence[tuple[str, Quantity]]) -> None:
         self._order = order
         self._levels = levels
-        self._console = Console(file=None, stderr=True, highlight=False)
         self._worst: tuple[Quantity, str] | None = None
         self._histograms: dict[str, Histogram] = {}
 
@@ -39,7 +37,7 @@ class SoakProgress:
         order = self._order
         there = sum(record.chunk is not None and record.chunk.soak == order.nonce for record in before)
         text = f"soak {order.nonce}: {order.case} on {order.board}, {order.chunks} chunks of {order.chunk_s:g} s"
-        self._print(f"{text}, {there} here already" if there else text)
+        show_line(f"{text}, {there} here already" if there else text)
 
     def show_chunk(self, record: Record, left_s: float) -> None:
         """Show a chunk that has just been written, and all of them so far."""
@@ -48,7 +46,7 @@ class SoakProgress:
         number = record.chunk.number - self._order.first + 1
         clock = time.strftime("%H:%M:%S")
         head = f"{clock} [{number}/{self._order.chunks}, {_hours(left_s)} left]"
-        self._print("; ".join([f"{head} {record.boot}: {headline(record)}", *self._progress_parts()]))
+        show_line("; ".join([f"{head} {record.boot}: {headline(record)}", *self._progress_parts()]))
 
     def _add(self, record: Record) -> None:
         for measurement in record.measurements:
@@ -70,9 +68,6 @@ class SoakProgress:
         if not self._levels and "latency" in self._histograms:
             parts.append(_quantiles(self._histograms["latency"]))
         return parts
-
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
 
 
 def _share(name: str, histogram: Histogram, level: Quantity) -> str:
