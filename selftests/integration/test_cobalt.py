@@ -124,7 +124,7 @@ def site(xenomai: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site")
     changes = [word for name in PLACEBOS for word in ("--change", name)]
     words = ("--board", ARM64, "--tree", os.environ[KERNEL], "--case", COMPARED, "--seeds", "1-8", *changes)
-    out = ("--out", site / "placebos.yaml", "--work", site / "work")
+    out = ("-o", site / "placebos.yaml", "--work", site / "work")
     done = rtgate("placebos", "learn", *words, *out, timeout=7200, RTGATE_XENOMAI=str(xenomai))
     assert done.returncode == 0, done.stderr[-2000:]
     return site

@@ -36,7 +36,7 @@ READ = {
     "--token-file": "lava-tool auth-add http://127.0.0.1:9 --token-file FILE",
 }
 # `ssh` itself reads its settings.
-WRITTEN = {"-o", "--log", "--out", "judge --verdict", "--ssh-config"}
+WRITTEN = {"-o", "--log", "judge --verdict", "--ssh-config"}
 
 
 @pytest.fixture

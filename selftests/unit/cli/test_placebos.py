@@ -73,7 +73,7 @@ def test_a_site_s_file_is_used_from_now_on(
 
 def test_parts_can_be_chosen(asked: list[Request], tmp_path: Path) -> None:
     words = ["--change", "one-word", "--change", "unused-text", "--seeds", "1-8", "--jobs", "3", "--work", "w"]
-    assert main.main([*LEARN, *words, "--case", "latency/cyclictest:idle", "--out", "f.yaml"]) == 0
+    assert main.main([*LEARN, *words, "--case", "latency/cyclictest:idle", "-o", "f.yaml"]) == 0
     (request,) = asked
     assert set(request.changes) == {"one-word", "unused-text"}
     assert (request.seeds, request.jobs, request.cases) == (tuple(range(1, 9)), 3, ("latency/cyclictest:idle",))

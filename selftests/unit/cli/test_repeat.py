@@ -17,7 +17,7 @@ COMMON = ("repeat", "--board", "virt-arm64", "--kernel", "kernel", "--profile", 
 
 
 def test_boots_that_are_alike(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main([*COMMON, "--seed", "1-2", "--times", "2"]) == 0
+    assert main.main([*COMMON, "--seeds", "1-2", "--times", "2"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert len([line for line in told if line.endswith(" measured")]) == 4
     assert told[-3].startswith("seed 1: identical in 2 boots: samples ")
@@ -33,7 +33,7 @@ def test_a_console_that_differs_is_a_difference(lab: Lab, capsys: pytest.Capture
 
 def test_boots_that_did_not_measure_are_not_alike(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.make("die-2")
-    assert main.main([*COMMON, "--seed", "1-2", "--times", "2"]) == 4
+    assert main.main([*COMMON, "--seeds", "1-2", "--times", "2"]) == 4
     told = capsys.readouterr().out
     assert "seed 2: 2 of 2 boots were not measured: no boot" in told
     assert "seed 1: identical in 2 boots" in told

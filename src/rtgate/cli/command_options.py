@@ -40,11 +40,9 @@ def tuning(options: argparse._ActionsContainer) -> None:
 
 def profile(options: argparse._ActionsContainer, default: str | None = DEFAULT) -> None:
     """Add the profile; a gate has None for `default`, as how many kernels it has decides."""
+    usual = default or f"{DEFAULT}; where two kernels are gated: compare"
     options.add_argument(
-        "--profile",
-        default=default,
-        metavar="NAME",
-        help=f"tools, lengths, repetitions (default: {DEFAULT}; where two kernels are gated: compare)",
+        "--profile", default=default, metavar="NAME", help=f"tools, lengths, repetitions (default: {usual})"
     )
 
 

@@ -31,7 +31,7 @@ where it was: what is built and measured stays.
 
 examples:
   rtgate --site my-lab placebos learn --board virt-arm64 --tree ~/linux
-  rtgate placebos learn --board virt-arm64 --tree ~/linux --commit v6.18 --out placebos.yaml
+  rtgate placebos learn --board virt-arm64 --tree ~/linux --commit v6.18 -o placebos.yaml
 """
 
 
@@ -51,7 +51,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--change", action="append", default=[], metavar="NAME", help="only this harmless change; repeatable"
     )
     how = parser.add_argument_group("how")
-    how.add_argument("--out", type=Path, metavar="FILE", help="default: placebos.yaml of the site directory, or here")
+    how.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="default: placebos.yaml of the site directory, or here"
+    )
     how.add_argument("--work", type=Path, metavar="DIR", help="where kernels and boots are kept (default: the cache)")
     how.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compilers, or boots, at the same time"
@@ -66,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{board.name} has no build of its own: name one with --build")
     if arguments.commit and not arguments.tree:
         raise ConfigError("--commit is one of a kernel tree: name it with --tree DIR")
-    output = (arguments.out or _usual_output()).absolute()
+    output = (arguments.output or _usual_output()).absolute()
     with step_printer() as tell, _tree(arguments, tell) as tree, _report_kept_boots():
         request = placebos.Request(
             board=board,

@@ -25,8 +25,8 @@ Boot the same kernel with the same seed several times, at once on all cores, and
 histogram and every byte of the console. Identical: exit code 0. Any difference: exit code 4, with what differs.
 
 examples:
-  rtgate repeat --board virt-arm64 --kernel build/virt-arm64-preempt_rt --seed 1 --times 3
-  rtgate repeat --board virt-arm64-smp2 --kernel build/virt-arm64-preempt_rt --seed 1-4 --load hackbench
+  rtgate repeat --board virt-arm64 --kernel build/virt-arm64-preempt_rt --seeds 1 --times 3
+  rtgate repeat --board virt-arm64-smp2 --kernel build/virt-arm64-preempt_rt --seeds 1-4 --load hackbench
 """
 
 
@@ -34,7 +34,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--board", required=True, help="a virtual board")
     parser.add_argument("--kernel", required=True, type=Path, metavar="DIR", help="a kernel's build directory")
-    parser.add_argument("--seed", default="1", help="one seed, or several like 1-4 (default: %(default)s)")
+    parser.add_argument(
+        "--seeds", default="1", metavar="A-B", help="one seed, or several like 1-4 (default: %(default)s)"
+    )
     parser.add_argument("--times", type=int, default=3, help="how often to boot each seed (default: %(default)s)")
     parser.add_argument("--load", default="idle", choices=loads.names(), help="default: %(default)s")
     command_options.profile(parser)
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arm.time != TimeBase.VIRTUAL:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
-    boot_seeds = [seed for seed in seeds(arguments.seed) for _ in range(arguments.times)]
+    boot_seeds = [seed for seed in seeds(arguments.seeds) for _ in range(arguments.times)]
     pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
     try:
         digests = list(pool.map(lambda seed: _digests(case, arm, seed), boot_seeds))
