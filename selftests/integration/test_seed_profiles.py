@@ -16,6 +16,8 @@ import pytest
 import yaml
 from selftests.integration.conftest import ROOT, rtgate
 
+from rtgate.workflow.verdicts import limits
+
 _LENGTH = "4 s"
 _FOUR_CPUS = "virt-arm64-smp4"
 
@@ -124,6 +126,12 @@ def test_a_limit_of_a_document_below_what_was_measured_fails(
         return code, mine
 
     own = {} if document.profile == "guide" else {"profile": document.profile}
+    assert document.limit.replace("virtual ", "") in {
+        str(limit.limit)
+        for limit in limits(None).entries
+        if (limit.profile, limit.case, limit.measurement)
+        == (own.get("profile", ""), document.case, document.measurement)
+    }
     _, applied = judged(document.limit, **own)
     assert (applied["kind"], applied["measurement"]) == ("limit", document.measurement)
     measured, factor = applied["value"]["number"], 0.5 if document.kind == "max" else 2

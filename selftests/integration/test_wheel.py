@@ -241,6 +241,14 @@ def test_a_gate_passes_without_allure(
     assert f"Then: rtgate report {directory}/records -o {directory}" in done.stderr
 
 
+@pytest.mark.long("another kernel and twelve boots, a minute; the slow kernel is in make test")
+def test_the_demo_finds_the_slow_kernel(installed: Installed) -> None:
+    done = installed.run("rtgate", "demo", timeout=3000)
+    assert done.returncode == 0
+    assert "demo: the slow kernel was found out by" in done.stdout
+    assert "FAIL" in done.stdout
+
+
 def test_pytest_runs_the_suites_by_hand(
     installed: Installed, report: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GENERATED = "docs/reference/commands.md"  # its words are those of the program
 PAGES = sorted(
-    path.relative_to(ROOT).as_posix() for path in (*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    path.relative_to(ROOT).as_posix()
+    for path in (*DOCS.rglob("*.md"), *map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")))
 )
 
 # What a reader stumbles over, and what to write instead.

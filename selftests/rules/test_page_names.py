@@ -16,7 +16,7 @@ from rtgate.cli.main import parser
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    for path in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
 )
 # Directories of the repository that pages name files of.
 _TOP = ("bench", "boards", "ci", "docs", "kernel-configs", "lava-jobs", "selftests", "src", "target", "tests")

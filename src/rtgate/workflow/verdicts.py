@@ -29,6 +29,7 @@ from rtgate.records.seal import seal, write_sealed
 from rtgate.report.notices import say
 from rtgate.validity import registry
 from rtgate.workflow.limit_profiles import LimitProfiles
+from rtgate.workflow.verdict_file import FORMAT
 from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
@@ -210,7 +211,7 @@ def write_verdicts(
 
 def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
     return {
-        "format": 1,
+        "format": FORMAT,
         "outcome": _outcome(verdicts).value,
         "exit_code": exit_code(verdicts),
         "verdicts": [verdict.as_json() for verdict in verdicts],
