@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests import rates  # noqa: E402
-from selftests.comparisons import (  # noqa: E402
+from selftests.campaigns import rates  # noqa: E402
+from selftests.campaigns.comparisons import (  # noqa: E402
     BUILD,
     IDLE,
     UNPATCHED,
@@ -39,7 +39,7 @@ from selftests.comparisons import (  # noqa: E402
     places,
     records,
 )
-from selftests.kernels import first_seeds, gate_profile  # noqa: E402
+from selftests.campaigns.kernels import first_seeds, gate_profile  # noqa: E402
 
 from rtgate.errors import Interrupted, RtgateError  # noqa: E402
 from rtgate.kernel.build import Listener, Options, build  # noqa: E402

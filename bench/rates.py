@@ -26,13 +26,13 @@ sys.path.insert(0, str(ROOT))
 
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from selftests.clustering import clustering  # noqa: E402
-from selftests.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
-from selftests.detecting import FEWEST, sizes_named  # noqa: E402
-from selftests.kernels import Kernels, distinct, placebos_of  # noqa: E402
-from selftests.planning import plans  # noqa: E402
-from selftests.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks  # noqa: E402
-from selftests.teaching import placebos_yaml  # noqa: E402
+from selftests.campaigns.clustering import clustering  # noqa: E402
+from selftests.campaigns.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
+from selftests.campaigns.detecting import FEWEST, sizes_named  # noqa: E402
+from selftests.campaigns.kernels import Kernels, distinct, placebos_of  # noqa: E402
+from selftests.campaigns.planning import plans  # noqa: E402
+from selftests.campaigns.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks  # noqa: E402
+from selftests.campaigns.teaching import placebos_yaml  # noqa: E402
 
 from rtgate import site  # noqa: E402
 from rtgate.errors import ConfigError  # noqa: E402

@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from selftests import comparisons  # noqa: E402
-from selftests.kernels import gate_profile  # noqa: E402
+from selftests.campaigns import comparisons  # noqa: E402
+from selftests.campaigns.kernels import gate_profile  # noqa: E402
 
 from rtgate import strict_yaml  # noqa: E402
 from rtgate.board.boards import board  # noqa: E402

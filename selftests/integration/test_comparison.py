@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.comparisons import changes
+from selftests.campaigns.comparisons import changes
 
 from rtgate import site
 from rtgate.measure.run import records_by_case
@@ -37,7 +37,7 @@ Changed = Callable[[str], Path]
 
 @pytest.fixture(scope="session")
 def changed(patched: Patched) -> Changed:
-    """Return what builds a change of `selftests.comparisons`."""
+    """Return what builds a change of `selftests.campaigns.comparisons`."""
     return lambda name: patched(name, CHANGES[name].directory)
 
 

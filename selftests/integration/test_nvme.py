@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import with_evidence
+from selftests.campaigns.comparisons import with_evidence
 
 from rtgate.board.storage import Overwrite, Storage
 from rtgate.judge.judging import Subject, judge

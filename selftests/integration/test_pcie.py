@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from selftests.comparisons import with_evidence
+from selftests.campaigns.comparisons import with_evidence
 from selftests.integration.conftest import ROOT
 
 from rtgate.board import boards

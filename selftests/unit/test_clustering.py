@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from selftests import clustering
-from selftests.comparisons import campaigns
-from selftests.kernels import by_place, placebos_of
+from selftests.campaigns import clustering
+from selftests.campaigns.comparisons import campaigns
+from selftests.campaigns.kernels import by_place, placebos_of
 
 
 @pytest.mark.long("a statistic over all campaigns; that spikes would show is in make test")

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import (
+from selftests.campaigns.comparisons import (
     BUILD,
     DATA,
     IDLE,

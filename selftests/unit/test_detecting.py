@@ -6,9 +6,9 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from selftests.comparisons import MEASURED, campaigns
-from selftests.detecting import NamedSize, sizes_named
-from selftests.rates import Looks, looks
+from selftests.campaigns.comparisons import MEASURED, campaigns
+from selftests.campaigns.detecting import NamedSize, sizes_named
+from selftests.campaigns.rates import Looks, looks
 
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
 SIGNALS = ("virt-arm64-smp2", "signal/signaltest:idle")

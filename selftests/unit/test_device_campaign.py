@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from selftests.comparisons import BUILD, UNPATCHED, Change, Place, builds, campaigns, changes
-from selftests.kernels import Kernels, by_place, placebos_of
+from selftests.campaigns.comparisons import BUILD, UNPATCHED, Change, Place, builds, campaigns, changes
+from selftests.campaigns.kernels import Kernels, by_place, placebos_of
 
 from rtgate import site
 from rtgate.board import boards

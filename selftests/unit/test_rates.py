@@ -11,10 +11,10 @@ from functools import cache
 
 import pytest
 from _pytest.mark import ParameterSet
-from selftests import rates
-from selftests.comparisons import IDLE, MEASURED, UNPATCHED, Place, campaigns, changes, places
-from selftests.kernels import Kernels, distinct, placebos_of
-from selftests.teaching import Teachers
+from selftests.campaigns import rates
+from selftests.campaigns.comparisons import IDLE, MEASURED, UNPATCHED, Place, campaigns, changes, places
+from selftests.campaigns.kernels import Kernels, distinct, placebos_of
+from selftests.campaigns.teaching import Teachers
 
 from rtgate import site
 from rtgate.judge.compare.placebos import Placebos, load_placebos

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.comparisons import changes
+from selftests.campaigns.comparisons import changes
 
 from rtgate.judge.compare.section_findings import grown_sections
 from rtgate.records.codec import decode

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from selftests.comparisons import IDLE, UNPATCHED, campaigns
-from selftests.kernels import Kernels, by_place, distinct, placebos_of
-from selftests.teaching import figures_of, placebos_yaml
+from selftests.campaigns.comparisons import IDLE, UNPATCHED, campaigns
+from selftests.campaigns.kernels import Kernels, by_place, distinct, placebos_of
+from selftests.campaigns.teaching import figures_of, placebos_yaml
 
 from rtgate import site
 from rtgate.judge.compare.phases import Placebo

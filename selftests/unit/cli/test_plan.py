@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.comparisons import IDLE, MEASURED, UNPATCHED
-from selftests.kernels import measured_boots
+from selftests.campaigns.comparisons import IDLE, MEASURED, UNPATCHED
+from selftests.campaigns.kernels import measured_boots
 from selftests.unit.history.conftest import make_good, origin
 from selftests.unit.history.conftest import record as in_history
 from selftests.unit.judge.compare.test_summaries import exponential, long

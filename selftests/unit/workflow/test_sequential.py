@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from selftests.comparisons import with_evidence
+from selftests.campaigns.comparisons import with_evidence
 from selftests.unit.history.conftest import CASE
 from selftests.unit.history.conftest import record as of_a_board
 from selftests.unit.report.conftest import read_figure

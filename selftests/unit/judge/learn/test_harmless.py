@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from selftests.comparisons import IDLE, campaigns
-from selftests.kernels import lesson_of, measured_boots
+from selftests.campaigns.comparisons import IDLE, campaigns
+from selftests.campaigns.kernels import lesson_of, measured_boots
 
 from rtgate import site
 from rtgate.judge.compare.placebos import Placebos, load_placebos

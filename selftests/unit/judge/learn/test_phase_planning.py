@@ -5,9 +5,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from selftests.comparisons import campaigns
-from selftests.planning import TESTS, drawn_plan, plans
-from selftests.rates import looks
+from selftests.campaigns.comparisons import campaigns
+from selftests.campaigns.planning import TESTS, drawn_plan, plans
+from selftests.campaigns.rates import looks
 from selftests.unit.judge.compare.test_phases import PLACEBO, boots, ordinary
 
 from rtgate.judge.compare.boot_figures import BootFigure

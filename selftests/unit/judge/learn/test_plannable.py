@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from selftests.comparisons import IDLE, MEASURED, UNPATCHED, records
+from selftests.campaigns.comparisons import IDLE, MEASURED, UNPATCHED, records
 
 from rtgate import site
 from rtgate.judge.compare.placebos import Placebos, load_placebos

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from selftests.comparisons import UNPATCHED, changes
-from selftests.kernels import Kernels
-from selftests.teaching import Teachers, figures_of
+from selftests.campaigns.comparisons import UNPATCHED, changes
+from selftests.campaigns.kernels import Kernels
+from selftests.campaigns.teaching import Teachers, figures_of
 
 from rtgate.cli.plan_phases import draws
 from rtgate.judge.compare.boot_figures import BootFigure

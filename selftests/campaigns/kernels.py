@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from selftests.comparisons import UNPATCHED, Place, changes, records
+from selftests.campaigns.comparisons import UNPATCHED, Place, changes, records
 
 from rtgate.judge.learn.harmless import FEWEST_BOOTS, Boots, Lesson
 from rtgate.measure.profiles import profile

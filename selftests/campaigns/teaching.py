@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from selftests.comparisons import UNPATCHED, Place
-from selftests.kernels import Kernels, by_place, lesson_of, placebos_of
+from selftests.campaigns.comparisons import UNPATCHED, Place
+from selftests.campaigns.kernels import Kernels, by_place, lesson_of, placebos_of
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from selftests.comparisons import BUILD, UNPATCHED, Place, builds, changes
-from selftests.kernels import Kernels, measured_boots, placebos_of
-from selftests.teaching import Teachers
+from selftests.campaigns.comparisons import BUILD, UNPATCHED, Place, builds, changes
+from selftests.campaigns.kernels import Kernels, measured_boots, placebos_of
+from selftests.campaigns.teaching import Teachers
 
 from rtgate.board.boot import ArmName
 from rtgate.judge.compare.boot_figures import boot_figures

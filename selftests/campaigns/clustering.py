@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from selftests.comparisons import UNPATCHED
-from selftests.kernels import Kernels, placebos_of
+from selftests.campaigns.comparisons import UNPATCHED
+from selftests.campaigns.kernels import Kernels, placebos_of
 
 
 @dataclass(frozen=True, slots=True)

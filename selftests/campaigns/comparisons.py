@@ -25,7 +25,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.strict_yaml import Entry, Value, load
 
-DATA = Path(__file__).with_name("data") / "comparisons"
+DATA = Path(__file__).resolve().parents[1] / "data" / "comparisons"
 MEASURED = DATA / "measured"
 """Has one directory for each campaign: all kernels with one root file system, which gives all boots their phases.
 

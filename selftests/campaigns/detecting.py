@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from selftests.comparisons import UNPATCHED
-from selftests.kernels import placebos_of
-from selftests.rates import Looks
+from selftests.campaigns.comparisons import UNPATCHED
+from selftests.campaigns.kernels import placebos_of
+from selftests.campaigns.rates import Looks
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part, boot_figures
 from rtgate.judge.compare.detection import Detection, detections, make_worse
