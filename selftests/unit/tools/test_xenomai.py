@@ -17,6 +17,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Histogram, Measurement
+from rtgate.tools.needs import NEVER
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
@@ -25,7 +26,7 @@ from rtgate.tools.xenomai import (
     XenomaiLatencyIrq,
     XenomaiLatencyKernel,
     XenomaiSwitchtest,
-    linux_beside_cobalt,
+    flavour_needs,
 )
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
@@ -460,16 +461,24 @@ def test_any_text_is_refused(text: str, which: tuple[Tool, str]) -> None:
 @pytest.mark.parametrize("tool", [Cyclictest(), Signaltest()])
 def test_what_measures_linux_is_left_out_on_a_cobalt_kernel(tool: Tool) -> None:
     """A document's figures of Cobalt were those of Linux: its cyclictest was the stock one."""
-    [need] = linux_beside_cobalt(tool, "xenomai")
+    [need] = flavour_needs(tool, "xenomai")
     assert need.reason == (
         f"{tool.name} measures Linux, not Cobalt: xenomai-latency and xenomai-cyclictest measure Cobalt"
     )
-    assert linux_beside_cobalt(tool, "preempt_rt") == ()
+    assert flavour_needs(tool, "preempt_rt") == ()
 
 
 @pytest.mark.parametrize("tool", [XenomaiLatency(), XenomaiSwitchtest(), PiStress()])
 def test_what_measures_cobalt_or_no_time_runs_on_a_cobalt_kernel(tool: Tool) -> None:
-    assert linux_beside_cobalt(tool, "xenomai") == ()
+    assert flavour_needs(tool, "xenomai") == ()
+
+
+def test_what_measures_cobalt_boots_no_other_kernel() -> None:
+    [need] = flavour_needs(XenomaiLatency(), "generic")
+    assert (need.test, need.reason) == (
+        NEVER,
+        "xenomai-latency measures Cobalt, and the kernel's flavour is generic",
+    )
 
 
 VIRTUAL = Setting(cpus=1, duration_s=10, virtual_time=True)

@@ -31,7 +31,7 @@ from rtgate.tools.case_name import CaseName
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
-from rtgate.tools.xenomai import linux_beside_cobalt
+from rtgate.tools.xenomai import flavour_needs
 from rtgate.validity import clock, duration, links, registry, settings, suspend, threads
 from rtgate.validity import isolation as isolation_check
 from rtgate.validity import load as load_check
@@ -159,7 +159,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *instrument_need.needs(case.tool, arm.board),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
-            *linux_beside_cobalt(case.tool, arm.kernel.flavour),
+            *flavour_needs(case.tool, arm.kernel.flavour),
             *case.tool.required(),
             *load.needs,
             *_confinement_problems(case, arm),
