@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_build(
     assert "configuring fake for Linux 6.12.7" in err
     assert run("fake", "--tree", fake_tree, "--quiet", "-o", "build/other") == 0
     assert capsys.readouterr().err == ""
+
+
+def test_clang_has_a_directory_of_its_own_and_says_how_it_was_built(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = describe().path
+    assert run(path, "--tree", fake_tree, "--toolchain", "clang", "--quiet") == 0
+    made = json.loads((tmp_path / "build" / "fake-clang" / "build.json").read_text())
+    assert made["toolchain"].startswith("Fakian clang version 14.0.6, ")
+    assert made["command"][-2:] == ["--toolchain", "clang"]
+    assert run(path, "--tree", fake_tree, "--quiet") == 0
+    assert "--toolchain" not in json.loads((tmp_path / "build" / "fake" / "build.json").read_text())["command"]
 
 
 def test_check_config(describe: Describe, fake_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

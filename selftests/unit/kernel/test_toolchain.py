@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.kernel import jailhouse, tuxmake
+from rtgate.kernel import tuxmake
+from rtgate.kernel.build import build
+from rtgate.kernel.config_check import check_config
 from rtgate.kernel.source import open_tree
 from rtgate.kernel.toolchain import Toolchain
 from rtgate.kernel.work import Options, prepare
@@ -21,12 +23,16 @@ from .conftest import Describe
     ("toolchain_", "versions", "compiler"),
     [
         (Toolchain.GCC, "fake-gcc 1.0, fake-ld 1.0", "fake-gcc 1"),
-        (Toolchain.CLANG, "clang version 14.0.6, LLD 14.0.6 (compatible with GNU linkers)", "clang 14"),
+        (Toolchain.CLANG, "Fakian clang version 14.0.6, LLD 14.0.6 (compatible with GNU linkers)", "clang 14"),
     ],
 )
 def test_versions_name_the_compiler_as_placebos_do(toolchain_: Toolchain, versions: str, compiler: str) -> None:
     assert toolchain_.versions("arm64") == versions
     assert compiler_of(versions) == compiler
+
+
+def test_what_a_distribution_writes_around_clangs_version_is_no_part_of_it() -> None:
+    assert compiler_of("Ubuntu clang version 18.1.3 (1ubuntu1), LLD 18.1.3") == "clang 18"
 
 
 @pytest.mark.parametrize(
@@ -51,10 +57,11 @@ def test_clang_is_another_build_in_another_directory(describe: Describe, fake_tr
 
 
 @pytest.mark.usefixtures("toolchain")
-def test_a_hypervisor_takes_no_clang(
-    describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_hypervisor_takes_no_clang_and_its_configuration_does(
+    describe: Describe, fake_tree: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(jailhouse.VARIABLE, str(tmp_path))
     description = dataclasses.replace(describe(), cells={"root": "a", "inmate": "b"})
+    options = Options(toolchain=Toolchain.CLANG)
+    assert check_config(description, open_tree(fake_tree), options).lost == ()
     with pytest.raises(ConfigError, match="leave --toolchain out"):
-        prepare(description, open_tree(fake_tree), Options(toolchain=Toolchain.CLANG))
+        build(description, open_tree(fake_tree), tmp_path / "output", options)

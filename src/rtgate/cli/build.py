@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         options = build_options(arguments, listener)
         if arguments.check_config:
             return _check(check_config(description, tree, options), tree)
-        output = arguments.output or Path("build") / description.name
+        output = arguments.output or Path("build") / f"{description.name}{options.toolchain.suffix}"
         start = time.monotonic()
         kernel = kernel_build.build(description, tree, output, options)
     _print(kernel, time.monotonic() - start)

@@ -10,6 +10,7 @@ from rtgate import site
 from rtgate.cli import command_options
 from rtgate.cli.requests import build_options
 from rtgate.kernel.modules import build_modules
+from rtgate.kernel.toolchain import Toolchain
 from rtgate.report.build_progress import show_progress
 from rtgate.workflow.kernels import find_description, open_tree
 
@@ -35,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     description = find_description(arguments.build)
     sources = arguments.modules or site.find("target", "modules")
-    output = arguments.output or Path("build") / f"{description.name}-modules"
+    suffix = Toolchain(arguments.toolchain).suffix
+    output = arguments.output or Path("build") / f"{description.name}{suffix}-modules"
     with show_progress(description.name, quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         modules = build_modules(description, tree, sources, output, build_options(arguments, listener))

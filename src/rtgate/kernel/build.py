@@ -121,7 +121,7 @@ def _existing(output: Path, inputs: str) -> KernelBuild | None:
 def _make(work: Work, listener: Listener) -> publish.BuildResult:
     """Configure and compile in the build directory, unless exactly this is in it already."""
     if work.description.cells:
-        jailhouse.require(work.hypervisor, work.description.name)
+        jailhouse.require(work.hypervisor, work.description.name, work.job.toolchain)
     stamp = work.job.log_directory / "made.json"
     build_result = publish.BuildResult.read(stamp)
     if build_result is not None and build_result.inputs == work.inputs and publish.is_complete(work):

@@ -18,6 +18,9 @@ _MACHINE = {
     "No space left on device": "the disk is full",
     "Disk quota exceeded": "the disk quota is used up",
     "Killed signal terminated program": "the compiler was killed: probably not enough memory (fewer --jobs need less)",
+    "LLVM ERROR: out of memory": "not enough memory (fewer --jobs need less)",
+    "Sorry, this compiler is not supported": "the kernel needs a newer compiler than this one",
+    "Sorry, this linker is not supported": "the kernel needs a newer linker than this one",
     "virtual memory exhausted": "not enough memory (fewer --jobs need less)",
 }
 _HEADERS = {
@@ -27,7 +30,7 @@ _HEADERS = {
     "gmp.h": "libgmp-dev",
     "dwarf.h": "libdw-dev",
 }
-_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
+_MISSING_HEADER = re.compile(r"fatal error: '?([^\s':]+)'?(?:: No such file or directory| file not found)")
 _MISSING_PROGRAM = re.compile(r"(?:/bin/sh|sh|bash): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
 _UNKNOWN_BASE = re.compile(r"Can't find default configuration \"?([^\"!\n]+)|No rule to make target '(\w*config)'")
 

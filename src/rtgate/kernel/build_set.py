@@ -36,7 +36,9 @@ class BuildOutcome:
 def build_each(
     descriptions: Sequence[BuildDescription], tree: Tree, directory: Path, options: kernel_build.Options
 ) -> Iterator[BuildOutcome]:
-    """Build each into `directory/NAME` and yield what came of it, in their order; one that fails stops no other.
+    """Build each into `directory/NAME` (with Clang `NAME-clang`) and yield what came of it, in their order.
+
+    One that fails stops no other.
 
     Raises:
         InfrastructureError, Interrupted: as `kernel.build.build`.
@@ -44,9 +46,10 @@ def build_each(
     for description in descriptions:
         options.listener.notice(f"building {description.name}")
         start = time.monotonic()
+        output = directory / f"{description.name}{options.toolchain.suffix}"
         kernel, unsupported, failure = None, "", ""
         try:
-            kernel = kernel_build.build(description, tree, directory / description.name, options)
+            kernel = kernel_build.build(description, tree, output, options)
         except UnsupportedTreeError as error:
             unsupported = error.reason
         except (BuildError, ConfigError) as error:

@@ -25,6 +25,7 @@ from rtgate import site
 from rtgate.errors import BuildError, ConfigError, InfrastructureError
 from rtgate.kernel import build_log, identity, tuxmake
 from rtgate.kernel.patches import synchronise
+from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,8 +114,10 @@ def _configuration(name: str, configs: Path) -> Path:
     raise ConfigError(f"no cell {name!r} in target/jailhouse or in {configs} (there are: {', '.join(names)})")
 
 
-def require(hypervisor: Hypervisor | None, build: str) -> None:
-    """Raise ConfigError if a build with cells has no Jailhouse; to check its configuration takes none."""
+def require(hypervisor: Hypervisor | None, build: str, toolchain: Toolchain) -> None:
+    """Raise ConfigError if a build with cells has no Jailhouse, or Clang; to check its configuration takes neither."""
+    if toolchain is not Toolchain.GCC:
+        raise ConfigError(f"{build}: Jailhouse is built with gcc: leave --toolchain out")
     if hypervisor is None:
         raise ConfigError(
             f"{build} has a hypervisor: set {VARIABLE} to the source of a Jailhouse whose driver fits the kernel"

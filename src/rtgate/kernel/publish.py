@@ -16,6 +16,7 @@ from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
 from rtgate.kernel import artefacts, confinement, jailhouse, xenomai
+from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from rtgate.kernel.artefacts import KernelBuild
@@ -161,4 +162,6 @@ def _command(work: Work) -> list[str]:
     environment = ["env", f"{xenomai.VARIABLE}={core.source.path}"] if core else []
     if work.hypervisor:
         environment = ["env", f"{jailhouse.VARIABLE}={work.hypervisor.path}"]
-    return [*environment, "rtgate", "build", work.description.name, *tree, *patches]
+    toolchain = work.job.toolchain
+    other = [] if toolchain is Toolchain.GCC else ["--toolchain", str(toolchain)]
+    return [*environment, "rtgate", "build", work.description.name, *tree, *patches, *other]

@@ -29,6 +29,11 @@ class Toolchain(StrEnum):
         return {"LLVM": "1"} if self is Toolchain.CLANG else {}
 
     @property
+    def suffix(self) -> str:
+        """What the names of its builds end with; empty for the usual one."""
+        return "" if self is Toolchain.GCC else f"-{self}"
+
+    @property
     def host_compiler(self) -> str:
         """The compiler of the programs that a build runs."""
         return str(self)
@@ -53,7 +58,4 @@ class Toolchain(StrEnum):
             InfrastructureError: it is not installed.
         """
         programs = (self.compiler(arch), self.linker(arch))
-        lines = [process.output([name, "--version"]).split("\n")[0] for name in programs]
-        if self is Toolchain.CLANG:  # which a distribution's name may stand before
-            lines[0] = lines[0][lines[0].find("clang") :]
-        return ", ".join(lines)
+        return ", ".join(process.output([name, "--version"]).split("\n")[0] for name in programs)

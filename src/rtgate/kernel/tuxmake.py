@@ -62,6 +62,7 @@ class Job:
     Attributes:
         log_directory: gets logs, and what tuxmake packs (modules, device trees).
         fragment: the resolved options.
+        toolchain: what compiles it; make is told of it by `variables`.
         variables: of make, beside the constants.
         trusted: whether its code may do what this user may; else it is confined.
         limits: what it may take.

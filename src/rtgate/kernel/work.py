@@ -53,6 +53,7 @@ class Options:
     Attributes:
         jobs: compilers at the same time; None for one per CPU.
         patches: a directory with a patch series, instead of the description's.
+        toolchain: what compiles it.
         trusted: whether the code that is built may do what this user may; else it is confined, and begins anew.
         limits: what it may take.
     """
@@ -184,7 +185,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             limits=options.limits,
         ),
         toolchain_versions=options.toolchain.versions(description.arch),
-        hypervisor=_hypervisor(description, options),
+        hypervisor=_hypervisor(description, trusted=options.trusted),
     )
 
 
@@ -214,13 +215,11 @@ def _core(description: BuildDescription, source: Tree, *, patched: bool, trusted
     return xenomai.CobaltCore(xenomai.named_tree(), description.arch)
 
 
-def _hypervisor(description: BuildDescription, options: Options) -> jailhouse.Hypervisor | None:
+def _hypervisor(description: BuildDescription, *, trusted: bool) -> jailhouse.Hypervisor | None:
     """Return the Jailhouse that a build adds to its image; None where it adds none. Raises ConfigError."""
     if not description.cells:
         return None
-    if options.toolchain is not Toolchain.GCC:
-        raise ConfigError(f"{description.name}: Jailhouse is built with gcc: leave --toolchain out")
-    if not options.trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
+    if not trusted:  # its makefiles take what the kernel's tree tells them, and are not confined
         raise ConfigError(f"{description.name}: code that nobody has read gets no Jailhouse: no build with cells")
     return jailhouse.named_tree(description.cells, ARCHES[description.arch].kbuild)
 
@@ -232,8 +231,9 @@ def _build_directory(description: BuildDescription, tree: Tree, options: Options
     the other commit of a comparison, compiles only what differs. Nothing is ever written into a user's tree.
     What is not trusted has a place of its own, where nothing is kept, and so has what another compiler makes.
     """
-    compiler = "" if options.toolchain is Toolchain.GCC else f"-{options.toolchain}"
-    name = f"{description.name}-{description.arch}{compiler}" + ("" if options.trusted else "-untrusted")
+    name = f"{description.name}-{description.arch}{options.toolchain.suffix}" + (
+        "" if options.trusted else "-untrusted"
+    )
     if tree.owned:
         return tree.path / f"{BUILD_DIRECTORY_PREFIX}{name}"
     return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"

@@ -7,6 +7,7 @@ where it was, and a further board or case takes no further build.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,6 +180,8 @@ def _build(request: Request) -> tuple[tuple[str, ...], str]:
 
 def compiler_of(toolchain: str) -> str:
     """Return the compiler with the first number of its version, as `aarch64-linux-gnu-gcc 12`; empty if unknown."""
+    if clang := re.search(r"clang version (\d+)", toolchain):
+        return f"clang {clang[1]}"
     first = toolchain.partition(",")[0].split()
     return f"{first[0]} {first[-1].partition('.')[0]}" if len(first) > 1 else ""
 
