@@ -26,7 +26,7 @@ def test_a_directory_changes_with_any_file(fake_tree: Path) -> None:
 
 def test_a_build_beside_this_one_changes_nothing(fake_tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = identity.fingerprint(fake_tree)
-    for name in (".tmp.config.aBcDeFgHiJ", ".merge_tmp.config.vzi6BSuyvN"):
+    for name in (".tmp.config.aBcDeFgHiJ", ".merge_tmp.config.vzi6BSuyvN", "sedQ3xYz1"):
         (fake_tree / name).write_text("x")
     assert identity.fingerprint(fake_tree) == before
     listed = os.scandir

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rtgate import process
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUILD_DIRECTORY_PREFIX = "rtgate-build-"
-# scripts/kconfig/merge_config.sh writes them at the top of the tree, and removes them.
-TEMPORARY = (".tmp.config.", ".merge_tmp.config.")
 """Build directories inside trees that rtgate owns; no part of the source."""
+
+TEMPORARY = (".tmp.config.??????????", ".merge_tmp.config.??????????", "sed??????")
+"""Files that scripts/kconfig/merge_config.sh and its sed keep at the top of a tree for a moment, as shell patterns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ def _states(directory: str, prefix: str) -> Iterator[str]:
                 # Build directories live inside trees that rtgate owns; they are no source.
                 if name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
                     yield from _states(entry.path, f"{name}/")
-            elif not name.startswith(TEMPORARY):
+            elif prefix or not any(fnmatchcase(name, pattern) for pattern in TEMPORARY):
                 yield _entry_state(entry, name)
 
 

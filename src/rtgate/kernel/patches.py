@@ -147,10 +147,10 @@ def synchronise(source: Path, copy: Path) -> None:
     """Make `copy` what the tree `source` is, without its repository and builds. Raises InfrastructureError."""
     process.require("rsync")
     copy.mkdir(parents=True, exist_ok=True)
-    others = ("/.git", *(f"/{name}*" for name in (identity.BUILD_DIRECTORY_PREFIX, *identity.TEMPORARY)))
+    others = (".git", f"{identity.BUILD_DIRECTORY_PREFIX}*", *identity.TEMPORARY)
     command = ["rsync", "--recursive", "--links", "--perms", "--checksum"]
     if not (source / ".git").exists():
-        exclusions = [f"--exclude={pattern}" for pattern in others]
+        exclusions = [f"--exclude=/{pattern}" for pattern in others]
         process.output([*command, "--delete", *exclusions, f"{source}/", f"{copy}/"])
         return
     names = identity.git_files(source)
