@@ -91,7 +91,6 @@ def test_no_figure_is_forgotten() -> None:
     assert set(PRINTED) - limited - reasoned == set()
     assert limited - set(PRINTED) == set()
     counts = f"{len(PRINTED)} figures, {len(limited)} of them limits, {len(reasoned)} with a reason, none left"
-    print(counts)
     assert counts in PAGE
 
 

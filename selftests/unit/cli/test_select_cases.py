@@ -15,9 +15,9 @@ from rtgate.workflow.verdicts import write_verdicts
 IDLE = "latency/cyclictest:idle"
 
 
-def report(directory: Path, status: Status, kind: Kind) -> Path:
+def report(directory: Path, status: Status, kind: Kind, flavour: str = "preempt_rt", case: str = IDLE) -> Path:
     one = Verdict(
-        status=status, kind=kind, sentence="it is so", board="virt-arm64", arm="candidate", flavour="", case=IDLE
+        status=status, kind=kind, sentence="it is so", board="virt-arm64", arm="candidate", flavour=flavour, case=case
     )
     write_verdicts([one], directory / "verdict.json")
     return directory
@@ -55,11 +55,32 @@ def test_what_the_board_cannot_run_takes_nothing_of_its_time(
     words = ("--board", "rk3568-evb1", "--suite", "latency,irq", "--profile", "nightly", "--budget", "99h")
     assert run(tmp_path, *words, "-o", str(tmp_path / "cases.json")) == 0
     out = capsys.readouterr().out
-    assert "rk3568-evb1 cannot run 4 cases: rk3568-evb1 lists no PCI Express function named rtl8139" in out
+    assert "4 cases left out: rk3568-evb1 lists no PCI Express function named rtl8139" in out
     assert "xenomai-latency measures Cobalt, and the kernel's flavour is preempt_rt" in out
     names = {case.name for case in cases_file.read(tmp_path / "cases.json")}
     assert IDLE in names
     assert not {name for name in names if "xenomai" in name or name.startswith("irq/irq-hard")}
+
+
+def test_after_a_gate_of_a_cobalt_kernel_cobalt_is_measured(tmp_path: Path) -> None:
+    report(tmp_path, Status.FAIL, Kind.LIMIT, "xenomai", "latency/xenomai-latency:idle")
+    words = ("--board", "rk3568-evb1", "--profile", "nightly", "--budget", "99h", "-o", str(tmp_path / "cases.json"))
+    assert run(tmp_path, *words) == 0
+    names = {case.name for case in cases_file.read(tmp_path / "cases.json")}
+    assert "latency/xenomai-latency:idle" in names
+    assert IDLE not in names
+
+
+def test_what_should_be_measured_and_cannot_is_not_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report(tmp_path, Status.FAIL, Kind.LIMIT, case="irq/irq-hard:idle")
+    words = ("--board", "rk3568-evb1", "--suite", "latency,irq", "--profile", "nightly", "--budget", "99h")
+    assert run(tmp_path, *words) == 5
+    line = (
+        "irq/irq-hard:idle (flagged) cannot be measured there: rk3568-evb1 lists no PCI Express function named rtl8139"
+    )
+    assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from rtgate.measure.case import Case
 from rtgate.tools import Tool
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pcie_bar import PcieBar
+from rtgate.tools.xenomai import XenomaiLatency
 from rtgate.workflow import job_files
 from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, publish, rootfs, source, store
 
@@ -58,7 +59,9 @@ def test_a_directory(kernel: Path) -> None:
         (BOARD, "preempt_rt", PcieBar(), "idle", "full"),
         (BOARD, "preempt_rt", Cyclictest(), "fio", "full"),
         (BOARD, "preempt_rt", Cyclictest(), "fio-read", "full"),
-        (BOARD, "xenomai", Cyclictest(), "idle", "xenomai"),
+        (BOARD, "xenomai", XenomaiLatency(), "idle", "xenomai"),
+        (BOARD, "preempt_rt", XenomaiLatency(), "idle", "core"),
+        (BOARD, "xenomai", PcieBar(), "idle", "full"),
         ("virt-arm64-xenomai", "xenomai", PcieBar(), "idle", "xenomai"),
     ],
 )

@@ -175,7 +175,7 @@ def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:
 
 def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
     if not arguments.cases:
-        return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning)
+        return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning, board=arguments.board)
     cases = cases_file.read(arguments.cases)
     if not cases:
         raise ConfigError(f"{arguments.cases} names no case: there is nothing to measure")

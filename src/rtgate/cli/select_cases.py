@@ -11,15 +11,16 @@ from pathlib import Path
 from rich.console import Console
 
 from rtgate.board import boards
+from rtgate.board.boot import ArmName
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.triage import Choice, Reason, fatal_verdicts
-from rtgate.judge.verdict import Status
+from rtgate.judge.verdict import Status, Verdict
 from rtgate.lava.job import cases as cases_file
 from rtgate.report.text import plain_text
 from rtgate.units import plural
 from rtgate.workflow.budget import DEFAULT, minutes
-from rtgate.workflow.case_selection import Wish, select_cases
+from rtgate.workflow.case_selection import Selection, Wish, select_cases
 from rtgate.workflow.verdict_file import read_verdicts
 
 DESCRIPTION = """\
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     verdicts, _ = read_verdicts(arguments.report / "verdict.json", arguments.report / "records")
     wish = Wish(
         board=board,
-        build=board.build,
+        flavour=_flavour(verdicts),
         profile=arguments.profile,
         tuning=arguments.tuning,
         suites=tuple(name for name in arguments.suite.split(",") if name),
@@ -79,9 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     summary += f", {selection.minutes:.0f} of {wish.budget:.0f} board-minutes"
     summary += f"; rtgate submit --boots {wish.pairs} --cases FILE"
     console.print(summary, highlight=False, markup=False, soft_wrap=True)
-    for reason, count in Counter(selection.excluded.values()).most_common():
-        cannot = f"{board.name} cannot run {plural(count, 'case')}: {reason}"
-        console.print(cannot, highlight=False, markup=False, soft_wrap=True)
+    _show_excluded(console, selection)
     if arguments.output:
         cases_file.write(selection.cases, arguments.output)
     failures = (
@@ -94,7 +93,26 @@ def run(arguments: argparse.Namespace) -> int:
         )
     # What is left out although it should be seen is nothing that a script may pass over.
     short = any(not choice.within and choice.reason is not Reason.UNSEEN for choice in choices)
-    return 1 if blockers else 5 if short else 0
+    return 1 if blockers else 5 if short or selection.unanswered else 0
+
+
+def _flavour(verdicts: Sequence[Verdict]) -> str:
+    """Return the candidate's flavour; empty where the report does not say it."""
+    flavours = {verdict.flavour for verdict in verdicts if verdict.arm == ArmName.CANDIDATE} - {""}
+    return flavours.pop() if len(flavours) == 1 else ""
+
+
+def _show_excluded(console: Console, selection: Selection) -> None:
+    """Print what cannot be measured there: by its name where it should be, else by the reason."""
+    lines = [
+        f"{choice.case} ({choice.reason.value}) cannot be measured there: {selection.excluded[choice.case]}"
+        for choice in selection.unanswered
+    ]
+    names = {choice.case for choice in selection.unanswered}
+    others = Counter(reason for name, reason in selection.excluded.items() if name not in names)
+    lines += [f"{plural(count, 'case')} left out: {reason}" for reason, count in others.most_common()]
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show(console: Console, choices: Sequence[Choice]) -> None:

@@ -41,10 +41,10 @@ _MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
 def flavour_needs(tool: Tool, flavour: str) -> tuple[Need, ...]:
     """Return what no kernel of a flavour has: Cobalt, or a use for latencies of the Linux beside it.
 
-    That Linux runs when Cobalt has nothing to do. Measured without Cobalt's library, its latencies were once taken for
-    Cobalt's (docs/reference/seed-figures.md).
+    Of an unknown flavour (empty) nothing is known. That Linux runs when Cobalt has nothing to do. Measured without
+    Cobalt's library, its latencies were once taken for Cobalt's (docs/reference/seed-figures.md).
     """
-    if flavour != "xenomai" and COBALT[0] in tool.needs:
+    if flavour not in {"", "xenomai"} and COBALT[0] in tool.needs:
         return (Need(test=NEVER, reason=f"{tool.name} measures Cobalt, and the kernel's flavour is {flavour}"),)
     of_threads = _SUITES & {*tool.suites} and {Reports.TIME, Reports.TIMES} & {*tool.reports.values()}
     if flavour != "xenomai" or COBALT[0] in tool.needs or not of_threads:

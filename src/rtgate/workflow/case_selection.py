@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, SelectableCase, choose
+from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose
 from rtgate.judge.verdict import Verdict
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile, profile
 from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
+from rtgate.tools.xenomai import flavour_needs
 from rtgate.workflow import suites
 from rtgate.workflow.arms import running
-from rtgate.workflow.kernels import find_description
 
 _BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
 _CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
@@ -29,7 +29,7 @@ class Wish:
     """What a board may measure.
 
     Attributes:
-        build: that the kernels are made by; empty where nobody knows.
+        flavour: of the kernels; empty where nobody knows.
         suites: empty for all.
         pairs: boots of each kernel.
         budget: board-minutes.
@@ -37,7 +37,7 @@ class Wish:
     """
 
     board: Board
-    build: str
+    flavour: str
     profile: str
     budget: float
     pairs: int
@@ -59,13 +59,15 @@ class Selection:
         choices: every case that is a matter for the board, the most urgent first.
         cases: those within the budget.
         minutes: of the board, with its boots.
-        excluded: why the board cannot run other cases, by case; they take nothing of the budget.
+        excluded: why the board or its kernel cannot run other cases, by case; they take nothing of the budget.
+        unanswered: those of `excluded` that the gate flagged or left open.
     """
 
     choices: tuple[Choice, ...]
     cases: tuple[Case, ...]
     minutes: float
     excluded: Mapping[str, str]
+    unanswered: tuple[Choice, ...] = ()
 
 
 def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
@@ -80,8 +82,8 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
             f"{wish.pairs} pairs of boots alone take {wish.booting:.0f} board-minutes (--pairs, --budget)"
         )
     lengths = profile(wish.profile, TOOLS).on(wish.board.name)
-    every_case = suites.cases(wish.suites, wish.profile, wish.tuning)
-    excluded = _excluded(every_case, _arm(wish, lengths))
+    every_case = suites.cases(wish.suites, wish.profile, wish.tuning, board=wish.board.name)
+    excluded = _excluded(every_case, wish, _arm(wish, lengths))
     cases = [case for case in every_case if case.name not in excluded]
     entries = [
         SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
@@ -95,12 +97,13 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
         cases=tuple(case for case in cases if case.name in within),
         minutes=sum(within.values()) + wish.booting,
         excluded=excluded,
+        unanswered=_unanswered(verdicts, excluded),
     )
 
 
 def _arm(wish: Wish, board_profile: Profile) -> Arm:
     """Return an arm of a kernel that is not built yet."""
-    kernel = running(find_description(wish.build).flavour if wish.build else None)
+    kernel = running(wish.flavour)
     return Expected(
         board=wish.board,
         profile=board_profile,
@@ -111,10 +114,20 @@ def _arm(wish: Wish, board_profile: Profile) -> Arm:
     ).arm(1)
 
 
-def _excluded(cases: Sequence[Case], arm: Arm) -> dict[str, str]:
-    """Return why the board's file says that it cannot run a case, by the case."""
-    reasons = {case.name: unmet_needs(plan(case, arm, 1).needs, arm.board.cpus) for case in cases}
-    return {name: "; ".join(unmet) for name, unmet in reasons.items() if unmet}
+def _excluded(cases: Sequence[Case], wish: Wish, arm: Arm) -> dict[str, str]:
+    """Return why a case cannot run there, as far as the board's file and the kernel's flavour tell, by the case."""
+    reasons = {}
+    for case in cases:
+        needs = (*plan(case, arm, 1).needs, *flavour_needs(case.tool, wish.flavour))
+        reasons[case.name] = "; ".join(unmet_needs(needs, arm.board.cpus))
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _unanswered(verdicts: Sequence[Verdict], excluded: Mapping[str, str]) -> tuple[Choice, ...]:
+    cases = [SelectableCase(case=name, minutes=0.0) for name in excluded]
+    return tuple(
+        choice for choice in choose(verdicts, cases, (), 0.0) if choice.reason in {Reason.FLAGGED, Reason.OPEN}
+    )
 
 
 def _minimum(wish: Wish, usual: Sequence[str], cases: Sequence[Case], excluded: Mapping[str, str]) -> Sequence[str]:

@@ -28,6 +28,7 @@ from rtgate.records.record import KernelIdentity
 from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
 from rtgate.tools import loads
+from rtgate.tools.xenomai import COBALT, flavour_needs
 from rtgate.workflow.arms import identity
 
 PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
@@ -70,13 +71,23 @@ class Source:
 
 
 def rootfs(board: Board, cases: Collection[Case], flavour: str) -> str:
-    """Return the image that has the programs of all cases: the board's own, or another in place of `core`."""
-    programs = [program for case in cases for program in (case.tool, case.companion or loads.load(case.load, board))]
+    """Return the image with the programs of all cases that a kernel can run: the board's own, or another for `core`.
+
+    Raises:
+        ConfigError: no image has all of them.
+    """
+    possible = [case for case in cases if not flavour_needs(case.tool, flavour)]
+    programs = [program for case in possible for program in (case.tool, case.companion or loads.load(case.load, board))]
+    needs_full = "full" in {program.image for program in programs}
+    needs_cobalt = flavour == xenomai.FLAVOUR and any(COBALT[0] in case.tool.needs for case in possible)
     if board.rootfs != "core":
         return board.rootfs
-    if flavour == xenomai.FLAVOUR:
-        return "xenomai"
-    return "full" if "full" in {program.image for program in programs} else "core"
+    if needs_full and needs_cobalt:
+        raise ConfigError(
+            "no root filesystem has Xenomai's programs and those of the image full: submit the suites one by one, "
+            "or give one of yours with --ramdisk"
+        )
+    return "xenomai" if needs_cobalt else "full" if needs_full else "core"
 
 
 def source(

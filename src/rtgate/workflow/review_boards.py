@@ -27,7 +27,7 @@ from rtgate.workflow.job_series import carry_out
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
-from rtgate.workflow.kernels import CommitBuilds
+from rtgate.workflow.kernels import CommitBuilds, find_description
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former
 from rtgate.workflow.policy import FILE, LabBoard
 from rtgate.workflow.review_builds import build_both
@@ -129,7 +129,7 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
 def _wish(entry: LabBoard) -> Wish:
     return Wish(
         board=boards.board(entry.board),
-        build=entry.build,
+        flavour=find_description(entry.build).flavour,
         profile=entry.profile,
         suites=entry.suites,
         pairs=_PAIRS,
@@ -139,11 +139,13 @@ def _wish(entry: LabBoard) -> Wish:
 
 def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[Case, ...]:
     if entry.all_cases:
-        return suites.cases(entry.suites, entry.profile, "default")
+        return suites.cases(entry.suites, entry.profile, "default", board=entry.board)
     selection = select_cases(screen_verdicts, _wish(entry))
     surplus = len(selection.choices) - len(selection.cases)
     more = f", {surplus} more do not fit its budget of {entry.budget:.0f} min" if surplus else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
+    for choice in selection.unanswered:
+        say(f"{entry.board} cannot answer {choice.case} ({choice.reason.value}): {selection.excluded[choice.case]}")
     return selection.cases
 
 

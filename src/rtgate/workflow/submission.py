@@ -219,6 +219,8 @@ def plan_job(submission: Submission, stack: ExitStack) -> JobPlan:
     }
     if len({arm_source.family for arm_source in sources.values()}) > 1:
         raise ConfigError("one of the kernels is a vendor's, the other is not: they name the console differently")
+    if len({arm_source.kernel.flavour for arm_source in sources.values()}) > 1:
+        raise ConfigError("the kernels are of two flavours, which are not compared (but see rtgate compare-flavours)")
     other = submission.endpoint
     if other is not None and "pcie" in {case.suite for case in submission.cases} and not board.pcie:
         raise ConfigError(
