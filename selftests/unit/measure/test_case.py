@@ -56,6 +56,7 @@ from rtgate.tools.pip_stress import PipStress
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope
+from rtgate.tools.xenomai import XenomaiLatency
 from rtgate.validity import readings
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
@@ -543,6 +544,14 @@ def test_what_the_board_s_file_says_ends_a_case_before_a_boot() -> None:
     assert found.machine == {"boot": "3", "ran": "nothing"}
     assert (found.measurements, found.faults, found.evidence.threads, found.evidence.log) == ((), (), (), "")
     assert found.argv == RtMigrateTest().argv(setting(case, bare))
+
+
+def test_cobalt_is_looked_for_on_a_kernel_of_which_nobody_knows_the_flavour() -> None:
+    case, built = Case(suite="latency", tool=XenomaiLatency(), load="idle"), arm(FakeTarget())
+    unknown = replace(built, kernel=replace(built.kernel, provenance="unknown"))
+    named = replace(built, kernel=replace(built.kernel, provenance="unknown", flavour="generic"))
+    known = [bool(unmet_needs(plan(case, one, 1).needs, 1)) for one in (built, unknown, named)]
+    assert known == [True, False, True]
 
 
 def test_a_board_with_two_cpus_boots_and_asks_there() -> None:

@@ -159,7 +159,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *instrument_need.needs(case.tool, arm.board),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
-            *flavour_needs(case.tool, _known_flavour(arm.kernel)),
+            *flavour_needs(case.tool, arm.kernel.known_flavour),
             *case.tool.required(),
             *load.needs,
             *_confinement_problems(case, arm),
@@ -175,11 +175,6 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         storage=storage_use.use(case.tools, case_setting),
         watched=registry.files(PlanInputs(time=arm.time, tuning=arm.tuning, functions=_functions(case, arm))),
     )
-
-
-def _known_flavour(kernel: KernelIdentity) -> str:
-    """Return the flavour that a kernel was built for, or has Cobalt in its name; empty for one that is only guessed."""
-    return kernel.flavour if kernel.provenance != "unknown" or kernel.flavour == "xenomai" else ""
 
 
 def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:

@@ -28,3 +28,8 @@ class KernelIdentity:
     config_sha256: str = ""
     build_id: str = ""
     commit: str = ""
+
+    @property
+    def known_flavour(self) -> str:
+        """The flavour; empty if it is only guessed: one of unknown provenance counts as `preempt_rt` at first."""
+        return "" if (self.provenance, self.flavour) == ("unknown", "preempt_rt") else self.flavour
