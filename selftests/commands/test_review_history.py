@@ -47,7 +47,7 @@ def bench(
     shipped = Path(__file__).parents[2] / "boards" / "rk3568-evb1.yaml"
     (tmp_path / "site" / "boards" / "bench.yaml").write_text(shipped.read_text())
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
-    monkeypatch.setattr(suites, "cases", lambda *_: (Case(suite="latency", tool=Cyclictest(), load="idle"),))
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: (Case(suite="latency", tool=Cyclictest(), load="idle"),))
     monkeypatch.setattr("rtgate.workflow.review._screen", lambda *_: ())
     monkeypatch.setattr(review_boards, "prepare_series", lambda *_: None)
     monkeypatch.setattr(review_boards, "carry_out", lambda _, output: _measure(output))

@@ -56,7 +56,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LavaServ
             monkeypatch.setenv(name, text)
         for name in ("XDG_CONFIG_HOME", "GITLAB_CI", "CI_PIPELINE_ID", "GITHUB_RUN_ID", "RTGATE_LAVA_TOKEN_FILE"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(suites, "cases", lambda *_arguments: CASES)
+        monkeypatch.setattr(suites, "cases", lambda *_arguments, **_: CASES)
         monkeypatch.setattr("rtgate.lava.client.follow.time.sleep", lambda _s: None)
         monkeypatch.setattr("rtgate.workflow.conclusion.html.generate", lambda _results, output: output / "index.html")
         monkeypatch.chdir(tmp_path)

@@ -177,7 +177,7 @@ def test_lava_gets_no_choice_of_boards_of_one_type(
 def test_a_link_that_nobody_expects_would_not_be_missed(
     lab: LavaServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suites, "cases", lambda *_arguments: (Case(suite="pcie", tool=Dmatest(), load="idle"),))
+    monkeypatch.setattr(suites, "cases", lambda *_arguments, **_: (Case(suite="pcie", tool=Dmatest(), load="idle"),))
     assert main.main(PAIR) == 2
     assert f"{BOARD}.yaml: list the endpoint under `pcie`" in capsys.readouterr().err
     assert not lab.jobs

@@ -42,7 +42,7 @@ WRITTEN = {"-o", "--log", "judge --verdict", "--ssh-config"}
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(suites, "cases", lambda *_arguments: (CASE,))  # pytest would be started to list them
+    monkeypatch.setattr(suites, "cases", lambda *_arguments, **_: (CASE,))  # pytest would be started to list them
     record, outcome = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     records_file.write(record, outcome.files, outcome.console, tmp_path / "records")
     write_verdicts([], tmp_path / "verdict.json", records=tmp_path / "records")

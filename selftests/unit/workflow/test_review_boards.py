@@ -42,7 +42,7 @@ DEAD = Verdict(
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Return what is submitted."""
     submitted: list[Any] = []
-    monkeypatch.setattr(suites, "cases", lambda *_: CASES)
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: CASES)
     monkeypatch.setattr(kernels, "build_commit", lambda *_: tmp_path / "kernel")
     monkeypatch.setattr(review_boards, "prepare_series", lambda submission, *_: submitted.append(submission))
     monkeypatch.setattr(review_boards, "carry_out", lambda *_: [])
