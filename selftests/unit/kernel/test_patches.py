@@ -175,3 +175,10 @@ def test_code_of_ours_becomes_part_of_the_kernel(fake_tree: Path, tmp_path: Path
     assert bare.path == copy.path
     assert not (bare.path / "init/rtgate_thing.c").exists()
     assert "RTGATE" not in (bare.path / "init/Kconfig").read_text()
+
+
+def test_what_a_build_beside_this_one_keeps_for_a_moment_is_not_copied(fake_tree: Path, tmp_path: Path) -> None:
+    (fake_tree / ".merge_tmp.config.vzi6BSuyvN").write_text("x")
+    patches.synchronise(fake_tree, tmp_path / "copy")
+    assert (tmp_path / "copy" / "Makefile").is_file()
+    assert not list((tmp_path / "copy").glob(".merge*"))
