@@ -20,6 +20,7 @@ from selftests.lab.lab import PROGRAM, STATE, Lab
 from rtgate import __version__, site, strict_yaml
 from rtgate.board import boards
 from rtgate.cli.main import main
+from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, TEMPORARY
 from rtgate.rootfs import images
 
 pytestmark = pytest.mark.long("a gate, a build and a job in containers; test_submit's jobs run in the same image")
@@ -114,7 +115,7 @@ def test_a_build_is_the_machine_s(containers: Containers, tmp_path: Path) -> Non
     assert main(["build", str(containers.work / "small.yaml"), "-o", str(tmp_path / "built")]) == 0
     # Links to files that the containers' user cannot change, as a copy of 2 GB takes long; without what others build.
     sources = containers.work / "cache" / "sources"
-    ours = shutil.ignore_patterns("lock", "rtgate-build-*")
+    ours = shutil.ignore_patterns("lock", f"{BUILD_DIRECTORY_PREFIX}*", *TEMPORARY)
     shutil.copytree(site.cache() / "sources", sources, copy_function=os.link, symlinks=True, ignore=ours)
     containers.owned(sources, *(path for path in sources.iterdir() if path.is_dir()))
     code, _, _ = containers.run("rtgate", "build", "small.yaml", "-o", "built", "--quiet")
