@@ -30,6 +30,13 @@ def test_a_board_has_a_build_and_a_way_into_a_lab_or_is_qemu(name: str) -> None:
     assert board.virtual or board.lava is not None
 
 
+def test_the_page_says_what_was_seen_of_every_build() -> None:
+    section = PAGE.partition("## Builds\n")[2].partition("\n## ")[0]
+    names = re.findall(r"`([\w-]+)`", section)
+    patterns = [name.replace("SOC", "(?:rk\\w+|nuc-j3455)").replace("ARCH", "(?:arm64|x86_64)") for name in names]
+    assert [build for build in BUILDS if not any(re.fullmatch(pattern, build) for pattern in patterns)] == []
+
+
 def test_a_board_has_limits_of_its_builds_kernels_or_a_reason() -> None:
     limited = {(limit.board, limit.flavour) for limit in limits(None).entries}
     flavours = {name: find_description(boards.board(name).build).flavour for name in BOARDS if boards.board(name).build}
