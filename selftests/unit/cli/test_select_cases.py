@@ -62,13 +62,16 @@ def test_what_the_board_cannot_run_takes_nothing_of_its_time(
     assert not {name for name in names if "xenomai" in name or name.startswith("irq/irq-hard")}
 
 
-def test_after_a_gate_of_a_cobalt_kernel_cobalt_is_measured(tmp_path: Path) -> None:
+def test_after_a_gate_of_a_cobalt_kernel_cobalt_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path, Status.FAIL, Kind.LIMIT, "xenomai", "latency/xenomai-latency:idle")
     words = ("--board", "rk3568-evb1", "--profile", "nightly", "--budget", "99h", "-o", str(tmp_path / "cases.json"))
     assert run(tmp_path, *words) == 0
     names = {case.name for case in cases_file.read(tmp_path / "cases.json")}
     assert "latency/xenomai-latency:idle" in names
     assert IDLE not in names
+    lines = [line for line in capsys.readouterr().out.splitlines() if " left out: cyclictest " in line]
+    reasons = [line.partition(" left out: ")[2] for line in lines]
+    assert reasons == ["cyclictest measures Linux, not Cobalt: xenomai-latency and xenomai-cyclictest measure Cobalt"]
 
 
 def test_what_should_be_measured_and_cannot_is_not_passed_over(

@@ -13,7 +13,7 @@ from rtgate.cli.requests import build_options
 from rtgate.errors import ConfigError
 from rtgate.kernel import build as kernel_build
 from rtgate.kernel.artefacts import KernelBuild
-from rtgate.kernel.build_set import build_each
+from rtgate.kernel.build_set import build_each, output_in
 from rtgate.kernel.config_check import ConfigCheck, check_config, check_configs
 from rtgate.kernel.source import Tree
 from rtgate.report import build_table, config_table
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         options = build_options(arguments, listener)
         if arguments.check_config:
             return _check(check_config(description, tree, options), tree)
-        output = arguments.output or Path("build") / f"{description.name}{options.toolchain.suffix}"
+        output = arguments.output or output_in(Path("build"), description, options)
         start = time.monotonic()
         kernel = kernel_build.build(description, tree, output, options)
     _print(kernel, time.monotonic() - start)

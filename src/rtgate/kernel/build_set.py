@@ -33,6 +33,11 @@ class BuildOutcome:
     failure: str = ""
 
 
+def output_in(directory: Path, description: BuildDescription, options: kernel_build.Options) -> Path:
+    """Return where a build goes that nobody gave a place: gcc's and Clang's do not replace each other."""
+    return directory / f"{description.name}{options.toolchain.suffix}"
+
+
 def build_each(
     descriptions: Sequence[BuildDescription], tree: Tree, directory: Path, options: kernel_build.Options
 ) -> Iterator[BuildOutcome]:
@@ -46,7 +51,7 @@ def build_each(
     for description in descriptions:
         options.listener.notice(f"building {description.name}")
         start = time.monotonic()
-        output = directory / f"{description.name}{options.toolchain.suffix}"
+        output = output_in(directory, description, options)
         kernel, unsupported, failure = None, "", ""
         try:
             kernel = kernel_build.build(description, tree, output, options)

@@ -231,9 +231,8 @@ def _build_directory(description: BuildDescription, tree: Tree, options: Options
     the other commit of a comparison, compiles only what differs. Nothing is ever written into a user's tree.
     What is not trusted has a place of its own, where nothing is kept, and so has what another compiler makes.
     """
-    name = f"{description.name}-{description.arch}{options.toolchain.suffix}" + (
-        "" if options.trusted else "-untrusted"
-    )
+    trust = "" if options.trusted else "-untrusted"
+    name = f"{description.name}-{description.arch}{options.toolchain.suffix}{trust}"
     if tree.owned:
         return tree.path / f"{BUILD_DIRECTORY_PREFIX}{name}"
     return site.cache().absolute() / "builds" / f"{name}-{short_hash(str(tree.path))}"

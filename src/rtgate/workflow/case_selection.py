@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
@@ -16,7 +16,6 @@ from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile, profile
 from rtgate.tools.needs import unmet_needs
 from rtgate.tools.registry import TOOLS
-from rtgate.tools.xenomai import flavour_needs
 from rtgate.workflow import suites
 from rtgate.workflow.arms import running
 
@@ -83,7 +82,7 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
         )
     lengths = profile(wish.profile, TOOLS).on(wish.board.name)
     every_case = suites.cases(wish.suites, wish.profile, wish.tuning, board=wish.board.name)
-    excluded = _excluded(every_case, wish, _arm(wish, lengths))
+    excluded = _excluded(every_case, _arm(wish, lengths))
     cases = [case for case in every_case if case.name not in excluded]
     entries = [
         SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
@@ -104,6 +103,8 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
 def _arm(wish: Wish, board_profile: Profile) -> Arm:
     """Return an arm of a kernel that is not built yet."""
     kernel = running(wish.flavour)
+    if wish.flavour:  # said by a report or a build, not guessed
+        kernel = replace(kernel, provenance="rtgate")
     return Expected(
         board=wish.board,
         profile=board_profile,
@@ -114,13 +115,10 @@ def _arm(wish: Wish, board_profile: Profile) -> Arm:
     ).arm(1)
 
 
-def _excluded(cases: Sequence[Case], wish: Wish, arm: Arm) -> dict[str, str]:
+def _excluded(cases: Sequence[Case], arm: Arm) -> dict[str, str]:
     """Return why a case cannot run there, as far as the board's file and the kernel's flavour tell, by the case."""
-    reasons = {}
-    for case in cases:
-        needs = (*plan(case, arm, 1).needs, *flavour_needs(case.tool, wish.flavour))
-        reasons[case.name] = "; ".join(unmet_needs(needs, arm.board.cpus))
-    return {name: reason for name, reason in reasons.items() if reason}
+    reasons = {case.name: unmet_needs(plan(case, arm, 1).needs, arm.board.cpus) for case in cases}
+    return {name: "; ".join(unmet) for name, unmet in reasons.items() if unmet}
 
 
 def _unanswered(verdicts: Sequence[Verdict], excluded: Mapping[str, str]) -> tuple[Choice, ...]:
