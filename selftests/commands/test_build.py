@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import tarfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -361,3 +362,31 @@ def test_missing_compiler(describe: Describe, fake_tree: Path, tmp_path: Path, m
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError, match="gcc-aarch64-linux-gnu"):
         build(describe(), open_tree(fake_tree), tmp_path / "out")
+
+
+def test_device_trees_of_a_kernel_whose_top_makefile_does_not_install_them(
+    describe: Describe, fake_tree: Path, tmp_path: Path
+) -> None:
+    """As before 4.20, where the architecture's makefile has the target; tuxmake leaves them out there."""
+    sources = fake_tree / "arch/arm64/boot/dts"
+    sources.mkdir(parents=True)
+    (sources / "board.dtb").write_bytes(b"\xd0\x0d\xfe\xed")
+    install = (
+        "\t@mkdir -p $(INSTALL_DTBS_PATH)/rockchip\n\t@cp arch/arm64/boot/dts/*.dtb $(INSTALL_DTBS_PATH)/rockchip\n"
+    )
+    (fake_tree / "arch/arm64/Makefile").write_text(f"dtbs_install:\n{install}")
+    with (fake_tree / "Makefile").open("a") as makefile:
+        makefile.write("\ninclude arch/arm64/Makefile\n")
+    description, tree = describe(more="targets: [kernel, dtbs]\n"), open_tree(fake_tree)
+    found = build(description, tree, tmp_path / "out")
+    assert found.dtbs is not None
+    with tarfile.open(found.dtbs) as archive:
+        assert [name for name in archive.getnames() if name.endswith(".dtb")] == ["dtbs/rockchip/board.dtb"]
+    first = artefacts.sha256(found.dtbs)
+    shutil.rmtree(tmp_path / "cache")
+    again = build(description, tree, tmp_path / "again").dtbs
+    assert again is not None
+    assert artefacts.sha256(again) == first
+    (fake_tree / "arch/arm64/Makefile").write_text("dtbs_install:\n\t@echo 'no room' && false\n")
+    with pytest.raises(BuildError, match="dtbs_install"):
+        build(description, open_tree(fake_tree), tmp_path / "out")

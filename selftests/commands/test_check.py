@@ -501,11 +501,17 @@ def test_a_kernel_repository_has_the_configuration_that_its_builds_start_from(
     (configs / "board_defconfig").write_text("CONFIG_SMP=y\n")
     (builds / "good.yaml").write_text("arch: arm64\nflavour: generic\nbase: board_defconfig\nfragments: [loads]\n")
     (builds / "bad.yaml").write_text("arch: arm64\nflavour: generic\nbase: boart_defconfig\nfragments: [loads]\n")
+    (configs / "rt.config").write_text("CONFIG_PREEMPT_RT=y\n")
+    good = (builds / "good.yaml").read_text()
+    (builds / "frag.yaml").write_text(f"{good}kernel_fragments: [rt.config]\n")
+    (builds / "lost.yaml").write_text(f"{good}kernel_fragments: [rt.config, soc.config]\n")
     monkeypatch.chdir(lab / "linux")
     code, lines = said(capsys)
     assert code == 2
-    assert f"{builds}/good.yaml: ok" in lines
-    assert lines[-2].startswith(f"{builds}/bad.yaml:3:7: this kernel has no 'boart_defconfig' (allowed: tinyconfig, ")
+    assert {f"{builds}/good.yaml: ok", f"{builds}/frag.yaml: ok"} <= set(lines)
+    bad, lost = (next(line for line in lines if line.startswith(f"{builds}/{name}.yaml:")) for name in ("bad", "lost"))
+    assert bad.startswith(f"{builds}/bad.yaml:3:7: this kernel has no 'boart_defconfig' (allowed: tinyconfig, ")
+    assert lost == f"{builds}/lost.yaml:5:31: this kernel has no 'soc.config' (allowed: rt.config)"
 
 
 def test_comments_of_a_device_type_refer_to_nothing(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,11 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import kconfig
 from rtgate.kernel.build import Listener, Options, build
 from rtgate.kernel.config_check import check_config, check_configs
-from rtgate.kernel.configuration import BuildDescription, load_description
+from rtgate.kernel.configuration import BuildDescription, LostOptionsError, load_description, read_config
 from rtgate.kernel.configure import configure
 from rtgate.kernel.kconfig import scan
 from rtgate.kernel.source import open_tree
-from rtgate.kernel.work import Work
+from rtgate.kernel.work import Work, prepare_work
 from rtgate.report import config_table
 
 __all__ = ["cache", "describe", "fake_tree", "git", "toolchain"]
@@ -54,6 +54,29 @@ def test_all_configurations_are_answered_as_each_alone(describe: Describe, fake_
     together = list(check_configs(builds, tree))
     assert together == [check_config(build, tree) for build in builds]
     assert [len(checked.lost) for checked in together] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(("asked", "found"), [("", "6"), ("CONFIG_NR_CPUS=8\n", "8")])
+def test_fragments_of_the_kernel_come_in_their_order_and_before_ours(
+    describe: Describe, fake_tree: Path, asked: str, found: str
+) -> None:
+    configs = fake_tree / "arch" / "arm64" / "configs"
+    configs.mkdir(parents=True)
+    (configs / "soc.config").write_text("CONFIG_NR_CPUS=4\n")
+    (configs / "rt.config").write_text("CONFIG_NR_CPUS=6\n")
+    tree = open_tree(fake_tree)
+    build = named(describe, "vendor", f"CONFIG_EXPERT=y\n{asked}", "kernel_fragments: [soc.config, rt.config]\n")
+    with prepare_work(build, tree, Options()) as work:
+        configure(work)
+        assert read_config(work.job.build_directory / ".config")["NR_CPUS"] == found
+    twin = named(describe, "twin", f"CONFIG_EXPERT=y\n{asked}", "kernel_fragments: [soc.config, rt.config]\n")
+    assert [checked.lost for checked in check_configs([build, twin], tree)] == [(), ()]
+
+
+def test_a_build_that_lost_its_real_time_model_names_the_vendor_s_series(describe: Describe, fake_tree: Path) -> None:
+    build_of_vendor = describe("CONFIG_PREEMPT_RT=y\n", "series_commits: {6.12.7: 0123abcd}\n")
+    with pytest.raises(LostOptionsError, match=r"the vendor's series for 6\.12\.7 applies to commit 0123abcd"):
+        build(build_of_vendor, open_tree(fake_tree), fake_tree.parent / "out")
 
 
 def twin_of(build: BuildDescription) -> BuildDescription:

@@ -34,7 +34,7 @@ def job(fake_tree: Path, tmp_path: Path) -> tuxmake.Job:
         build_directory=tmp_path / "build",
         log_directory=tmp_path / "log",
         arch="arm64",
-        base="tinyconfig",
+        bases=("tinyconfig",),
         fragment=tmp_path / "requested.config",
         jobs=2,
         ccache_directory=tmp_path / "ccache",

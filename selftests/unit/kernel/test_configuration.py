@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,10 @@ def test_description(describe: Describe) -> None:
         ("patches: nowhere\n", "no such file: a patch series is a directory with a file 'series'"),
         ("built_in: [rtgate_nope]\n", "fake.yaml:5:12: unknown value 'rtgate_nope' (allowed: "),
         ("optional: [CONFIG_NOPE]\n", "unknown value 'CONFIG_NOPE' (allowed: CONFIG_EXPERT)"),
+        ("kernel_fragments: [rt]\n", "fake.yaml:5:20: 'rt' is not a fragment (expected: NAME.config of the kernel's"),
+        ("kernel_fragments: [make:mrproper.config]\n", "'make:mrproper.config' is not a fragment"),
+        ("series_commits: {later: 0123abcd}\n", "'later' is not a kernel version (6.13 or 6.12.117)"),
+        ("series_commits: {6.1.75: v6.1}\n", "fake.yaml:5:26: 'v6.1' is not a commit (expected: 8 to 40 hexadecimal"),
     ],
 )
 def test_mistakes_name_the_place(describe: Describe, more: str, complaint: str) -> None:
@@ -59,6 +64,28 @@ def test_mistakes_name_the_place(describe: Describe, more: str, complaint: str) 
 def test_base_must_be_a_configuration_target(describe: Describe) -> None:
     with pytest.raises(ConfigError, match="not a configuration target"):
         describe(base="clean")
+
+
+def test_a_base_that_is_a_fragment_has_no_further_ones(describe: Describe) -> None:
+    with pytest.raises(ConfigError, match=r"fake.yaml:3:7: 'rt.config' is a fragment itself"):
+        describe(more="kernel_fragments: [soc.config]\n", base="rt.config")
+
+
+def test_a_tree_without_the_kernel_s_own_fragment_is_not_for_the_build(describe: Describe, fake_tree: Path) -> None:
+    build = describe(more="kernel_fragments: [soc.config, rt.config]\n")
+    assert build.unsupported(fake_tree) == "no fragment soc.config, rt.config"
+    for place, name in (("arch/arm64/configs", "soc.config"), ("kernel/configs", "rt.config")):
+        (fake_tree / place).mkdir(parents=True)
+        (fake_tree / place / name).write_text("CONFIG_SMP=y\n")
+    assert build.unsupported(fake_tree) == ""
+
+
+def test_an_error_says_which_commit_a_vendor_s_series_is_for(describe: Describe) -> None:
+    build = describe(more="series_commits: {5.10.160: cae91899b67b, 6.1.75: 6f0f65649115}\n")
+    known, other = (build.series_hint(version) for version in (KernelVersion(5, 10, 160), KernelVersion(5, 10, 110)))
+    assert known == "; the vendor's series for 5.10.160 applies to commit cae91899b67b (--patches)"
+    assert other == "; the vendor has series for 5.10.160, 6.1.75, not for 5.10.110"
+    assert describe().series_hint(KernelVersion(6, 1)) == ""
 
 
 def test_unknown_fragment_lists_those_there_are(tmp_path: Path, describe: Describe) -> None:
@@ -134,10 +161,10 @@ def test_flavours_differ_in_the_preemption_model_alone(path: Path) -> None:
     realtime = load_description(path.with_name(path.name.replace("-generic", "-preempt_rt")))
     assert (realtime.flavour, generic.flavour) == ("preempt_rt", "generic")
     assert (realtime.targets, realtime.device_trees) == (generic.targets, generic.device_trees)
-    ours = [fragment.stem for fragment in generic.fragments]
-    assert [fragment.stem for fragment in realtime.fragments] == [
-        "preempt_rt" if name == "preempt" else name for name in ours
-    ]
+    ours = [re.sub(r"preempt$", "preempt_rt", fragment.stem) for fragment in generic.fragments]
+    assert [fragment.stem for fragment in realtime.fragments] == ours
+    added = ("rockchip_rt.config",) if "-vendor-" in generic.name else ()
+    assert realtime.kernel_fragments == (*generic.kernel_fragments, *added)
 
 
 def test_all_shipped_fragments_are_used() -> None:

@@ -101,7 +101,7 @@ def _prepared(description: BuildDescription, tree: Tree, options: Options) -> Ab
     return prepare_work(plain, tree, options)
 
 
-_Key = tuple[Path, str, str, tuple["Option", ...], frozenset[str]]
+_Key = tuple[Path, str, tuple[str, ...], tuple["Option", ...], frozenset[str]]
 
 
 @dataclass(slots=True)
@@ -115,15 +115,15 @@ class _Scratch:
     """
 
     directory: Path
-    frequency: Counter[tuple[str, str]]
+    frequency: Counter[tuple[str, tuple[str, ...]]]
     scan: Callable[[kconfig.Sources], kconfig.Definitions]
-    bases: dict[tuple[Path, str, str], Path] = field(default_factory=dict)
+    bases: dict[tuple[Path, str, tuple[str, ...]], Path] = field(default_factory=dict)
     answers: dict[_Key, tuple[LostOption, ...]] = field(default_factory=dict)
 
     def lost(self, work: Work) -> tuple[LostOption, ...]:
         """Return the options that the tree does not take."""
         build = work.description
-        key = (work.tree.path, build.arch, build.base, tuple(work.requested_options.values()), build.optional)
+        key = (work.tree.path, build.arch, build.bases, tuple(work.requested_options.values()), build.optional)
         if key not in self.answers:
             aside = self._aside(work)
             with _log_kept(aside, work):
@@ -142,15 +142,15 @@ class _Scratch:
 
     def _from_base(self, work: Work) -> Work:
         """Return the work with its base made already, where several builds start from it."""
-        arch, base = work.description.arch, work.description.base
-        if self.frequency[arch, base] == 1:
+        arch, bases = work.description.arch, work.description.bases
+        if self.frequency[arch, bases] == 1:
             return work
-        key = (work.tree.path, arch, base)
+        key = (work.tree.path, arch, bases)
         if key not in self.bases:
             configure(dataclasses.replace(work, requested_options={}))
             config = work.job.build_directory / ".config"
-            self.bases[key] = config.rename(work.job.log_directory / f"{base}.base")
-        return dataclasses.replace(work, job=dataclasses.replace(work.job, base=str(self.bases[key])))
+            self.bases[key] = config.rename(work.job.log_directory / f"{'-'.join(bases)}.base")
+        return dataclasses.replace(work, job=dataclasses.replace(work.job, bases=(str(self.bases[key]),)))
 
 
 @contextmanager
@@ -167,6 +167,6 @@ def _log_kept(aside: Work, work: Work) -> Iterator[None]:
 
 @contextmanager
 def _scratch(descriptions: Sequence[BuildDescription]) -> Iterator[_Scratch]:
-    frequency = Counter((description.arch, description.base) for description in descriptions)
+    frequency = Counter((description.arch, description.bases) for description in descriptions)
     with scratch(Path(tempfile.gettempdir()), "rtgate-check-") as directory:
         yield _Scratch(directory, frequency, functools.cache(kconfig.scan))

@@ -13,6 +13,7 @@ from rtgate.board.boards import FLAVOURS
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel import jailhouse, xenomai
 from rtgate.kernel.fragments import UNSET, Option, load_fragment, resolve
+from rtgate.kernel.version import KernelVersion
 from rtgate.units import plural
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rtgate.kernel import kconfig
-    from rtgate.kernel.version import KernelVersion
 
 TARGETS = ("kernel", "modules", "dtbs")
 
@@ -29,6 +29,8 @@ BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig
 _DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
 _CELL = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:_defconfig|\.config)")
+_KERNEL_FRAGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.config")  # what tuxmake makes a target of
+_COMMIT = re.compile(r"[0-9a-f]{8,40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,14 @@ class BuildDescription:
     Attributes:
         name: the file's name without suffix.
         base: the make target that the configuration starts from, such as `tinyconfig`.
+        kernel_fragments: fragments of the kernel's own (`arch/ARCH/configs/NAME.config`), merged into the base.
         options: everything the fragments ask for, in their order, with version ranges.
         optional: symbols that may be missing in the final configuration.
         targets: what is built beside the configuration.
         patches: a directory with a patch series, applied to a copy of the tree.
         built_in: sources of ours (`target/modules`) that become part of the kernel, in a copy of the tree.
         device_trees: what a tree must have the source of (`rockchip/rk3588-evb1-v10`), and which kernels have it.
+        series_commits: to which commit of a vendor's kernel its patch series applies, by the kernel's version.
         cells: the names of Jailhouse's root cell and of an inmate's; empty for a kernel alone.
     """
 
@@ -52,6 +56,7 @@ class BuildDescription:
     arch: str
     flavour: str
     base: str
+    kernel_fragments: tuple[str, ...]
     fragments: tuple[Path, ...]
     options: tuple[Option, ...]
     optional: frozenset[str]
@@ -59,19 +64,39 @@ class BuildDescription:
     patches: Path | None
     built_in: tuple[Path, ...]
     device_trees: Mapping[str, str]
+    series_commits: Mapping[KernelVersion, str]
     cells: Mapping[str, str]
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The make targets that the configuration starts from, in their order."""
+        return (self.base, *self.kernel_fragments)
 
     def unsupported(self, tree: Path) -> str:
         """Return why this build is not for a kernel tree, which lacks something; empty where it is."""
         if self.flavour == xenomai.FLAVOUR and not (xenomai.has_dovetail(tree) or xenomai.is_prepared(tree)):
             return "no Dovetail (include/linux/dovetail.h)"
-        sources = tree / "arch" / ARCHES[self.arch].directory / "boot" / "dts"
+        directory = tree / "arch" / ARCHES[self.arch].directory
         missing_files = [
             f"{name}.dts ({where})"
             for name, where in self.device_trees.items()
-            if not (sources / f"{name}.dts").is_file()
+            if not (directory / "boot" / "dts" / f"{name}.dts").is_file()
         ]
-        return f"no device tree {', '.join(missing_files)}" if missing_files else ""
+        if missing_files:
+            return f"no device tree {', '.join(missing_files)}"
+        places = (directory / "configs", tree / "kernel" / "configs")
+        missing_files = [
+            name for name in self.kernel_fragments if not any((place / name).is_file() for place in places)
+        ]
+        return f"no fragment {', '.join(missing_files)}" if missing_files else ""
+
+    def series_hint(self, version: KernelVersion) -> str:
+        """Return which commits the vendor's patch series are for, for an error's end; empty where none is known."""
+        if not self.series_commits:
+            return ""
+        if version in self.series_commits:
+            return f"; the vendor's series for {version} applies to commit {self.series_commits[version]} (--patches)"
+        return f"; the vendor has series for {', '.join(map(str, sorted(self.series_commits)))}, not for {version}"
 
     def requested_options(self, version: KernelVersion) -> dict[str, Option]:
         """Return what is asked of a kernel of this version, by symbol."""
@@ -89,7 +114,10 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
     """
     top = strict_yaml.load(path).mapping(
         ("arch", "flavour", "base", "fragments"),
-        ("targets", "patches", "built_in", "optional", "device_trees", "cells"),
+        (
+            *("targets", "patches", "built_in", "optional", "device_trees", "cells"),
+            *("kernel_fragments", "series_commits"),
+        ),
     )
     if fragment_directories is None:
         fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
@@ -103,6 +131,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         arch=top["arch"].text(ARCHES),
         flavour=top["flavour"].text(FLAVOURS),
         base=_base(top["base"]),
+        kernel_fragments=_kernel_fragments(top.get("kernel_fragments"), top["base"]),
         fragments=fragments,
         options=options,
         optional=_optional(top.get("optional"), options),
@@ -110,6 +139,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         patches=_patches(top.get("patches"), path.parent),
         built_in=tuple(_module(item) for item in top["built_in"].items()) if "built_in" in top else (),
         device_trees=_device_trees(top.get("device_trees"), targets),
+        series_commits=_series_commits(top.get("series_commits")),
         cells=_cells(top["cells"], top) if "cells" in top else {},
     )
 
@@ -120,6 +150,32 @@ def _base(value: strict_yaml.Value) -> str:
         choices = f"{', '.join(BASES)}, NAME_defconfig or NAME.config of the kernel's arch/ARCH/configs"
         value.fail(f"{base!r} is not a configuration target (allowed: {choices})")
     return base
+
+
+def _kernel_fragments(value: strict_yaml.Value | None, base: strict_yaml.Value) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if base.text().endswith(".config"):
+        base.fail(f"{base.text()!r} is a fragment itself: with kernel_fragments name a make target (NAME_defconfig)")
+    names = []
+    for item in value.items():
+        if not _KERNEL_FRAGMENT.fullmatch(item.text()):
+            item.fail(f"{item.text()!r} is not a fragment (expected: NAME.config of the kernel's arch/ARCH/configs)")
+        names.append(item.text())
+    return tuple(names)
+
+
+def _series_commits(value: strict_yaml.Value | None) -> dict[KernelVersion, str]:
+    commits = {}
+    for name, entry in value.entries().items() if value is not None else ():
+        try:
+            version = KernelVersion.parse(name)
+        except ValueError as error:
+            entry.value.fail(str(error))
+        if not _COMMIT.fullmatch(entry.value.text()):
+            entry.value.fail(f"{entry.value.text()!r} is not a commit (expected: 8 to 40 hexadecimal digits, quoted)")
+        commits[version] = entry.value.text()
+    return commits
 
 
 def _fragment(value: strict_yaml.Value, directories: Sequence[Path]) -> Path:
@@ -202,9 +258,9 @@ class LostOption:
 class LostOptionsError(BuildError):
     """The kernel did not take options that were asked for: change the fragments, the tree, or `optional`."""
 
-    def __init__(self, options: Sequence[LostOption], tree: Path) -> None:
+    def __init__(self, options: Sequence[LostOption], tree: Path, hint: str = "") -> None:
         lines = "\n".join(f"  {option}" for option in options)
-        super().__init__(f"{tree} did not take {plural(len(options), 'requested option')}:\n{lines}")
+        super().__init__(f"{tree} did not take {plural(len(options), 'requested option')}{hint}:\n{lines}")
         self.lost = tuple(options)
 
 

@@ -36,7 +36,7 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
 def _kconfig_inputs(work: Work) -> str:
     tree = work.tree.path
     recipe = json.dumps(tuxmake.recipe(work.job.variables))
-    state = hashlib.sha256(f"{work.job.base}\0{work.toolchain_versions}\0{recipe}\n".encode())
+    state = hashlib.sha256(f"{' '.join(work.job.bases)}\0{work.toolchain_versions}\0{recipe}\n".encode())
     for option in work.requested_options.values():
         state.update(f"{option.line}\n".encode())
     scripts = (tree / "Makefile", tree / "scripts/Kconfig.include", *(tree / "kernel/configs").glob("*"))
@@ -70,4 +70,5 @@ def refuse_lost(work: Work) -> None:
     """Raise LostOptionsError where the configuration lacks what was asked."""
     options = lost_from(work)
     if options:
-        raise LostOptionsError(options, work.source.path)
+        hint = work.description.series_hint(work.source.version) if work.series is None else ""
+        raise LostOptionsError(options, work.source.path, hint)

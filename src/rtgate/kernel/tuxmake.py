@@ -11,6 +11,7 @@ import contextlib
 import importlib.metadata
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,7 @@ class Job:
 
     Attributes:
         log_directory: gets logs, and what tuxmake packs (modules, device trees).
+        bases: make targets that the configuration starts from, in their order; or a `.config`.
         fragment: the resolved options.
         toolchain: what compiles it; make is told of it by `variables`.
         variables: of make, beside the constants.
@@ -72,7 +74,7 @@ class Job:
     build_directory: Path
     log_directory: Path
     arch: str
-    base: str
+    bases: tuple[str, ...]
     fragment: Path
     jobs: int
     ccache_directory: Path
@@ -164,7 +166,7 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
     Raises:
         Interrupted: as `run`.
     """
-    return _make_modules(job, job.tree, {"O": str(job.build_directory), "M": str(directory)}, log)
+    return _make(job, job.tree, "modules", {"O": str(job.build_directory), "M": str(directory)}, log)
 
 
 def make_project(job: Job, directory: Path, log: Path) -> bool:
@@ -174,10 +176,30 @@ def make_project(job: Job, directory: Path, log: Path) -> bool:
     """
     maps = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
     words = ("ccache", job.toolchain.compiler(job.arch), *maps)
-    return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
+    return _make(job, directory, "modules", {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
 
 
-def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
+def packs_device_trees(tree: Path) -> bool:
+    """Whether tuxmake packs a kernel's device trees: the top makefile has a target to install them since 4.20."""
+    return bool(re.search(r"^dtbs_install:", (tree / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def pack_device_trees(job: Job, log: Path) -> bool:
+    """Pack the device trees that an older kernel has made, where tuxmake would put them; return whether that worked.
+
+    Raises:
+        Interrupted: as `run`.
+    """
+    place = job.build_directory / "dtbsinstall"
+    shutil.rmtree(place, ignore_errors=True)
+    variables = {"O": str(job.build_directory), "INSTALL_DTBS_PATH": str(place / "dtbs")}
+    pack = ["tar", "--sort=name", "--owner=0", "--group=0", "--mtime=@0", "-cJf"]
+    return _make(job, job.tree, "dtbs_install", variables, log) and _run_with_log(
+        [*pack, str(job.package_directory / "dtbs.tar.xz"), "-C", str(place), "dtbs"], job, log.with_suffix(".tar.log")
+    )
+
+
+def _make(job: Job, directory: Path, target: str, variables: Mapping[str, str], log: Path) -> bool:
     arguments = {
         "ARCH": ARCHES[job.arch].kbuild,
         "CROSS_COMPILE": f"{ARCHES[job.arch].gnu}-",
@@ -188,7 +210,7 @@ def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: 
         **variables,
     }
     words = [f"{name}={value}" for name, value in arguments.items()]
-    return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, "modules"], job, log)
+    return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, target], job, log)
 
 
 def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
@@ -274,8 +296,8 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         "--wrapper=ccache",
         f"--toolchain={job.toolchain}",
         f"--jobs={job.jobs}",
-        f"--kconfig={job.base}",
-        f"--kconfig-add={job.fragment}",
+        f"--kconfig={job.bases[0]}",
+        *(f"--kconfig-add={name}" for name in (*job.bases[1:], job.fragment)),
         f"--kernel-image={ARCHES[job.arch].image}",
         *constants,
         *(f"{name}={value}" for name, value in job.variables.items()),

@@ -94,7 +94,7 @@ class Work:
             "name": self.description.name,
             "arch": self.description.arch,
             "flavour": self.description.flavour,
-            "base": self.description.base,
+            "base": " ".join(self.description.bases),
             "targets": sorted(self.description.targets),
             "options": sorted(option.line for option in self.requested_options.values()),
             "optional": sorted(self.description.optional),
@@ -150,7 +150,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     """
     tuxmake.require_tools(description.arch, options.toolchain)
     series = _series(description, source, options)
-    tree = patched_tree(source, series, options.listener.notice) if series else source
+    tree = _patched(description, source, series, options) if series else source
     check_buildable(tree.path, description.arch, source.path)
     if reason := description.unsupported(tree.path):
         raise UnsupportedTreeError(
@@ -172,7 +172,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             build_directory=place,
             log_directory=log_directory,
             arch=description.arch,
-            base=description.base,
+            bases=description.bases,
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
@@ -187,6 +187,13 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         toolchain_versions=options.toolchain.versions(description.arch),
         hypervisor=_hypervisor(description, trusted=options.trusted),
     )
+
+
+def _patched(description: BuildDescription, source: Tree, series: Series, options: Options) -> Tree:
+    try:
+        return patched_tree(source, series, options.listener.notice)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{description.series_hint(source.version)}") from error
 
 
 def _series(description: BuildDescription, source: Tree, options: Options) -> Series | None:

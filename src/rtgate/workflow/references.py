@@ -7,7 +7,7 @@ Each function reads one file, raises ConfigError at the first name that leads no
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -126,12 +126,23 @@ def build(path: Path) -> None:
         patches.load_series(description.patches)
     tree = path.resolve().parents[2]
     configs = tree / "arch" / ARCHES[description.arch].directory / "configs"
-    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or description.base in configuration.BASES:
+    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir():
         return  # only a kernel repository's own builds have their kernel beside them
-    if not any((place / description.base).is_file() for place in (configs, tree / "kernel" / "configs")):
+    places = (configs, tree / "kernel" / "configs")
+    top = strict_yaml.load(path).entries()
+    if description.base not in configuration.BASES and not _has(places, description.base):
         names = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
-        base = strict_yaml.load(path).entries()["base"].value
-        base.fail(f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})")
+        top["base"].value.fail(
+            f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})"
+        )
+    for item in top["kernel_fragments"].value.items() if description.kernel_fragments else ():
+        if not _has(places, item.text()):
+            names = ", ".join(sorted(file.name for place in places for file in place.glob("*.config"))) or "none"
+            item.fail(f"this kernel has no {item.text()!r} (allowed: {names})")
+
+
+def _has(places: Iterable[Path], name: str) -> bool:
+    return any((place / name).is_file() for place in places)
 
 
 def fragment(path: Path) -> None:
