@@ -367,26 +367,28 @@ def test_missing_compiler(describe: Describe, fake_tree: Path, tmp_path: Path, m
 def test_device_trees_of_a_kernel_whose_top_makefile_does_not_install_them(
     describe: Describe, fake_tree: Path, tmp_path: Path
 ) -> None:
-    """As before 4.20, where the architecture's makefile has the target; tuxmake leaves them out there."""
-    sources = fake_tree / "arch/arm64/boot/dts"
+    """As before 4.20: tuxmake has a target of its own for such kernels."""
+    sources = fake_tree / "arch/arm64/boot/dts/rockchip"
     sources.mkdir(parents=True)
-    (sources / "board.dtb").write_bytes(b"\xd0\x0d\xfe\xed")
-    install = (
-        "\t@mkdir -p $(INSTALL_DTBS_PATH)/rockchip\n\t@cp arch/arm64/boot/dts/*.dtb $(INSTALL_DTBS_PATH)/rockchip\n"
-    )
-    (fake_tree / "arch/arm64/Makefile").write_text(f"dtbs_install:\n{install}")
+    (sources / "board.dts").write_text("/dts-v1/;\n")
+    into = "$(O)/arch/arm64/boot/dts/rockchip"
+    makes = f"\t@mkdir -p {into}\n\t@cp arch/arm64/boot/dts/rockchip/board.dts {into}/board.dtb\n"
+    (fake_tree / "arch/arm64/Makefile").write_text(f"dtbs:\n{makes}")
     with (fake_tree / "Makefile").open("a") as makefile:
         makefile.write("\ninclude arch/arm64/Makefile\n")
-    description, tree = describe(more="targets: [kernel, dtbs]\n"), open_tree(fake_tree)
-    found = build(description, tree, tmp_path / "out")
-    assert found.dtbs is not None
-    with tarfile.open(found.dtbs) as archive:
+    found = build(describe(more="targets: [kernel, dtbs]\n"), open_tree(fake_tree), tmp_path / "out").dtbs
+    assert found is not None
+    with tarfile.open(found) as archive:
         assert [name for name in archive.getnames() if name.endswith(".dtb")] == ["dtbs/rockchip/board.dtb"]
-    first = artefacts.sha256(found.dtbs)
-    shutil.rmtree(tmp_path / "cache")
-    again = build(description, tree, tmp_path / "again").dtbs
-    assert again is not None
-    assert artefacts.sha256(again) == first
-    (fake_tree / "arch/arm64/Makefile").write_text("dtbs_install:\n\t@echo 'no room' && false\n")
-    with pytest.raises(BuildError, match="dtbs_install"):
-        build(description, open_tree(fake_tree), tmp_path / "out")
+
+
+def test_a_build_says_what_the_kernel_s_own_fragments_did_not_get(describe: Describe, fake_tree: Path) -> None:
+    configs = fake_tree / "arch/arm64/configs"
+    configs.mkdir(parents=True)
+    (configs / "rt.config").write_text("CONFIG_NOPE=y\nCONFIG_NR_CPUS=4\n# CONFIG_MODULES is not set\n# a comment\n")
+    recorder = Recorder()
+    description = describe("CONFIG_NR_CPUS=8\n", "kernel_fragments: [rt.config]\n")
+    build(description, open_tree(fake_tree), fake_tree.parent / "out", recorder.options)
+    assert [text for text in recorder.notices if "of the kernel" in text] == [
+        "not as rt.config of the kernel: CONFIG_NOPE"
+    ]

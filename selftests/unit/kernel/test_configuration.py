@@ -51,7 +51,10 @@ def test_description(describe: Describe) -> None:
         ("optional: [CONFIG_NOPE]\n", "unknown value 'CONFIG_NOPE' (allowed: CONFIG_EXPERT)"),
         ("kernel_fragments: [rt]\n", "fake.yaml:5:20: 'rt' is not a fragment (expected: NAME.config of the kernel's"),
         ("kernel_fragments: [make:mrproper.config]\n", "'make:mrproper.config' is not a fragment"),
-        ("series_commits: {later: 0123abcd}\n", "'later' is not a kernel version (6.13 or 6.12.117)"),
+        ("kernel_fragments: [a.config, a.config]\n", "fake.yaml:5:30: the fragment 'a.config' stands twice"),
+        ("series_commits: {later: 0123abcd}\n", "fake.yaml:5:18: 'later' is not a kernel version (6.13 or 6.12.117)"),
+        ("series_commits: {6.1.0: 0123abcd, '6.1': 0123abcd}\n", "fake.yaml:5:35: the kernel 6.1.0 stands twice"),
+        ("series_commits: {6.1.75: 12345678, 6.1.76: 1e5}\n", "fake.yaml:5:44: '1e5' is not a commit"),
         ("series_commits: {6.1.75: v6.1}\n", "fake.yaml:5:26: 'v6.1' is not a commit (expected: 8 to 40 hexadecimal"),
     ],
 )
@@ -62,13 +65,9 @@ def test_mistakes_name_the_place(describe: Describe, more: str, complaint: str) 
 
 
 def test_base_must_be_a_configuration_target(describe: Describe) -> None:
-    with pytest.raises(ConfigError, match="not a configuration target"):
-        describe(base="clean")
-
-
-def test_a_base_that_is_a_fragment_has_no_further_ones(describe: Describe) -> None:
-    with pytest.raises(ConfigError, match=r"fake.yaml:3:7: 'rt.config' is a fragment itself"):
-        describe(more="kernel_fragments: [soc.config]\n", base="rt.config")
+    for base in ("clean", "rt.config"):  # a fragment is none
+        with pytest.raises(ConfigError, match="not a configuration target"):
+            describe(base=base)
 
 
 def test_a_tree_without_the_kernel_s_own_fragment_is_not_for_the_build(describe: Describe, fake_tree: Path) -> None:
@@ -82,10 +81,10 @@ def test_a_tree_without_the_kernel_s_own_fragment_is_not_for_the_build(describe:
 
 def test_an_error_says_which_commit_a_vendor_s_series_is_for(describe: Describe) -> None:
     build = describe(more="series_commits: {5.10.160: cae91899b67b, 6.1.75: 6f0f65649115}\n")
-    known, other = (build.series_hint(version) for version in (KernelVersion(5, 10, 160), KernelVersion(5, 10, 110)))
-    assert known == "; the vendor's series for 5.10.160 applies to commit cae91899b67b (--patches)"
-    assert other == "; the vendor has series for 5.10.160, 6.1.75, not for 5.10.110"
-    assert describe().series_hint(KernelVersion(6, 1)) == ""
+    known, other = (build.series_base(version) for version in (KernelVersion(5, 10, 160), KernelVersion(5, 10, 110)))
+    assert known == "the vendor's series for 5.10.160 applies to commit cae91899b67b"
+    assert other == "the vendor's series are for 5.10.160, 6.1.75, none for 5.10.110"
+    assert describe().series_base(KernelVersion(6, 1)) == ""
 
 
 def test_unknown_fragment_lists_those_there_are(tmp_path: Path, describe: Describe) -> None:
@@ -156,7 +155,7 @@ def test_shipped_builds_are_valid(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*-generic.yaml")), ids=lambda path: path.stem)
-def test_flavours_differ_in_the_preemption_model_alone(path: Path) -> None:
+def test_flavours_differ_in_the_preemption_model_alone_or_by_the_vendor_s_fragment(path: Path) -> None:
     generic = load_description(path)
     realtime = load_description(path.with_name(path.name.replace("-generic", "-preempt_rt")))
     assert (realtime.flavour, generic.flavour) == ("preempt_rt", "generic")

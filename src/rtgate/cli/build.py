@@ -59,8 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         tree = open_tree(arguments.tree, listener)
         options = build_options(arguments, listener)
         if arguments.check_config:
-            hint = "" if options.patches else description.series_hint(tree.version)
-            return _check(check_config(description, tree, options), tree, hint)
+            return _check(check_config(description, tree, options), tree)
         output = arguments.output or output_in(Path("build"), description, options)
         start = time.monotonic()
         kernel = kernel_build.build(description, tree, output, options)
@@ -68,12 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(check: ConfigCheck, tree: Tree, hint: str) -> int:
+def _check(check: ConfigCheck, tree: Tree) -> int:
     name = check.description.name
     if not check.lost:
         print(f"Linux {tree.version} takes all {check.requested} options of {name}")
         return 0
-    print(f"Linux {tree.version} does not take {len(check.lost)} of the {check.requested} options of {name}{hint}:")
+    print(
+        f"Linux {tree.version} does not take {len(check.lost)} of the {check.requested} options of {name}{check.hint}:"
+    )
     for option in check.lost:
         print(f"  {option}")
     return 1

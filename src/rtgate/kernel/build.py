@@ -14,7 +14,7 @@ from rtgate.errors import BuildError, BuildLimitError, ConfigError
 from rtgate.files import waiting_lock
 from rtgate.kernel import artefacts, build_log, jailhouse, publish, tuxmake
 from rtgate.kernel.configure import configure_if_needed, refuse_lost
-from rtgate.kernel.make import make, pack_device_trees
+from rtgate.kernel.make import make
 from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
@@ -170,8 +170,6 @@ def _compile(work: Work, listener: Listener) -> tuple[int, int, int]:
     if work.hypervisor:
         jailhouse.prepare(work.hypervisor, job)
     make(work, work.description.targets, log, counter.watch)
-    if "dtbs" in work.description.targets and not tuxmake.packs_device_trees(job.tree):
-        pack_device_trees(work, log.with_name("dtbs.log"))
     if work.hypervisor:
         listener.notice(f"building Jailhouse of {work.hypervisor.path} against Linux {work.tree.version}")
         _add_hypervisor(work, work.hypervisor, log)

@@ -18,7 +18,7 @@ from rtgate.errors import BuildError, ConfigError
 from rtgate.files import scratch
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
-from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from
+from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from, series_hint
 from rtgate.kernel.patches import load_series, misfit
 from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work, short_hash
 
@@ -43,6 +43,7 @@ class ConfigCheck:
         lost: those that the tree did not take.
         unsupported: why this build is not for this tree, which then was not asked; empty where it is.
         failure: why it cannot be configured at all; empty where it can.
+        hint: what the tree lacks that explains the lost options; empty where nobody knows.
     """
 
     description: BuildDescription
@@ -50,6 +51,7 @@ class ConfigCheck:
     lost: tuple[LostOption, ...] = ()
     unsupported: str = ""
     failure: str = ""
+    hint: str = ""
 
 
 def check_config(description: BuildDescription, tree: Tree, options: Options | None = None) -> ConfigCheck:
@@ -61,7 +63,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         InfrastructureError: a tool is missing.
     """
     with _scratch([description]) as place, _prepared(description, tree, options or Options()) as work:
-        return ConfigCheck(description, len(work.requested_options), place.lost(work))
+        return _answer(description, work, place.lost(work))
 
 
 def check_configs(
@@ -78,11 +80,15 @@ def check_configs(
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
             try:
                 with _prepared(description, tree, options) as work:
-                    yield ConfigCheck(description, len(work.requested_options), place.lost(work))
+                    yield _answer(description, work, place.lost(work))
             except UnsupportedTreeError as error:
                 yield ConfigCheck(description, unsupported=error.reason)
             except (BuildError, ConfigError) as error:
                 yield ConfigCheck(description, failure=str(error))
+
+
+def _answer(description: BuildDescription, work: Work, losses: tuple[LostOption, ...]) -> ConfigCheck:
+    return ConfigCheck(description, len(work.requested_options), losses, hint=series_hint(work, losses))
 
 
 def _prepared(description: BuildDescription, tree: Tree, options: Options) -> AbstractContextManager[Work]:

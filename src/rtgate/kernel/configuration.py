@@ -28,7 +28,7 @@ TARGETS = ("kernel", "modules", "dtbs")
 BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig", "allyesconfig")
 _DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
 _CELL = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:_defconfig|\.config)")
+_FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*_defconfig")
 _KERNEL_FRAGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.config")  # what tuxmake makes a target of
 _COMMIT = re.compile(r"[0-9a-f]{8,40}")
 
@@ -84,19 +84,25 @@ class BuildDescription:
         ]
         if missing_files:
             return f"no device tree {', '.join(missing_files)}"
-        places = (directory / "configs", tree / "kernel" / "configs")
-        missing_files = [
-            name for name in self.kernel_fragments if not any((place / name).is_file() for place in places)
-        ]
+        there = {path.name for path in self.kernel_fragment_files(tree)}
+        missing_files = [name for name in self.kernel_fragments if name not in there]
         return f"no fragment {', '.join(missing_files)}" if missing_files else ""
 
-    def series_hint(self, version: KernelVersion) -> str:
-        """Return which commits the vendor's patch series are for, for an error's end; empty where none is known."""
+    def kernel_fragment_files(self, tree: Path) -> list[Path]:
+        """Return where a tree has the fragments of its own, in their order; those that it lacks are left out."""
+        places = (tree / "arch" / ARCHES[self.arch].directory / "configs", tree / "kernel" / "configs")
+        files = [
+            next((place / name for place in places if (place / name).is_file()), None) for name in self.kernel_fragments
+        ]
+        return [path for path in files if path is not None]
+
+    def series_base(self, version: KernelVersion) -> str:
+        """Return what the vendor's series for a kernel applies to; empty for a build that knows of no series."""
         if not self.series_commits:
             return ""
         if version in self.series_commits:
-            return f"; the vendor's series for {version} applies to commit {self.series_commits[version]} (--patches)"
-        return f"; the vendor has series for {', '.join(map(str, sorted(self.series_commits)))}, not for {version}"
+            return f"the vendor's series for {version} applies to commit {self.series_commits[version]}"
+        return f"the vendor's series are for {', '.join(map(str, sorted(self.series_commits)))}, none for {version}"
 
     def requested_options(self, version: KernelVersion) -> dict[str, Option]:
         """Return what is asked of a kernel of this version, by symbol."""
@@ -131,7 +137,7 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         arch=top["arch"].text(ARCHES),
         flavour=top["flavour"].text(FLAVOURS),
         base=_base(top["base"]),
-        kernel_fragments=_kernel_fragments(top.get("kernel_fragments"), top["base"]),
+        kernel_fragments=_kernel_fragments(top.get("kernel_fragments")),
         fragments=fragments,
         options=options,
         optional=_optional(top.get("optional"), options),
@@ -147,20 +153,18 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
 def _base(value: strict_yaml.Value) -> str:
     base = value.text()
     if base not in BASES and not _FILE_BASE.fullmatch(base):
-        choices = f"{', '.join(BASES)}, NAME_defconfig or NAME.config of the kernel's arch/ARCH/configs"
+        choices = f"{', '.join(BASES)}, or NAME_defconfig of the kernel's arch/ARCH/configs"
         value.fail(f"{base!r} is not a configuration target (allowed: {choices})")
     return base
 
 
-def _kernel_fragments(value: strict_yaml.Value | None, base: strict_yaml.Value) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if base.text().endswith(".config"):
-        base.fail(f"{base.text()!r} is a fragment itself: with kernel_fragments name a make target (NAME_defconfig)")
-    names = []
-    for item in value.items():
+def _kernel_fragments(value: strict_yaml.Value | None) -> tuple[str, ...]:
+    names: list[str] = []
+    for item in value.items() if value is not None else ():
         if not _KERNEL_FRAGMENT.fullmatch(item.text()):
             item.fail(f"{item.text()!r} is not a fragment (expected: NAME.config of the kernel's arch/ARCH/configs)")
+        if item.text() in names:
+            item.fail(f"the fragment {item.text()!r} stands twice")
         names.append(item.text())
     return tuple(names)
 
@@ -171,10 +175,13 @@ def _series_commits(value: strict_yaml.Value | None) -> dict[KernelVersion, str]
         try:
             version = KernelVersion.parse(name)
         except ValueError as error:
-            entry.value.fail(str(error))
-        if not _COMMIT.fullmatch(entry.value.text()):
-            entry.value.fail(f"{entry.value.text()!r} is not a commit (expected: 8 to 40 hexadecimal digits, quoted)")
-        commits[version] = entry.value.text()
+            entry.key.fail(str(error))
+        if version in commits:
+            entry.key.fail(f"the kernel {version} stands twice")
+        commit = entry.value.scalar_text()
+        if not _COMMIT.fullmatch(commit):
+            entry.value.fail(f"{commit!r} is not a commit (expected: 8 to 40 hexadecimal digits)")
+        commits[version] = commit
     return commits
 
 

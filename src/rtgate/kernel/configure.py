@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from rtgate.kernel import artefacts, kconfig, tuxmake
 from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
+from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.make import make
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rtgate.kernel.work import Listener, Work
 
@@ -30,6 +31,8 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
     listener.notice(f"configuring {work.description.name} for Linux {work.tree.version}")
     stamp.unlink(missing_ok=True)
     configure(work)
+    if names := differing_options(work):
+        listener.notice(f"not as {', '.join(work.description.kernel_fragments)} of the kernel: {', '.join(names)}")
     stamp.write_text(inputs + artefacts.sha256(config))
 
 
@@ -57,6 +60,19 @@ def configure(work: Work) -> None:
     make(work, ("config",), job.log_directory / CONFIG_LOG)
 
 
+def differing_options(work: Work) -> list[str]:
+    """Return the options that came out otherwise than the kernel's own fragments and no fragment of ours ask."""
+    asked_options: dict[str, str] = {}
+    for path in work.description.kernel_fragment_files(work.tree.path):
+        asked_options |= read_config(path)
+    config = read_config(work.job.build_directory / ".config")
+    return [
+        f"CONFIG_{symbol}"
+        for symbol, value in asked_options.items()
+        if symbol not in work.requested_options and config.get(symbol, UNSET) != value
+    ]
+
+
 def lost_from(
     work: Work, scan: Callable[[kconfig.Sources], kconfig.Definitions] = kconfig.scan
 ) -> tuple[LostOption, ...]:
@@ -70,5 +86,11 @@ def refuse_lost(work: Work) -> None:
     """Raise LostOptionsError where the configuration lacks what was asked."""
     options = lost_from(work)
     if options:
-        hint = work.description.series_hint(work.source.version) if work.series is None else ""
-        raise LostOptionsError(options, work.source.path, hint)
+        raise LostOptionsError(options, work.source.path, series_hint(work, options))
+
+
+def series_hint(work: Work, options: Sequence[LostOption]) -> str:
+    """Return that a kernel lacks its vendor's RT series, for an error's end; empty where that is not what it lacks."""
+    base = work.description.series_base(work.source.version)
+    real_time = any(option.option.symbol.startswith("PREEMPT_RT") for option in options)
+    return f" (without an RT series, see --patches: {base})" if base and real_time and work.series is None else ""

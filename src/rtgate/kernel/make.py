@@ -30,15 +30,6 @@ def make(work: Work, targets: tuple[str, ...], log: Path, watch: Callable[[str],
         raise _failure(work, log)
 
 
-def pack_device_trees(work: Work, log: Path) -> None:
-    """Pack the device trees of a kernel of which tuxmake does not. Raises as `make`."""
-    success = tuxmake.pack_device_trees(work.job, log)
-    if not work.job.trusted:
-        publish.require_own_files(work)
-    if not success:
-        raise _failure(work, log)
-
-
 def _failure(work: Work, log: Path) -> RtgateError:
     if is_full(work.job.fillable):
         return InfrastructureError(f"the disk of {work.job.build_directory} is full: make room (log: {log})")

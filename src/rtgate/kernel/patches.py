@@ -74,8 +74,9 @@ def load_series(directory: Path) -> Series:
     """
     path = directory.resolve() / "series"
     if not path.is_file():
-        make_one = f"(cd {directory} && ls *.patch > series)"
-        raise ConfigError(f"{directory} is not a patch series: it has no file 'series'; to make one: {make_one}")
+        count = len(list(directory.glob("*.patch")))
+        make_one = f": write one, in which the {count} patches stand in their order" if count else ""
+        raise ConfigError(f"{directory} is not a patch series: it has no file 'series'{make_one}")
     patches: dict[str, Patch] = {}
     for number, line in enumerate(files.read_text(path, files.YAML_LIMIT).split("\n"), start=1):
         name = line.partition("#")[0].strip()

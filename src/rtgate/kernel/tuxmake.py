@@ -11,7 +11,6 @@ import contextlib
 import importlib.metadata
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -166,7 +165,7 @@ def make_external(job: Job, directory: Path, log: Path) -> bool:
     Raises:
         Interrupted: as `run`.
     """
-    return _make(job, job.tree, "modules", {"O": str(job.build_directory), "M": str(directory)}, log)
+    return _make_modules(job, job.tree, {"O": str(job.build_directory), "M": str(directory)}, log)
 
 
 def make_project(job: Job, directory: Path, log: Path) -> bool:
@@ -176,30 +175,10 @@ def make_project(job: Job, directory: Path, log: Path) -> bool:
     """
     maps = [f"-ffile-prefix-map={path}=." for path in (job.build_directory, directory)]  # the last that fits counts
     words = ("ccache", job.toolchain.compiler(job.arch), *maps)
-    return _make(job, directory, "modules", {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
+    return _make_modules(job, directory, {"KDIR": str(job.build_directory), "CC": " ".join(words)}, log)
 
 
-def packs_device_trees(tree: Path) -> bool:
-    """Whether tuxmake packs a kernel's device trees: the top makefile has a target to install them since 4.20."""
-    return bool(re.search(r"^dtbs_install:", (tree / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-
-
-def pack_device_trees(job: Job, log: Path) -> bool:
-    """Pack the device trees that an older kernel has made, where tuxmake would put them; return whether that worked.
-
-    Raises:
-        Interrupted: as `run`.
-    """
-    place = job.build_directory / "dtbsinstall"
-    shutil.rmtree(place, ignore_errors=True)
-    variables = {"O": str(job.build_directory), "INSTALL_DTBS_PATH": str(place / "dtbs")}
-    pack = ["tar", "--sort=name", "--owner=0", "--group=0", "--mtime=@0", "-cJf"]
-    return _make(job, job.tree, "dtbs_install", variables, log) and _run_with_log(
-        [*pack, str(job.package_directory / "dtbs.tar.xz"), "-C", str(place), "dtbs"], job, log.with_suffix(".tar.log")
-    )
-
-
-def _make(job: Job, directory: Path, target: str, variables: Mapping[str, str], log: Path) -> bool:
+def _make_modules(job: Job, directory: Path, variables: Mapping[str, str], log: Path) -> bool:
     arguments = {
         "ARCH": ARCHES[job.arch].kbuild,
         "CROSS_COMPILE": f"{ARCHES[job.arch].gnu}-",
@@ -210,7 +189,7 @@ def _make(job: Job, directory: Path, target: str, variables: Mapping[str, str], 
         **variables,
     }
     words = [f"{name}={value}" for name, value in arguments.items()]
-    return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, target], job, log)
+    return _run_with_log(["make", f"--directory={directory}", f"--jobs={job.jobs}", *words, "modules"], job, log)
 
 
 def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
@@ -297,11 +276,14 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         f"--toolchain={job.toolchain}",
         f"--jobs={job.jobs}",
         f"--kconfig={job.bases[0]}",
-        *(f"--kconfig-add={name}" for name in (*job.bases[1:], job.fragment)),
+        *(f"--kconfig-add=make:{name}" for name in job.bases[1:]),
+        f"--kconfig-add={job.fragment}",
         f"--kernel-image={ARCHES[job.arch].image}",
         *constants,
         *(f"{name}={value}" for name, value in job.variables.items()),
         *targets,
+        # Of a kernel before 4.20 that makes what `dtbs` leaves out; of others it makes nothing.
+        *(["dtbs-legacy"] if "dtbs" in targets else []),
     ]
 
 

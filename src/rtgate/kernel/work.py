@@ -121,7 +121,7 @@ class Work:
 
 
 class UnsupportedTreeError(ConfigError):
-    """A tree has no source of a device tree that a build is for; `reason` says of which."""
+    """A tree lacks a device tree or a fragment of its own that a build needs; `reason` says which."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -145,7 +145,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
 
     Raises:
         ConfigError: a patch series is wrong or does not apply, or the tree was built in place.
-        UnsupportedTreeError: the tree lacks a device tree that the build is for.
+        UnsupportedTreeError: the tree lacks a device tree, or a fragment of its own, that the build needs.
         InfrastructureError: a tool is missing.
     """
     tuxmake.require_tools(description.arch, options.toolchain)
@@ -153,9 +153,10 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     tree = _patched(description, source, series, options) if series else source
     check_buildable(tree.path, description.arch, source.path)
     if reason := description.unsupported(tree.path):
+        base = description.series_base(source.version) if series is None else ""
         raise UnsupportedTreeError(
-            f"Linux {tree.version} in {source.path} has {reason}, which {description.name} is for: "
-            "give a kernel that has it (--tree)",
+            f"Linux {tree.version} in {source.path} has {reason}, which {description.name} needs: "
+            f"give a kernel that has it (--tree){f', or its RT series (--patches): {base}' if base else ''}",
             reason,
         )
     requested_options = description.requested_options(tree.version)
@@ -193,7 +194,8 @@ def _patched(description: BuildDescription, source: Tree, series: Series, option
     try:
         return patched_tree(source, series, options.listener.notice)
     except ConfigError as error:
-        raise ConfigError(f"{error}{description.series_hint(source.version)}") from error
+        base = description.series_base(source.version)
+        raise ConfigError(f"{error}; {base}" if base else str(error)) from error
 
 
 def _series(description: BuildDescription, source: Tree, options: Options) -> Series | None:

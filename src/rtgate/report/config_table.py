@@ -39,10 +39,11 @@ def _row(cells: Sequence[str], width: int) -> str:
 def _losses(checks: Sequence[ConfigCheck]) -> Iterator[str]:
     """Yield each lost option once, under the names of the builds that lose the same ones."""
     lossy_checks = sorted(
-        (check for check in checks if check.lost), key=lambda check: [str(option) for option in check.lost]
+        (check for check in checks if check.lost),
+        key=lambda check: ([str(option) for option in check.lost], check.hint),
     )
-    for losses, losers in groupby(lossy_checks, key=lambda check: check.lost):
-        yield f"{', '.join(check.description.name for check in losers)}:"
+    for (losses, hint), losers in groupby(lossy_checks, key=lambda check: (check.lost, check.hint)):
+        yield f"{', '.join(check.description.name for check in losers)}{hint}:"
         yield from (f"  {option}" for option in losses)
 
 

@@ -113,10 +113,10 @@ def _lava(board: Board, data: dict[str, Entry]) -> None:
         build = configuration.load_description(site.find("kernel-configs", f"{board.build}.yaml"))
         if "dtbs" not in build.targets:
             data["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
-        mainline = board.lava.dtbs.get("mainline", "").removesuffix(".dtb")
-        if mainline and build.device_trees and mainline not in build.device_trees:
+        boot_trees = [name.removesuffix(".dtb") for name in board.lava.dtbs.values()]
+        if build.device_trees and not set(boot_trees) & set(build.device_trees):
             names = ", ".join(build.device_trees)
-            data["dtbs"].value.fail(f"{build.path} is for {names}: add {mainline} to its `device_trees`")
+            data["dtbs"].value.fail(f"{build.path} is for {names}: add {' or '.join(boot_trees)} to its `device_trees`")
 
 
 def build(path: Path) -> None:
@@ -126,8 +126,8 @@ def build(path: Path) -> None:
         patches.load_series(description.patches)
     tree = path.resolve().parents[2]
     configs = tree / "arch" / ARCHES[description.arch].directory / "configs"
-    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir():
-        return  # only a kernel repository's own builds have their kernel beside them
+    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or description.patches is not None:
+        return  # only a kernel repository's own builds have their kernel beside them, and a series may bring more
     places = (configs, tree / "kernel" / "configs")
     top = strict_yaml.load(path).entries()
     if description.base not in configuration.BASES and not _has(places, description.base):
