@@ -11,9 +11,8 @@ from rtgate.kernel import tuxmake
 from rtgate.kernel.build import build
 from rtgate.kernel.config_check import check_config
 from rtgate.kernel.source import open_tree
-from rtgate.kernel.toolchain import Toolchain
+from rtgate.kernel.toolchain import Toolchain, compiler_of
 from rtgate.kernel.work import Options, prepare
-from rtgate.workflow.placebos import compiler_of
 
 from .conftest import Describe
 
@@ -29,6 +28,12 @@ from .conftest import Describe
 def test_versions_name_the_compiler_as_placebos_do(toolchain_: Toolchain, versions: str, compiler: str) -> None:
     assert toolchain_.versions("arm64") == versions
     assert compiler_of(versions) == compiler
+
+
+def test_a_compiler_is_named_by_its_first_number() -> None:
+    name = "aarch64-linux-gnu-gcc"
+    assert compiler_of(f"{name} (Debian 12.2.0-14) 12.2.0, GNU ld 2.40") == f"{name} 12"
+    assert compiler_of("") == ""
 
 
 def test_what_a_distribution_writes_around_clangs_version_is_no_part_of_it() -> None:

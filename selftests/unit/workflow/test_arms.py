@@ -134,6 +134,9 @@ def test_a_kernel_is_named_by_tag_commit_and_subject(lab: Lab, describe: str, di
     assert identity(build, None).source == expected
     assert identity(build, None).commit == ("" if dirty else "9be34d077e1a" + "0" * 28)
     assert identity(replace(build, patches=("rt.patch",)), None).commit == ""
+    versions = "aarch64-linux-gnu-gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40"
+    assert identity(replace(build, toolchain=versions), None).compiler == "aarch64-linux-gnu-gcc 12"
+    assert identity(replace(build, toolchain=None), None).compiler == ""
 
 
 def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:

@@ -7,6 +7,7 @@ kernel and for the programs that its build runs.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -59,3 +60,11 @@ class Toolchain(StrEnum):
         """
         programs = (self.compiler(arch), self.linker(arch))
         return ", ".join(process.output([name, "--version"]).split("\n")[0] for name in programs)
+
+
+def compiler_of(toolchain: str) -> str:
+    """Return the compiler with the first number of its version, as `aarch64-linux-gnu-gcc 12`; empty if unknown."""
+    if clang := re.search(r"clang version (\d+)", toolchain):
+        return f"clang {clang[1]}"
+    first = toolchain.partition(",")[0].split()
+    return f"{first[0]} {first[-1].partition('.')[0]}" if len(first) > 1 else ""

@@ -16,6 +16,7 @@ class KernelIdentity:
         commit: the git commit that it was built from, in full and as it stands there; empty where the tree had changes,
             patches came on top, or nobody knows.
         config_sha256: SHA-256 of its configuration, empty where nobody knows it for certain.
+        compiler: with the first number of its version, as `clang 14`; empty where nobody knows it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class KernelIdentity:
     config_sha256: str = ""
     build_id: str = ""
     commit: str = ""
+    compiler: str = ""
 
     @property
     def known_flavour(self) -> str:

@@ -16,6 +16,7 @@ from rtgate.kernel import artefacts, banner, build_id
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.configuration import read_config
+from rtgate.kernel.toolchain import compiler_of
 from rtgate.lava.in_job.target import JobTarget, time_of
 from rtgate.lava.job import environment
 from rtgate.measure.case import Arm, Target
@@ -217,6 +218,7 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         # A configuration that lies beside somebody's image may be another one's.
         config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
         commit=_commit(kernel),
+        compiler=compiler_of(kernel.toolchain or ""),
     )
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from rtgate.board import boards
 from rtgate.judge.compare.placebos import Placebos
 from rtgate.kernel import artefacts
+from rtgate.kernel.toolchain import compiler_of
 from rtgate.measure.case import Arm, Case, setting
 from rtgate.report.notices import say
 from rtgate.target.qemu import version
-from rtgate.workflow.placebos import compiler_of
 from rtgate.workflow.verdicts import harmless
 
 _ALONE = "these comparisons end without PASS, and only limits are judged"

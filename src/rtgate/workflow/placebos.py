@@ -7,7 +7,6 @@ where it was, and a further board or case takes no further build.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from rtgate.kernel.configuration import BuildDescription
 from rtgate.kernel.harmless import UNPATCHED, KernelChange
 from rtgate.kernel.source import Tree
 from rtgate.kernel.source_copy import SourceCopy
+from rtgate.kernel.toolchain import compiler_of
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.measure.raw_output import verify
@@ -176,14 +176,6 @@ def _build(request: Request) -> tuple[tuple[str, ...], str]:
             "fewest that teach: look at the messages above"
         )
     return names, compiler_of(artefacts.load(unpatched_build.directory).toolchain or "")
-
-
-def compiler_of(toolchain: str) -> str:
-    """Return the compiler with the first number of its version, as `aarch64-linux-gnu-gcc 12`; empty if unknown."""
-    if clang := re.search(r"clang version (\d+)", toolchain):
-        return f"clang {clang[1]}"
-    first = toolchain.partition(",")[0].split()
-    return f"{first[0]} {first[-1].partition('.')[0]}" if len(first) > 1 else ""
 
 
 def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[str]) -> Iterator[Boot]:

@@ -132,6 +132,17 @@ def test_what_a_configuration_decides_is_compared_and_reported(name: str) -> Non
     assert len(differences(base, mixed)) == 1
 
 
+def test_what_another_compiler_makes_is_compared_and_reported() -> None:
+    gcc, clang, unknown = (compiled_by(compiler) for compiler in ("aarch64-linux-gnu-gcc 12", "clang 14", ""))
+    assert differences(gcc, clang) == ()
+    assert configuration_effects(gcc, clang) == ("compiler: 'aarch64-linux-gnu-gcc 12' against 'clang 14'",)
+    assert configuration_effects(gcc, gcc) == configuration_effects(gcc, unknown) == ()
+
+
+def compiled_by(compiler: str) -> list[Record]:
+    return [replace(one, kernel=replace(one.kernel, compiler=compiler)) for one in arm("candidate")]
+
+
 def test_another_machine_by_name_is_another_board_but_a_kernel_may_not_tell() -> None:
     named = [replace(one, environment=replace(one.environment, model="a board")) for one in arm("baseline")]
     configured = {"config_sha256": "d" * 64}

@@ -31,11 +31,16 @@ def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tupl
 
 
 def configuration_effects(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
-    """Return what two configurations made of the board, as sentences; it is compared, and whoever reads must know."""
+    """Return what two configurations made of the board, and two compilers, as sentences.
+
+    It is compared, and whoever reads must know: the change that is judged may be theirs.
+    """
     before, after = _measured_records(baseline), _measured_records(candidate)
     if not before or not after:
         return ()
-    return before[0].environment.configuration_differences(after[0].environment)
+    compilers = [[arm[0].kernel.compiler] for arm in (before, after)]
+    sentences = _unlike("compiler", *compilers) if all(map(any, compilers)) else []
+    return (*before[0].environment.configuration_differences(after[0].environment), *sentences)
 
 
 _ASKED: tuple[tuple[str, Callable[[Record], str]], ...] = (
