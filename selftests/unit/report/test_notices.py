@@ -141,6 +141,13 @@ def test_what_a_build_has_left_is_told_by_its_speed_alone(monkeypatch: pytest.Mo
     assert told == [(0, 0.0), (100, 20.0)]
 
 
+def test_a_quiet_build_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with reminder(lambda: "build"), build_progress.show_progress("virt-arm64", quiet=True) as listener:
+        listener.notice("configuring")
+        time.sleep(0.3)
+    assert not capsys.readouterr().err
+
+
 def test_a_build_s_progress_is_neither_markup_nor_moves_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Makefile says what it makes, and may say anything."""
     monkeypatch.setenv("FORCE_COLOR", "1")

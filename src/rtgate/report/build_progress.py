@@ -18,10 +18,11 @@ from rtgate.report.text import plain_text
 
 @contextmanager
 def show_progress(name: str, *, quiet: bool) -> Iterator[Listener]:
-    """Show how a build goes: a bar on a terminal, else a line now and then."""
+    """Show how a build goes: a bar on a terminal, else a line now and then; nothing if it is `quiet`."""
     console = Console(stderr=True, highlight=False)
     if quiet:
-        yield Listener()
+        with silence():
+            yield Listener()
     elif console.is_terminal:
         with _bar(name, console) as listener:
             yield listener
