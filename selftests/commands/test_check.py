@@ -168,6 +168,14 @@ def test_a_board_and_its_build_agree_about_the_device_tree(
     assert any(line.startswith(message) for line in lines) == (code == 2)
 
 
+def test_a_board_may_name_a_vendor_s_build(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whose device trees are those of the vendor's kernel, and not of mainline's."""
+    board = (site.shipped_directory() / "boards" / "rk3588-evb1.yaml").read_text()
+    (lab / "boards" / "mine.yaml").write_text(board.replace("rk3588-preempt_rt", "rk3588-vendor-preempt_rt"))
+    _, lines = said(capsys)
+    assert f"{lab}/boards/mine.yaml: ok" in lines
+
+
 def test_errors_are_last_with_their_count(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "boards" / "mine.yaml").write_text("a: 1\n")
     (lab / "kernel-configs" / "k.yaml").write_text("arch: arm\n")

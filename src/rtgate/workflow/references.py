@@ -114,7 +114,7 @@ def _lava(board: Board, data: dict[str, Entry]) -> None:
         if "dtbs" not in build.targets:
             data["dtbs"].value.fail(f"{build.path} builds no device tree: add `dtbs` to its `targets`")
         boot_trees = [name.removesuffix(".dtb") for name in board.lava.dtbs.values()]
-        if build.device_trees and not set(boot_trees) & set(build.device_trees):
+        if "mainline" in board.lava.dtbs and build.device_trees and not set(boot_trees) & set(build.device_trees):
             names = ", ".join(build.device_trees)
             data["dtbs"].value.fail(f"{build.path} is for {names}: add {' or '.join(boot_trees)} to its `device_trees`")
 
