@@ -75,8 +75,18 @@ def test_fragments_of_the_kernel_come_in_their_order_and_before_ours(
 
 def test_a_build_that_lost_its_real_time_model_names_the_vendor_s_series(describe: Describe, fake_tree: Path) -> None:
     build_of_vendor = describe("CONFIG_PREEMPT_RT=y\n", "series_commits: {6.12.7: 0123abcd}\n")
-    with pytest.raises(LostOptionsError, match=r"option \(without an RT series, see --patches: .* 6\.12\.7 applies"):
+    with pytest.raises(LostOptionsError, match=r"option \(PREEMPT_RT comes with an RT series, .* 6\.12\.7 applies"):
         build(build_of_vendor, open_tree(fake_tree), fake_tree.parent / "out")
+
+
+def test_a_missing_fragment_may_come_with_the_vendor_s_series(describe: Describe, fake_tree: Path) -> None:
+    more = "kernel_fragments: [rt.config]\nseries_commits: {6.12.7: 0123abcd}\n"
+    (checked,) = check_configs([describe(more=more)], open_tree(fake_tree))
+    hint = "(the vendor's series for 6.12.7 applies to commit 0123abcd, and may bring it: --patches)"
+    assert checked.unsupported == f"no fragment rt.config {hint}"
+    board = f"{BOARD}series_commits: {{6.12.7: 0123abcd}}\n"
+    (checked,) = check_configs([describe(more=board)], open_tree(fake_tree))
+    assert "series" not in checked.unsupported  # which brings no device tree
 
 
 def twin_of(build: BuildDescription) -> BuildDescription:
@@ -111,7 +121,7 @@ def test_kconfig_answers_equal_questions_once(
 def test_a_build_for_a_board_needs_its_device_tree(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     board, tree = named(describe, "board", LOSSY, BOARD), open_tree(fake_tree)
     reason = r"no device tree rockchip/rk3588-evb1-v10\.dts \(mainline has it in 6\.12\)"
-    with pytest.raises(ConfigError, match=f"Linux 6.12.7 in .*linux has {reason}, which board is for"):
+    with pytest.raises(ConfigError, match=f"Linux 6.12.7 in .*linux has {reason}, which board needs"):
         build(board, tree, tmp_path / "out")
     (checked,) = check_configs([board], tree)
     assert (checked.requested, checked.lost) == (0, ())

@@ -46,6 +46,14 @@ def test_a_record_is_known_again_from_another_directory(url: str, tmp_path: Path
     assert store(url, [records_file.read(places[1])], origin()).new == 0
 
 
+def test_a_record_keeps_its_name_when_rtgate_comes_to_ask_more_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = record(1)
+    name, older = encoding.key(one), records_file.as_json(one)
+    assert older["kernel"].pop("compiler") == ""
+    monkeypatch.setattr(records_file, "as_json", lambda _: older)
+    assert encoding.key(one) == name
+
+
 def test_more_records_than_a_transaction_takes(history: History) -> None:
     one = record(1)
     many = [replace(one, boot_id=f"boot-{number}") for number in range(250)]

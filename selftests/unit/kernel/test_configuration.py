@@ -72,11 +72,14 @@ def test_base_must_be_a_configuration_target(describe: Describe) -> None:
 
 def test_a_tree_without_the_kernel_s_own_fragment_is_not_for_the_build(describe: Describe, fake_tree: Path) -> None:
     build = describe(more="kernel_fragments: [soc.config, rt.config]\n")
-    assert build.unsupported(fake_tree) == "no fragment soc.config, rt.config"
+    assert build.missing_fragments(fake_tree) == ["soc.config", "rt.config"]
     for place, name in (("arch/arm64/configs", "soc.config"), ("kernel/configs", "rt.config")):
         (fake_tree / place).mkdir(parents=True)
         (fake_tree / place / name).write_text("CONFIG_SMP=y\n")
-    assert build.unsupported(fake_tree) == ""
+    assert build.missing_fragments(fake_tree) == []
+    (fake_tree / "kernel/configs/soc.config").write_text("")
+    names = [path.relative_to(fake_tree).parts[0] for path in build.kernel_fragment_files(fake_tree)]
+    assert names == ["kernel", "arch", "kernel"]  # of soc.config both, as make takes them
 
 
 def test_an_error_says_which_commit_a_vendor_s_series_is_for(describe: Describe) -> None:

@@ -33,7 +33,8 @@ def test_versions_name_the_compiler_as_placebos_do(toolchain_: Toolchain, versio
 def test_a_compiler_is_named_by_its_first_number() -> None:
     name = "aarch64-linux-gnu-gcc"
     assert compiler_of(f"{name} (Debian 12.2.0-14) 12.2.0, GNU ld 2.40") == f"{name} 12"
-    assert compiler_of("") == ""
+    assert compiler_of(f"{name} (crosstool-NG 1.25.0) 12.2.1 20221205, GNU ld 2.40") == f"{name} 12"
+    assert compiler_of("") == compiler_of("gcc, ld") == ""
 
 
 def test_what_a_distribution_writes_around_clangs_version_is_no_part_of_it() -> None:

@@ -29,8 +29,12 @@ _unit, _way = functools.cache(Unit), functools.cache(Better)
 
 
 def key(record: Record) -> str:
-    """Return what names a record by its content, so that the same one is known again wherever it lies."""
-    return _digest(records_file.as_json(record))
+    """Return what names a record by its content, so that the same one is known again wherever it lies.
+
+    What nobody knows of its kernel is left out: a record that was written before rtgate asked for it keeps its name.
+    """
+    data = records_file.as_json(record)
+    return _digest({**data, "kernel": _without_empty(data["kernel"])})
 
 
 def kernel(record: Record) -> str:

@@ -63,7 +63,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         InfrastructureError: a tool is missing.
     """
     with _scratch([description]) as place, _prepared(description, tree, options or Options()) as work:
-        return _answer(description, work, place.lost(work))
+        return _check(description, work, place.lost(work))
 
 
 def check_configs(
@@ -80,14 +80,14 @@ def check_configs(
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
             try:
                 with _prepared(description, tree, options) as work:
-                    yield _answer(description, work, place.lost(work))
+                    yield _check(description, work, place.lost(work))
             except UnsupportedTreeError as error:
                 yield ConfigCheck(description, unsupported=error.reason)
             except (BuildError, ConfigError) as error:
                 yield ConfigCheck(description, failure=str(error))
 
 
-def _answer(description: BuildDescription, work: Work, losses: tuple[LostOption, ...]) -> ConfigCheck:
+def _check(description: BuildDescription, work: Work, losses: tuple[LostOption, ...]) -> ConfigCheck:
     return ConfigCheck(description, len(work.requested_options), losses, hint=series_hint(work, losses))
 
 

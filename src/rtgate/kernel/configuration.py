@@ -29,7 +29,7 @@ BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig
 _DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
 _CELL = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*_defconfig")
-_KERNEL_FRAGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.config")  # what tuxmake makes a target of
+_KERNEL_FRAGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.config")
 _COMMIT = re.compile(r"[0-9a-f]{8,40}")
 
 
@@ -82,19 +82,21 @@ class BuildDescription:
             for name, where in self.device_trees.items()
             if not (directory / "boot" / "dts" / f"{name}.dts").is_file()
         ]
-        if missing_files:
-            return f"no device tree {', '.join(missing_files)}"
-        there = {path.name for path in self.kernel_fragment_files(tree)}
-        missing_files = [name for name in self.kernel_fragments if name not in there]
-        return f"no fragment {', '.join(missing_files)}" if missing_files else ""
+        return f"no device tree {', '.join(missing_files)}" if missing_files else ""
 
     def kernel_fragment_files(self, tree: Path) -> list[Path]:
-        """Return where a tree has the fragments of its own, in their order; those that it lacks are left out."""
-        places = (tree / "arch" / ARCHES[self.arch].directory / "configs", tree / "kernel" / "configs")
-        files = [
-            next((place / name for place in places if (place / name).is_file()), None) for name in self.kernel_fragments
-        ]
-        return [path for path in files if path is not None]
+        """Return the files of the kernel's own fragments in a tree, in the order in which make takes them.
+
+        One name may stand for two files (scripts/kconfig/Makefile: configfiles).
+        """
+        places = (tree / "kernel" / "configs", tree / "arch" / ARCHES[self.arch].directory / "configs")
+        paths = [place / name for name in self.kernel_fragments for place in places]
+        return [path for path in paths if path.is_file()]
+
+    def missing_fragments(self, tree: Path) -> list[str]:
+        """Return the fragments of the kernel's own that a tree lacks."""
+        names = {path.name for path in self.kernel_fragment_files(tree)}
+        return [name for name in self.kernel_fragments if name not in names]
 
     def series_base(self, version: KernelVersion) -> str:
         """Return what the vendor's series for a kernel applies to; empty for a build that knows of no series."""

@@ -7,8 +7,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
+from rtgate import files
 from rtgate.kernel import artefacts, kconfig, tuxmake
-from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, read_config
+from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, parse_config, read_config
 from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.make import make
 
@@ -31,8 +32,8 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
     listener.notice(f"configuring {work.description.name} for Linux {work.tree.version}")
     stamp.unlink(missing_ok=True)
     configure(work)
-    if names := differing_options(work):
-        listener.notice(f"not as {', '.join(work.description.kernel_fragments)} of the kernel: {', '.join(names)}")
+    if differences := kernel_fragment_differences(work):
+        listener.notice(f"not as the kernel's own fragments ask: {', '.join(differences)}")
     stamp.write_text(inputs + artefacts.sha256(config))
 
 
@@ -60,15 +61,16 @@ def configure(work: Work) -> None:
     make(work, ("config",), job.log_directory / CONFIG_LOG)
 
 
-def differing_options(work: Work) -> list[str]:
-    """Return the options that came out otherwise than the kernel's own fragments and no fragment of ours ask."""
-    asked_options: dict[str, str] = {}
+def kernel_fragment_differences(work: Work) -> list[str]:
+    """Return what came out otherwise than the kernel's own fragments ask, but for options that ours ask."""
+    options: dict[str, str] = {}
     for path in work.description.kernel_fragment_files(work.tree.path):
-        asked_options |= read_config(path)
+        text = files.read_bytes(path, files.JSON_LIMIT).decode("utf-8", errors="replace")
+        options |= parse_config("\n".join(line.strip() for line in text.splitlines()))
     config = read_config(work.job.build_directory / ".config")
     return [
-        f"CONFIG_{symbol}"
-        for symbol, value in asked_options.items()
+        f"CONFIG_{symbol} (asked {value}, found {config.get(symbol, UNSET)})"
+        for symbol, value in options.items()
         if symbol not in work.requested_options and config.get(symbol, UNSET) != value
     ]
 
@@ -90,7 +92,7 @@ def refuse_lost(work: Work) -> None:
 
 
 def series_hint(work: Work, options: Sequence[LostOption]) -> str:
-    """Return that a kernel lacks its vendor's RT series, for an error's end; empty where that is not what it lacks."""
+    """Return which RT series of the vendor's a kernel needs, for an error; empty where it did not lose PREEMPT_RT."""
     base = work.description.series_base(work.source.version)
     real_time = any(option.option.symbol.startswith("PREEMPT_RT") for option in options)
-    return f" (without an RT series, see --patches: {base})" if base and real_time and work.series is None else ""
+    return f" (PREEMPT_RT comes with an RT series, see --patches: {base})" if base and real_time else ""

@@ -66,5 +66,6 @@ def compiler_of(toolchain: str) -> str:
     """Return the compiler with the first number of its version, as `aarch64-linux-gnu-gcc 12`; empty if unknown."""
     if clang := re.search(r"clang version (\d+)", toolchain):
         return f"clang {clang[1]}"
-    first = toolchain.partition(",")[0].split()
-    return f"{first[0]} {first[-1].partition('.')[0]}" if len(first) > 1 else ""
+    words = toolchain.partition(",")[0].split()
+    versions = [word for word in words if re.fullmatch(r"\d+(?:\.\d+)+", word)]
+    return f"{words[0]} {versions[-1].partition('.')[0]}" if versions else ""

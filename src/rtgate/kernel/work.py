@@ -152,11 +152,10 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
     series = _series(description, source, options)
     tree = _patched(description, source, series, options) if series else source
     check_buildable(tree.path, description.arch, source.path)
-    if reason := description.unsupported(tree.path):
-        base = description.series_base(source.version) if series is None else ""
+    if reason := description.unsupported(tree.path) or _missing_fragments(description, tree):
         raise UnsupportedTreeError(
             f"Linux {tree.version} in {source.path} has {reason}, which {description.name} needs: "
-            f"give a kernel that has it (--tree){f', or its RT series (--patches): {base}' if base else ''}",
+            "give a kernel that has it (--tree)",
             reason,
         )
     requested_options = description.requested_options(tree.version)
@@ -188,6 +187,13 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
         toolchain_versions=options.toolchain.versions(description.arch),
         hypervisor=_hypervisor(description, trusted=options.trusted),
     )
+
+
+def _missing_fragments(description: BuildDescription, tree: Tree) -> str:
+    """Return which fragments of the kernel's own are missing; a vendor's RT series may bring one."""
+    names = description.missing_fragments(tree.path)
+    base = description.series_base(tree.version)
+    return f"no fragment {', '.join(names)}{f' ({base}, and may bring it: --patches)' if base else ''}" if names else ""
 
 
 def _patched(description: BuildDescription, source: Tree, series: Series, options: Options) -> Tree:

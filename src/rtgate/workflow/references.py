@@ -7,7 +7,7 @@ Each function reads one file, raises ConfigError at the first name that leads no
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -122,27 +122,28 @@ def _lava(board: Board, data: dict[str, Entry]) -> None:
 def build(path: Path) -> None:
     """Check a build's fragments, every patch of its series, and where its configuration starts. Raises ConfigError."""
     description = configuration.load_description(path)
-    if description.patches is not None:
-        patches.load_series(description.patches)
+    series = patches.load_series(description.patches).patches if description.patches is not None else ()
     tree = path.resolve().parents[2]
     configs = tree / "arch" / ARCHES[description.arch].directory / "configs"
-    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir() or description.patches is not None:
-        return  # only a kernel repository's own builds have their kernel beside them, and a series may bring more
-    places = (configs, tree / "kernel" / "configs")
+    if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir():
+        return  # only a kernel repository's own builds have their kernel beside them
+    texts = [files.read_bytes(patch.path, files.JSON_LIMIT).decode("utf-8", errors="replace") for patch in series]
+
+    def is_there(name: str) -> bool:
+        """Whether the kernel has a configuration, or the series of patches has something to do with it."""
+        places = (configs, tree / "kernel" / "configs")
+        return any((place / name).is_file() for place in places) or any(f"/configs/{name}" in text for text in texts)
+
     top = strict_yaml.load(path).entries()
-    if description.base not in configuration.BASES and not _has(places, description.base):
+    if description.base not in configuration.BASES and not is_there(description.base):
         names = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
         top["base"].value.fail(
             f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})"
         )
     for item in top["kernel_fragments"].value.items() if description.kernel_fragments else ():
-        if not _has(places, item.text()):
-            names = ", ".join(sorted(file.name for place in places for file in place.glob("*.config"))) or "none"
+        if not is_there(item.text()):
+            names = ", ".join(sorted(file.name for file in configs.glob("*.config"))) or "none"
             item.fail(f"this kernel has no {item.text()!r} (allowed: {names})")
-
-
-def _has(places: Iterable[Path], name: str) -> bool:
-    return any((place / name).is_file() for place in places)
 
 
 def fragment(path: Path) -> None:

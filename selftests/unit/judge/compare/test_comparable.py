@@ -137,6 +137,11 @@ def test_what_another_compiler_makes_is_compared_and_reported() -> None:
     assert differences(gcc, clang) == ()
     assert configuration_effects(gcc, clang) == ("compiler: 'aarch64-linux-gnu-gcc 12' against 'clang 14'",)
     assert configuration_effects(gcc, gcc) == configuration_effects(gcc, unknown) == ()
+    # A boot of an older image does not say it.
+    assert configuration_effects(gcc, [*unknown[:1], *clang[1:]]) == configuration_effects(gcc, clang)
+    assert configuration_effects(gcc, [*gcc[:1], *clang[1:]]) == (
+        "compiler: 'aarch64-linux-gnu-gcc 12' against 'aarch64-linux-gnu-gcc 12, clang 14'",
+    )
 
 
 def compiled_by(compiler: str) -> list[Record]:

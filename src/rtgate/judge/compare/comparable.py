@@ -38,8 +38,8 @@ def configuration_effects(baseline: Sequence[Record], candidate: Sequence[Record
     before, after = _measured_records(baseline), _measured_records(candidate)
     if not before or not after:
         return ()
-    compilers = [[arm[0].kernel.compiler] for arm in (before, after)]
-    sentences = _unlike("compiler", *compilers) if all(map(any, compilers)) else []
+    compilers = [", ".join(sorted({record.kernel.compiler for record in arm} - {""})) for arm in (before, after)]
+    sentences = _unlike("compiler", compilers[:1], compilers[1:]) if all(compilers) else []
     return (*before[0].environment.configuration_differences(after[0].environment), *sentences)
 
 

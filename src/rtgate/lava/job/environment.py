@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError
@@ -119,10 +119,11 @@ def kernel(text: str) -> KernelIdentity | None:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{KERNEL} is not JSON: {error}") from error
     names = [field.name for field in fields(KernelIdentity)]
-    if (
-        not isinstance(identity, dict)
-        or set(identity) != set(names)
-        or not all(isinstance(identity[name], str) for name in names)
-    ):
+    required_names = {field.name for field in fields(KernelIdentity) if field.default is MISSING}
+    if not isinstance(identity, dict) or not all(isinstance(text, str) for text in identity.values()):
         raise ConfigError(f"{KERNEL} names no kernel: expected an object with the texts {', '.join(names)}")
-    return KernelIdentity(**{name: plain_line(identity[name]) for name in names})
+    if not required_names <= set(identity) <= set(names):
+        raise ConfigError(
+            f"{KERNEL} is not by this version of rtgate, which knows {', '.join(names)}: make the lab's image again"
+        )
+    return KernelIdentity(**{name: plain_line(text) for name, text in identity.items()})
