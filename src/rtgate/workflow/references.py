@@ -128,20 +128,22 @@ def build(path: Path) -> None:
     if path.resolve().parents[1].name != ".rtgate" or not configs.is_dir():
         return  # only a kernel repository's own builds have their kernel beside them
     texts = [files.read_bytes(patch.path, files.JSON_LIMIT).decode("utf-8", errors="replace") for patch in series]
-
-    def is_there(name: str) -> bool:
-        """Whether the kernel has a configuration, or the series of patches has something to do with it."""
-        places = (configs, tree / "kernel" / "configs")
-        return any((place / name).is_file() for place in places) or any(f"/configs/{name}" in text for text in texts)
-
+    missing_names = set(description.missing_fragments(tree))
+    places = (configs, tree / "kernel" / "configs")
+    if description.base not in configuration.BASES and not any(
+        (place / description.base).is_file() for place in places
+    ):
+        missing_names.add(description.base)
+    # A series may bring what the tree lacks.
+    missing_names -= {name for name in missing_names for text in texts if f"/configs/{name}" in text}
     top = strict_yaml.load(path).entries()
-    if description.base not in configuration.BASES and not is_there(description.base):
+    if description.base in missing_names:
         names = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
         top["base"].value.fail(
             f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})"
         )
     for item in top["kernel_fragments"].value.items() if description.kernel_fragments else ():
-        if not is_there(item.text()):
+        if item.text() in missing_names:
             names = ", ".join(sorted(file.name for file in configs.glob("*.config"))) or "none"
             item.fail(f"this kernel has no {item.text()!r} (allowed: {names})")
 
