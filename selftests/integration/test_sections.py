@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rtgate.explain.cache_models import MODELS
 from rtgate.explain.lock_holds import RawLock, raw_locks
 from rtgate.explain.replay import Replay
 from rtgate.explain.sections import BootSections, Log, Section, sections_by_site
@@ -26,6 +27,7 @@ from rtgate.workflow.slowest import find_case
 from .conftest import ROOT, Patched, rtgate
 
 DATA = ROOT / "selftests" / "data" / "sections"
+WALKED = 64 * 1024 // 64  # lines of memory, twice as many as an L1D of 32 KiB has
 # (kind, context, function) and the length in instructions, as init/known.c of the patch says it.
 EXACT = {
     ("irqsoff", "thread", "known_irqs_off"): 2 * 1000 + 1,
@@ -44,6 +46,7 @@ EXACT = {
     ("poid", "softirq", "known_softirq"): 2 * 4000 + 1,
     ("poid", "thread", "known_preemption_off_long"): 2 * 200_000 + 3,
     ("poid", "thread", "known_overlap"): 2 * 1400 + 7,
+    ("irqsoff", "thread", "known_walk"): 3 * WALKED + 1,
 }
 """How long each section is on arm64, whenever it runs."""
 X86 = {
@@ -56,6 +59,7 @@ X86 = {
     ("preemptirqsoff", "thread", "known_overlap"): 2 * 1400 + 3,
     ("poid", "thread", "known_preemption_off_long"): 2 * 200_000 + 1,
     ("poid", "thread", "known_overlap"): 2 * 1400 + 3,
+    ("irqsoff", "thread", "known_walk"): 4 * WALKED + 1,
 }
 """And on x86-64, where counting is one instruction instead of three."""
 INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
@@ -101,6 +105,10 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert hold.total == hold.count * hold.longest
         assert spin < hold.longest < spin + 10
     assert locks[0].count == by_site["irqsoff", "thread", "known_raw_lock"].count
+    if "smp2" not in board:
+        one_walk, two_walks = (by_site["irqsoff", "thread", name] for name in ("known_walk", "known_walk_twice"))
+        check_misses(one_walk, WALKED)
+        check_misses(two_walks, 8 * 1024 // 64)  # the first walk of both; the larger one before it left nothing of it
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
@@ -120,6 +128,18 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert inner < calls.pop(("hrtimer_interrupt", entries[0], kind)) < inner + 8000
     # Parts of the same interrupts.
     assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
+
+
+def check_misses(walk: Section, lines: int) -> None:
+    """Each line of memory misses the first level once, and the code is two lines."""
+    assert walk.misses is not None
+    total, longest = walk.misses.total, walk.misses.longest
+    assert (total.l1d, longest.l1d) == (lines * walk.count, lines)
+    # The longest is the first of equal ones. The boot has used 512 KiB since it cleared the buffer;
+    # while it is idle, it does not between one walk and the next.
+    assert longest.l2 == lines
+    assert total.l2 < total.l1d / 2
+    assert total.l1i <= 2 * walk.count
 
 
 def known_locks(log: Log, kernel: Vmlinux, board: str) -> list[RawLock]:
@@ -144,7 +164,13 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     kept = preemption(kernel)
     begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]
     assert len(begins) == len(ALTERED)
-    order = TraceRequest(slice_bits=21, preemption=kept, altered=begins, locks=lock_functions(kernel))
+    order = TraceRequest(
+        slice_bits=21,
+        preemption=kept,
+        altered=begins,
+        locks=lock_functions(kernel),
+        caches=MODELS["cortex-a55"] if arm.board.cpus == 1 else None,
+    )
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
     _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)

@@ -10,7 +10,9 @@ import pytest
 from selftests.unit.judge.conftest import BOUND
 
 from rtgate.cli import main, sections
+from rtgate.explain.cache_models import MODELS
 from rtgate.explain.lock_holds import RawLock
+from rtgate.explain.misses import Misses, SectionMisses, WakeUpMisses
 from rtgate.explain.path import Profile
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths
@@ -24,12 +26,19 @@ OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
 NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
 QUEUES = RawLock("runqueues", "__schedule", 50, 9000, 2125, 1)
 LONGER = replace(BOUND, seed=1, postponed=Delay(7610, "run_timer_softirq"))
+MISSES = [SectionMisses(total=Misses(*total), longest=Misses(9, 8, 7)) for total in ((60, 30, 3), (10, 25, 5))]
+WAKE_UPS = [
+    WakeUpMisses(count=count, instructions=30_000, total=Misses(*total), most=Misses(50, 40, 30))
+    for count, total in ((10, (200, 100, 1)), (20, (200, 300, 4)))
+]
 FOUND = {
     "new": BootSections(NEW, LONGER, (RawLock("", "try_to_wake_up", 7, 70, 20, 1), QUEUES)),
     "old": BootSections(
         OLD, replace(LONGER, postponed=Delay(110, "run_timer_softirq")), (replace(QUEUES, longest=1000),)
     ),
     "no bound": BootSections(NEW),
+    "cached": BootSections((replace(NEW[0], misses=MISSES[0]),), LONGER, wakeup_misses=WAKE_UPS[0]),
+    "cached-old": BootSections((replace(OLD[0], misses=MISSES[1]),), LONGER, wakeup_misses=WAKE_UPS[1]),
     "broken": BootSections(NEW, replace(LONGER, measured=20_000)),
 }
 
@@ -97,6 +106,7 @@ def test_one_kernel_is_listed(
             "buckets": list(NEW[0].buckets),
             "calls": [],
             "boots": [],
+            "misses": None,
         }
     ]
 
@@ -115,6 +125,34 @@ def test_raw_locks_are_listed_with_those_of_the_baseline(
     lines = capsys.readouterr().out.splitlines()
     row = next(" ".join(line.split()) for line in lines if line.startswith("runqueues"))
     assert row == "runqueues __schedule 50 180 1,000 2,125 17.0"
+
+
+def test_misses_of_caches_are_listed_and_their_change(
+    requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (*WORDS[:4], "cached", *WORDS[5:], "--caches", "cortex-a55")
+    assert main.main([*words]) == 0
+    assert requests[0].caches == MODELS["cortex-a55"]
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0].endswith(" longest virtual us L1I misses L1D misses L2 misses")
+    assert lines[1].endswith(" 1,500 7,610 60.9 10.0 5.0 0.5")
+    assert [line for line in lines if "wake-up" in line or line.startswith("candidate")][-3:] == [
+        "way of a wake-up instructions L1I misses L1D misses L2 misses",
+        "candidate, mean of 10 3,000.0 20.0 10.0 0.1",
+        "candidate, most in one 50 40 30",
+    ]
+    assert main.main([*words, "--baseline", "cached-old"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert next(line for line in lines if "run_timer" in line).endswith(" +60.0 10.0 (+8.0) 5.0 (+0.0) 0.5 (-0.5)")
+    assert "baseline, mean of 20 1,500.0 10.0 15.0 0.2" in lines
+    assert "change of the mean +1,500.0 +10.0 -5.0 -0.1" in lines
+
+
+def test_caches_are_those_of_one_cpu(requests: list[SectionsRequest], capsys: pytest.CaptureFixture[str]) -> None:
+    words = (WORDS[0], "--board", "virt-arm64-smp2", *WORDS[3:], "--caches", "cortex-a55")
+    assert main.main([*words]) == 2
+    assert "virt-arm64-smp2 has 2 CPUs, and caches are modelled for one CPU" in capsys.readouterr().err
+    assert not requests
 
 
 @pytest.mark.usefixtures("requests")

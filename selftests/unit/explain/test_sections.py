@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rtgate.errors import ParseError
 from rtgate.explain import sections
 from rtgate.explain.lock_holds import HOLD
+from rtgate.explain.misses import MOMENT, Misses, SectionMisses
 from rtgate.explain.sections import (
     CALL,
     PASSAGE,
@@ -58,11 +59,12 @@ def written(
     *,
     interrupts: bytes = b"",
     locks: bytes = b"",
+    moments: bytes = b"",
     unseen: int = 0,
 ) -> Log:
     """Return the log that the plugin's files hold."""
     parts = {"sites": sites, "sections": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
-    parts |= {"locks": locks, "percpu": b""}
+    parts |= {"locks": locks, "percpu": b"", "moments": moments}
     return parse(parts, f"unseen {unseen}\ncpu 0 99\ncpu 1 99\n")
 
 
@@ -79,7 +81,11 @@ def sum_bytes(site: int, slice_: int, lengths: Sequence[int]) -> bytes:
         buckets[bucket(length)] += 1
     longest = max(lengths)
     places = (1000 * slice_, 1000 * slice_ + site)
-    record = (site, slice_, len(lengths), sum(lengths), longest, *places, buckets)
+    missed = [tuple(length // 10**level for level in range(3)) for length in lengths]
+    record = (
+        *(site, slice_, len(lengths), sum(lengths), longest, *places),
+        *(tuple(map(sum, zip(*missed, strict=True))), max(missed), buckets),
+    )
     return np.array([record], SUM).tobytes()
 
 
@@ -123,6 +129,17 @@ def test_a_helper_that_enables_again_itself_did_it_for_nobody() -> None:
     ]
 
 
+def test_misses_are_those_of_all_sections_and_of_the_longest() -> None:
+    """A section of the tests misses a tenth of its length in L1D, and a hundredth in L2."""
+    sites = site_bytes((1, 0, 2, 0, 0, 0), (1, 0, 2, 0, 0, 0))
+    sums = sum_bytes(0, 0, [500]) + sum_bytes(0, 1, [100, 300]) + sum_bytes(1, 2, [200])
+    (found,) = sections_by_site(written(sites, sums, moments=GOOD["moments"]), range(1, 3), spot)
+    assert found.misses == SectionMisses(total=Misses(600, 60, 6), longest=Misses(300, 30, 3))
+    (without,) = sections_by_site(written(sites, sums), range(1, 3), spot)
+    assert without.misses is None
+    assert merge([found, without])[0].misses is None
+
+
 def test_the_longest_call_of_each_function_is_that_of_one_section() -> None:
     sums = sum_bytes(0, 1, [5]) + sum_bytes(0, 2, [9, 9]) + sum_bytes(0, 3, [9])
     calls = call_bytes((0, 1, 1, 3), (0, 2, 1, 8), (0, 2, 0, 2))
@@ -151,6 +168,7 @@ GOOD = {
     "switches": passages((1, 2, 0, 0, 0)),
     "locks": hold_bytes((1, 2, 3, 4, 5, 6)),
     "percpu": bytes(8),
+    "moments": np.zeros(1, MOMENT).tobytes(),
 }
 
 
@@ -159,6 +177,7 @@ GOOD = {
     [
         *((name, data[:-1], f"{name} are cut off") for name, data in GOOD.items()),
         ("interrupts", passages((1, 2, 0, 0, 0), (0, 1, 0, 0, 0)), "interrupts are not in order"),
+        ("moments", np.array([(2, (0, 0, 0)), (1, (0, 0, 0))], MOMENT).tobytes(), "moments are not in order"),
         ("sites", b"", "has no site 0"),
         ("calls", call_bytes((1, 0, 0, 5)), "has no site 1"),
         ("sites", site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),

@@ -7,18 +7,20 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 from rtgate import files
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.cache_models import MODELS
 from rtgate.explain.explanation import gains
 from rtgate.explain.lock_holds import RawLock
+from rtgate.explain.misses import LEVELS
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
-from rtgate.explain.sections import BootSections, Site, merge_boots
+from rtgate.explain.sections import BootSections, Section, Site, merge_boots
 from rtgate.measure.profiles import seeds
 from rtgate.records.bound import Bound
 from rtgate.report.listing import show_listing
@@ -31,12 +33,16 @@ Boot a kernel on a virtual-time board, and list every place where it had interru
 measured: how often, and for how many instructions at the longest. All of them are seen, whether a wake-up met them or
 not. With a baseline both kernels are listed side by side, the site that grew most first.
 
+With --caches the misses of a CPU's caches are counted too, in sections and on the ways of wake-ups. That is a model
+beside the boot: nothing takes longer by it, and nothing is judged.
+
 The boot is the one that is measured without it, bit by bit. What a section is, and what this cannot see:
 docs/explanation/critical-sections.md.
 
 examples:
   rtgate sections --board virt-arm64 --kernel build/mine --baseline build/virt-arm64-preempt_rt
   rtgate sections --board virt-arm64 --kernel build/mine --case latency/cyclictest:hackbench --seeds 1-4 -o all.json
+  rtgate sections --board virt-arm64 --kernel build/mine --baseline build/virt-arm64-preempt_rt --caches cortex-a55
 """
 _ROWS = 30
 _LOCKS = 10
@@ -59,6 +65,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="boot both kernels again, and show what ran in the site that grew most"
     )
+    parser.add_argument(
+        "--caches",
+        choices=MODELS,
+        metavar="CPU",
+        help=f"count misses of a CPU's caches: {', '.join(f'{name} ({model.cpu})' for name, model in MODELS.items())}",
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all sections as JSON")
     command_options.profile(parser)
 
@@ -76,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         profile=arguments.profile,
         seeds=seeds(arguments.seeds),
         tell=lambda text: _tell(text, time.monotonic() - start),
+        caches=MODELS.get(arguments.caches),
     )
     if arguments.explain and not arguments.baseline:
         raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
@@ -87,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         _show_compared(site_changes[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns, by_arm["baseline"].locks)
         _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
+        _show_wakeup_misses(by_arm)
         words = sentence(site_changes, instruction_ns)
         if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
             paths = boots.paths(site_changes[0])
@@ -97,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns)
         _show_bounds([by_arm["candidate"].bound], instruction_ns)
+        _show_wakeup_misses(by_arm)
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
     _require_bounds(by_arm.values())
@@ -109,7 +124,8 @@ def _tell(text: str, seconds: float) -> None:
 
 
 def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
-    numbers = ("times", "longest, baseline", "candidate", "change", "virtual us")
+    levels = _levels([change.candidate for change in site_changes])
+    numbers = ("times", "longest, baseline", "candidate", "change", "virtual us", *levels)
     rows = (
         (
             *_site(change.site),
@@ -118,6 +134,7 @@ def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
             f"{new.longest:,}" if new else "-",
             f"{change.growth:+,}",
             f"{change.growth * instruction_ns / 1000:+.1f}",
+            *_mean_misses(new, old, levels),
         )
         for change in site_changes
         for old, new in ((change.baseline, change.candidate),)
@@ -126,7 +143,9 @@ def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
 
 
 def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
-    numbers = ("times", "mean", "longest", "virtual us")
+    sections = [change.candidate for change in site_changes if change.candidate]
+    levels = _levels(sections)
+    numbers = ("times", "mean", "longest", "virtual us", *levels)
     rows = (
         (
             *_site(section.site),
@@ -134,10 +153,47 @@ def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
             f"{section.total / section.count:,.0f}",
             f"{section.longest:,}",
             f"{section.longest * instruction_ns / 1000:.1f}",
+            *_mean_misses(section, None, levels),
         )
-        for section in (change.candidate for change in site_changes if change.candidate)
+        for section in sections
     )
     show_listing((*_SITE, *numbers), rows, right=numbers)
+
+
+def _levels(sections: Iterable[Section | None]) -> tuple[str, ...]:
+    """Return the columns of misses: none if no caches were modelled."""
+    modelled = any(section and section.misses for section in sections)
+    return tuple(f"{level} misses" for level in LEVELS) if modelled else ()
+
+
+def _mean_misses(section: Section | None, before: Section | None, levels: Sequence[str]) -> list[str]:
+    """Return what was missed in a section of a site, on average, and by how much that changed."""
+    if section is None or section.misses is None:
+        return ["-"] * len(levels)
+    means = [count / section.count for count in section.misses.total]
+    if before is None or before.misses is None:
+        return [f"{mean:.1f}" for mean in means]
+    old = [count / before.count for count in before.misses.total]
+    return [f"{mean:.1f} ({mean - was:+.1f})" for mean, was in zip(means, old, strict=True)]
+
+
+def _show_wakeup_misses(by_arm: Mapping[str, BootSections]) -> None:
+    """Print what wake-ups missed on their way, if caches were modelled."""
+    by_name = {arm: boot.wakeup_misses for arm, boot in by_arm.items() if boot.wakeup_misses}
+    rows: list[tuple[str, ...]] = []
+    means: list[list[float]] = []
+    for arm in sorted(by_name):
+        misses = by_name[arm]
+        means.append([total / misses.count for total in (misses.instructions, *misses.total)])
+        rows.append((f"{arm}, mean of {misses.count:,}", *(f"{mean:,.1f}" for mean in means[-1])))
+        rows.append((f"{arm}, most in one", "", *(f"{count:,}" for count in misses.most)))
+    if not rows:
+        return
+    if len(means) == 2:
+        rows.append(("change of the mean", *(f"{new - old:+,.1f}" for old, new in zip(*means, strict=True))))
+    numbers = ("instructions", *(f"{level} misses" for level in LEVELS))
+    show_listing(("way of a wake-up", *numbers), rows, right=numbers)
+    print()
 
 
 def _show_locks(locks: Sequence[RawLock], instruction_ns: int, baseline: Sequence[RawLock] = ()) -> None:

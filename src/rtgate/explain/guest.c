@@ -181,6 +181,18 @@ uint64_t guest_gs(void)
 	return gdb_register(GS_BASE, 8);
 }
 
+uint64_t guest_page(uint64_t address)
+{
+	uint64_t attributes = 0, page;
+
+	if (!current_cpu)
+		current_cpu = needed("current_cpu");
+	page = page_of(*current_cpu, address, &attributes);
+	if (page == ~0ull)
+		fail("code that runs is not in the guest's memory", "cpu_get_phys_page_attrs_debug");
+	return page;
+}
+
 const void *guest_memory(uint64_t address, uint64_t size)
 {
 	uint64_t attributes = 0, length = size, within = address % PAGE;

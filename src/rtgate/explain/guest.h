@@ -23,6 +23,7 @@ void guest_check(const struct guest_cpu *cpu); /* ends QEMU if the mask is not w
 uint64_t guest_stack(const struct guest_cpu *cpu); /* the stack pointer */
 uint64_t guest_gs(void); /* x86-64: the base of gs */
 
+uint64_t guest_page(uint64_t address); /* the physical address of a page's beginning */
 const void *guest_memory(uint64_t address, uint64_t size); /* stays valid */
 bool guest_read(uint64_t address, void *into, uint64_t size);
 

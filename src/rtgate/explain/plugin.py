@@ -8,8 +8,10 @@ from pathlib import Path
 from rtgate.target.library_cache import compile_library
 
 _SOURCE = Path(__file__).with_name("trace.c")
-_FILES = ("sections.c", "locks.c", "guest.c", "machine.c", "trace.h", "locks.h", "guest.h", "machine.h")
-_PARTS = [_SOURCE.with_name(name) for name in _FILES]
+_NAMES = ("sections", "locks", "accesses", "caches", "guest", "machine")
+_PARTS = [_SOURCE.with_name(f"{name}.c") for name in _NAMES] + [
+    _SOURCE.with_name(f"{name}.h") for name in ("trace", *_NAMES[1:])
+]
 
 
 def library() -> Path:

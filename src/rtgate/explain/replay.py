@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import plugin, trace
 from rtgate.explain.bound import bound
+from rtgate.explain.cache_models import CacheModel
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import TOLERANCE_NS, CpuIntervals, Interval, IntervalFinder, sample
 from rtgate.explain.lock_holds import raw_locks
+from rtgate.explain.misses import WakeUpMisses, wakeup_misses
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
@@ -176,12 +178,15 @@ def trace_functions(order: Replay) -> Ran:
     return Ran(functions=count_instructions(order.kernel, boot.seen, boot.slices), blocks=blocks)
 
 
-def trace_sections(order: Replay, altered_names: frozenset[str] = frozenset()) -> tuple[Record, BootSections]:
+def trace_sections(
+    order: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
+) -> tuple[Record, BootSections]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
     Args:
         order: the boot.
         altered_names: functions whose longest calls in sections are looked for.
+        caches: of which misses are counted; None for none.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
@@ -189,7 +194,7 @@ def trace_sections(order: Replay, altered_names: frozenset[str] = frozenset()) -
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
     layout = preemption(order.kernel)
-    boot = _trace_slices(order, layout, altered_names)
+    boot = _trace_slices(order, layout, altered_names, caches)
     log = boot.seen.sections
     assert log is not None
     if log.unseen:
@@ -209,7 +214,18 @@ def trace_sections(order: Replay, altered_names: frozenset[str] = frozenset()) -
         sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
         bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
         locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, order.kernel, order.seed),
+        wakeup_misses=_wakeup_misses(order, boot) if caches else None,
     )
+
+
+def _wakeup_misses(order: Replay, boot: _Sliced) -> WakeUpMisses | None:
+    """Return what cyclictest's wake-ups missed; None for another tool."""
+    if not isinstance(order.finder, WakeUps):
+        return None
+    assert boot.seen.sections is not None
+    wakes = [event.n for event in boot.seen.events if event.kind == trace.Kind.TIMER_WAKEUP]
+    spans = [(wakeup.start, wakeup.end - 1) for wakeup in boot.wakeups]
+    return wakeup_misses(boot.seen.sections.moments, wakes, spans)
 
 
 def _bounded_wakeups(order: Replay, boot: _Sliced) -> list[Interval]:
@@ -257,7 +273,12 @@ class _Sliced:
         return np.asarray(passages[(passages["end"] >= start) & (passages["start"] < end)])
 
 
-def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names: Collection[str] = ()) -> _Sliced:
+def _trace_slices(
+    order: Replay,
+    layout: Preemption | None = None,
+    altered_names: Collection[str] = (),
+    caches: CacheModel | None = None,
+) -> _Sliced:
     """Run a boot and find out where it measured."""
     request = TraceRequest(
         marks=_marks(order),
@@ -265,6 +286,7 @@ def _trace_slices(order: Replay, layout: Preemption | None = None, altered_names
         preemption=layout,
         altered=order.kernel.starts_of(altered_names),
         locks=lock_functions(order.kernel) if layout else LockFunctions(),
+        caches=caches,
     )
     record, boot_trace = order.trace(request)
     cpus = _find_intervals(order, record, boot_trace)

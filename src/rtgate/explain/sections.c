@@ -27,6 +27,8 @@
  */
 #include <string.h>
 
+#include "accesses.h"
+#include "caches.h"
 #include "guest.h"
 #include "locks.h"
 #include "machine.h"
@@ -65,6 +67,7 @@ struct site {
 struct sum {
 	uint32_t site, slice;
 	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
+	struct misses misses, of_longest; /* of all, and of the longest */
 	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1; the last one has no end */
 };
 
@@ -129,6 +132,7 @@ struct calls {
 struct section {
 	bool open;
 	uint64_t begin, taken; /* in the CPU's own instructions; of those of interrupts */
+	struct misses begin_misses, taken_misses;
 	uint64_t from; /* n */
 	struct spot spot;
 	uint32_t context;
@@ -150,6 +154,7 @@ struct cpu {
 	const struct place *switcher; /* the last instruction, if it wrote sp_el0 */
 	bool interrupted; /* one came with preemption off, and has not returned */
 	uint64_t interrupt, taken; /* when it came; how long all such took */
+	struct misses interrupt_misses, taken_misses; /* the same */
 	uint64_t stack; /* the stack pointer of what it interrupted */
 	enum { NONE, ENTERED, COUNTED } handler; /* of one that came with preemption on: also in the preemption count */
 	uint64_t from; /* n when an interrupt came; one alone, as hard interrupts do not nest */
@@ -219,6 +224,7 @@ void sections_install(void)
 		return;
 	guest_install();
 	locks_install();
+	accesses_install();
 	sums = opened("sections");
 	call_sums = opened("calls");
 	interrupts = opened("interrupts");
@@ -438,6 +444,17 @@ static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint
 	fwrite(&passage, sizeof(passage), 1, stream);
 }
 
+/* Return what a section has missed, as `length_of` counts its instructions. */
+static struct misses misses_of(const struct cpu *cpu, enum kind kind)
+{
+	const struct section *section = &cpu->sections[kind];
+	struct misses all = misses_between(section->begin_misses, caches_misses);
+
+	if (kind == IRQSOFF)
+		return all;
+	return misses_between(misses_between(section->taken_misses, cpu->taken_misses), all);
+}
+
 static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t now)
 {
 	struct section *section = &cpu->sections[kind];
@@ -446,6 +463,7 @@ static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t n
 	struct known_site *there = known(&site);
 	uint32_t slice = slice_bits ? n >> slice_bits : 0;
 	uint64_t length = length_of(kind, now, section->begin, cpu->taken - section->taken);
+	struct misses misses = misses_of(cpu, kind);
 	int bucket = length ? 63 - __builtin_clzll(length) : 0;
 
 	if (there->sum.slice != slice) {
@@ -454,8 +472,10 @@ static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t n
 	}
 	there->sum.count++;
 	there->sum.total += length;
+	there->sum.misses = misses_sum(there->sum.misses, misses);
 	if (length > there->sum.longest || there->sum.count == 1) {
 		there->sum.longest = length;
+		there->sum.of_longest = misses;
 		there->sum.from = section->from;
 		there->sum.to = n;
 	}
@@ -504,8 +524,8 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 			if (kind == POID)
 				cpu->end = n;
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, now, cpu->taken, n, spot, context(cpu, place),
-						     n - cpu->end };
+			*section = (struct section){ true, now, cpu->taken, caches_misses, cpu->taken_misses, n, spot,
+						     context(cpu, place), n - cpu->end };
 		}
 	}
 	cpu->masked = mask;
@@ -699,12 +719,14 @@ static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_
 	if (cpu->interrupted && cpu->changer && cpu->changer->returns && stack == cpu->stack) {
 		cpu->interrupted = false;
 		cpu->taken += own(cpu) - cpu->interrupt;
+		cpu->taken_misses = misses_sum(cpu->taken_misses, misses_between(cpu->interrupt_misses, caches_misses));
 		log_passage(interrupts, cpu, cpu->from, 0);
 	}
 	if (cpu->interrupted || !block->interrupt || !off)
 		return;
 	cpu->interrupted = true;
 	cpu->interrupt = own(cpu);
+	cpu->interrupt_misses = caches_misses;
 	cpu->from = n;
 	cpu->stack = stack;
 	/* x86-64 has pushed five words, the stack pointer as the fourth. */
@@ -815,6 +837,8 @@ void sections_block(unsigned int number, struct place *block)
 		return;
 	if (!machine_arm64 && block->helper && block->address == block->helper->start)
 		enter(cpu, block);
+	if (block->interrupt)
+		accesses_moment();
 	mask = guest_masked(&cpu->guest);
 	off = count_of(cpu);
 	if (cpu->waiting && block->interrupt && cpu->changer) {
@@ -855,6 +879,7 @@ void sections_end(void)
 	if (!wanted)
 		return;
 	locks_end();
+	accesses_end();
 	stream = opened("sites");
 	for (size_t i = 0; i < site_count; i++) {
 		put(by_number[i]);

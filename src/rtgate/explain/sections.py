@@ -7,7 +7,9 @@ are instructions that the CPU itself executed.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
 from rtgate.explain.lock_holds import HOLD, RawLock, merge_locks
+from rtgate.explain.misses import LEVELS, MOMENT, Misses, SectionMisses, WakeUpMisses
 from rtgate.records.bound import Bound
 
 BUCKETS = 32
@@ -32,6 +35,7 @@ SUM = np.dtype(
     [
         *((name, "<u4") for name in ("site", "slice")),
         *((name, "<u8") for name in ("count", "total", "longest", "start", "end")),
+        *((name, "<u8", len(LEVELS)) for name in ("misses", "longest_misses")),
         ("buckets", "<u4", BUCKETS),
     ]
 )
@@ -56,6 +60,7 @@ _FILES = {
     "switches": PASSAGE,
     "locks": HOLD,
     "percpu": _PER_CPU,
+    "moments": MOMENT,
 }
 
 
@@ -139,6 +144,7 @@ class Section:
         buckets: how many were from 2^b to 2^(b+1) - 1 long, without the empty ones in the end.
         calls: the longest of each altered function that was called in such a section, by name.
         boots: the seeds of those that had such a section.
+        misses: of a CPU's caches; None if none were modelled.
     """
 
     site: Site
@@ -151,6 +157,7 @@ class Section:
     buckets: tuple[int, ...]
     calls: tuple[Call, ...] = ()
     boots: tuple[int, ...] = ()
+    misses: SectionMisses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +168,13 @@ class BootSections:
         sections: by site.
         bound: of its wake-ups; None where it has several CPUs, or measured something else.
         locks: the raw spinlocks that were let go meanwhile, by name.
+        wakeup_misses: None if no caches were modelled, or it measured no wake-ups.
     """
 
     sections: tuple[Section, ...]
     bound: Bound | None = None
     locks: tuple[RawLock, ...] = ()
+    wakeup_misses: WakeUpMisses | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +190,7 @@ class Log:
         cpu_offsets: where each CPU has its own variables, less their addresses in `vmlinux`.
         unseen: how often the preemption count was another one than the stores that were seen have left.
         cpus: how many CPUs were followed.
+        moments: of type `MOMENT`; empty if no caches were modelled.
     """
 
     sites: NDArray[np.void]
@@ -192,6 +202,7 @@ class Log:
     cpu_offsets: NDArray[np.void]
     unseen: int
     cpus: int
+    moments: NDArray[np.void]
 
 
 def read(prefix: Path) -> Log:
@@ -219,14 +230,16 @@ def parse(parts: Mapping[str, bytes], summary: str) -> Log:
         cpu_offsets=arrays["percpu"],
         unseen=_unseen(summary),
         cpus=summary.count("\ncpu "),
+        moments=arrays["moments"],
     )
     for records in (log.sums, log.calls):
         if records.size and records["site"].max() >= log.sites.size:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
     if log.sites.size and (log.sites["kind"].max() >= len(Kind) or (log.sites["context"] & 0xFF).max() >= len(Context)):
         raise ParseError("the trace has a site of a kind that does not exist")
-    for name in ("interrupts", "switches"):
-        if (np.diff(getattr(log, name)["end"].astype(np.int64)) < 0).any():
+    ends = {"interrupts": log.interrupts["end"], "switches": log.switches["end"], "moments": log.moments["n"]}
+    for name, times in ends.items():
+        if (np.diff(times.astype(np.int64)) < 0).any():
             raise ParseError(f"the trace's {name} are not in order")
     if (log.sums["buckets"].sum(axis=1, dtype=np.uint64) != log.sums["count"]).any():
         raise ParseError("the trace has sections of which not each has a length")
@@ -258,10 +271,12 @@ def sections_by_site(
     if log.calls.size and log.calls["function"].max() >= len(functions):
         raise ParseError(f"the trace has a call of function {log.calls['function'].max()}, which nobody asked for")
     sums, calls = (_by_site(records, slices) for records in (log.sums, log.calls))
-    return merge(
-        _section(_site(log.sites[number], spot), own, _calls(calls.get(number, log.calls[:0]), functions, seed), seed)
-        for number, own in sums.items()
-    )
+    found = []
+    for number, own in sums.items():
+        section_calls = _calls(calls.get(number, log.calls[:0]), functions, seed)
+        section = _section(_site(log.sites[number], spot), own, section_calls, seed)
+        found.append(replace(section, misses=_misses(own)) if log.moments.size else section)
+    return merge(found)
 
 
 def _by_site(records: NDArray[np.void], slices: range) -> dict[int, NDArray[np.void]]:
@@ -300,6 +315,13 @@ def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: 
         buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
         calls=calls,
         boots=(seed,),
+    )
+
+
+def _misses(sums: NDArray[np.void]) -> SectionMisses:
+    longest = int(sums["longest"].argmax())
+    return SectionMisses(
+        total=Misses.of(sums["misses"].sum(axis=0)), longest=Misses.of(sums["longest_misses"][longest])
     )
 
 
@@ -342,15 +364,24 @@ def _sum(first: Section, second: Section) -> Section:
         buckets=tuple(mine + theirs for mine, theirs in counts),
         calls=_longest_calls(itertools.chain(first.calls, second.calls)),
         boots=tuple(sorted({*first.boots, *second.boots})),
+        misses=_sum_of_misses(first, second, longer),
     )
+
+
+def _sum_of_misses(first: Section, second: Section, longer: Section) -> SectionMisses | None:
+    if not (first.misses and second.misses and longer.misses):
+        return None
+    return replace(longer.misses, total=first.misses.total + second.misses.total)
 
 
 def merge_boots(boots: Iterable[BootSections]) -> BootSections:
     """Return several boots as one: the sections of each site, and the longest bound, before it one that is broken."""
     all_boots = list(boots)
     bounds = [boot.bound for boot in all_boots if boot.bound]
+    wakeup_misses = [boot.wakeup_misses for boot in all_boots if boot.wakeup_misses]
     return BootSections(
         sections=merge(itertools.chain.from_iterable(boot.sections for boot in all_boots)),
         bound=max(bounds, key=lambda bound: (not bound.holds, bound.instructions), default=None),
         locks=merge_locks(itertools.chain.from_iterable(boot.locks for boot in all_boots)),
+        wakeup_misses=functools.reduce(operator.add, wakeup_misses) if wakeup_misses else None,
     )

@@ -10,7 +10,7 @@
  *   interval START END    log the blocks that begin to run while START <= n < END; in ascending order, not overlapping
  *   window START END      count the instructions of each block while START <= n < END
  *   slices BITS           count them always, in each slice of 2^BITS instructions for itself
- *   count ...             and others: sections.c follows critical sections, too
+ *   count ...             and others: sections.c follows critical sections, too, and caches.c has caches beside them
  * Argument `into=PREFIX`: PREFIX.events, PREFIX.runs, PREFIX.counts, PREFIX.blocks are written, little-endian records
  * as below. A block belongs to the slice in which it begins to run.
  *
@@ -25,6 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accesses.h"
+#include "caches.h"
 #include "machine.h"
 #include "trace.h"
 
@@ -73,6 +75,7 @@ struct ending {
 struct counted {
 	struct block block;
 	struct place *place; /* for sections */
+	struct code *code; /* for caches */
 	struct ending sooner; /* without the last instruction */
 	uint32_t most; /* instructions that ran in one go */
 	bool used; /* by a run or a count */
@@ -169,6 +172,8 @@ static void on_event(unsigned int cpu, void *data)
 
 		fwrite(&event, sizeof(event), 1, events);
 	}
+	if (occasion->kind == EVENT_USER_CLOCK)
+		accesses_moment();
 	/* Only known when this instruction is done: the next block may ask. */
 	if (occasion->kind <= KERNEL_CLOCK)
 		reading = true;
@@ -202,6 +207,7 @@ static void on_block(unsigned int cpu, void *data)
 		bias();
 	}
 	sections_block(cpu, block->place);
+	accesses_block(block->code);
 	if (before && n - n_before > before->most)
 		before->most = n - n_before;
 	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
@@ -256,6 +262,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	counted->count.block = block_count;
 	blocks[block_count++] = counted;
 	counted->place = sections_translated(block->address);
+	counted->code = accesses_translated();
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, counted);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -273,6 +280,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, occasion);
 		}
 		sections_instruction(insn, counted->place);
+		accesses_instruction(insn, counted->code);
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
 		counted->sooner.last_size = block->last_size;
 		memcpy(counted->sooner.last, block->last, sizeof(block->last));
@@ -357,7 +365,7 @@ static void read_order(const char *path)
 			window = (struct interval){ a, b };
 		} else if (sscanf(line, "slices %llu", &a) == 1 && a > 0 && a < 64) {
 			slice_bits = a;
-		} else if (!sections_order(line)) {
+		} else if (!sections_order(line) && !caches_order(line)) {
 			fail("not understood", line);
 		}
 	}

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
+from rtgate.explain.cache_models import CacheModel
 from rtgate.kernel.preemption import SOFTIRQ_OFFSET, Preemption
 from rtgate.kernel.raw_locks import LockFunctions
 
@@ -89,6 +90,7 @@ class TraceRequest:
         preemption: where the kernel keeps what sections are followed by; None to follow none.
         altered: where functions begin whose calls are followed that begin in a section.
         locks: the functions by which raw spinlocks are followed, where sections are.
+        caches: of which misses are counted, where sections are followed; None for none.
     """
 
     marks: Mapping[int, int] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class TraceRequest:
     preemption: Preemption | None = None
     altered: Sequence[int] = ()
     locks: LockFunctions = field(default_factory=LockFunctions)
+    caches: CacheModel | None = None
 
     def text(self) -> str:
         """Return the order as the plugin reads it."""
@@ -108,6 +111,7 @@ class TraceRequest:
         lines += [f"altered {address:x}" for address in self.altered]
         lines += [f"lock {address:x}" for address in self.locks.locks]
         lines += ["percpu-offsets {:x} {}".format(*self.locks.offsets)] if self.locks.offsets else []
+        lines += self.caches.order if self.caches else []
         return "\n".join(lines) + "\n"
 
 

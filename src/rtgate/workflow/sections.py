@@ -11,6 +11,7 @@ from typing import Any
 
 from rtgate.board.boards import Board, board
 from rtgate.errors import ConfigError
+from rtgate.explain.cache_models import CacheModel
 from rtgate.explain.comparing import boot_pool, vmlinux
 from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay, trace_sections
@@ -51,6 +52,7 @@ class SectionsRequest:
         kernels: build directories by the names of arms.
         case: `latency/cyclictest:idle`.
         tell: gets what is done.
+        caches: of which misses are counted; None for none.
     """
 
     board: str
@@ -59,6 +61,7 @@ class SectionsRequest:
     profile: str
     seeds: Sequence[int]
     tell: Callable[[str], None]
+    caches: CacheModel | None = None
 
     @property
     def instruction_ns(self) -> int:
@@ -66,6 +69,8 @@ class SectionsRequest:
         this_board = board(self.board)
         if reason := unfollowed(this_board):
             raise ConfigError(reason)
+        if self.caches and this_board.cpus > 1:
+            raise ConfigError(f"{self.board} has {this_board.cpus} CPUs, and caches are modelled for one CPU")
         assert this_board.qemu is not None
         return this_board.qemu.instruction_ns
 
@@ -79,6 +84,7 @@ def as_document(request: SectionsRequest, by_arm: Mapping[str, BootSections]) ->
         "profile": request.profile,
         "seeds": list(request.seeds),
         "instruction_ns": request.instruction_ns,
+        "caches": asdict(request.caches) if request.caches else None,
         "kernels": {arm: asdict(sections) for arm, sections in by_arm.items()},
     }
 
@@ -92,6 +98,7 @@ class SectionBoots:
         expected: the records that boots must reproduce, by arm and seed; empty for none.
         altered: functions whose longest calls in sections are looked for.
         cache: keeps the sections of boots that are expected; None to follow each.
+        caches: of which misses are counted; None for none.
     """
 
     case: Case
@@ -103,6 +110,7 @@ class SectionBoots:
     expected: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
     altered: frozenset[str] = frozenset()
     cache: SectionCache | None = None
+    caches: CacheModel | None = None
 
     @classmethod
     def of(cls, request: SectionsRequest) -> SectionBoots:
@@ -129,6 +137,7 @@ class SectionBoots:
             kernels=kernels,
             stop=stop,
             tell=request.tell,
+            caches=request.caches,
         )
 
     def follow(self) -> dict[str, dict[int, BootSections]]:
@@ -149,7 +158,7 @@ class SectionBoots:
         hit = self.cache.find(record, self.altered) if self.cache and record else None
         if hit is not None:
             return hit
-        _, sections = trace_sections(self._replay(arm, seed), self.altered)
+        _, sections = trace_sections(self._replay(arm, seed), self.altered, self.caches)
         if self.cache and record:
             self.cache.keep(record, self.altered, sections)
         return sections
