@@ -206,6 +206,14 @@ def test_a_partition_that_is_not_free_is_refused(target: Target, what: str, reas
     assert _wrote(target) == []
 
 
+def test_the_scheduler_is_set_before_anything_is_written_and_put_back(target: Target) -> None:
+    scheduler = target.root / "sys/block/nvme0n1/queue/scheduler"
+    target.program("fio", f"cp {scheduler} {target.root}/meanwhile")
+    target.run(replace(DISK, scheduler="mq-deadline"))
+    assert (target.root / "meanwhile").read_text() == "mq-deadline\n"
+    assert scheduler.read_text() == "none\n"
+
+
 def _refused(target: Target, storage: Storage) -> str:
     target.run(storage)
     assert _wrote(target) == []

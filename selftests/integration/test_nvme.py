@@ -56,6 +56,17 @@ def test_a_disk_that_goes_while_it_is_written_to_fails_the_kernel(arm: Arm) -> N
     assert any("io.errors was 1 count" in verdict.sentence for verdict in found)
 
 
+def test_the_scheduler_of_the_board_s_file_is_used_and_put_back(arm: Arm) -> None:
+    assert arm.board.nvme is not None
+    scheduled = replace(arm, board=replace(arm.board, nvme=replace(arm.board.nvme, scheduler="mq-deadline")))
+    asked = plan(CASE, scheduled, 1)
+    outcome = scheduled.target.run(replace(asked, kernel_log="cat /sys/block/nvme0n1/queue/scheduler"))
+    assert outcome.files["storage"].splitlines()[1] == b"none [mq-deadline] kyber"
+    assert outcome.files["dmesg"].strip() == b"[none] mq-deadline kyber"  # read when the storage was released
+    record = make_record(CASE, scheduled, asked, outcome)
+    assert record.environment.storage.endswith(", ext4, libaio, mq-deadline")
+
+
 def _refused(arm: Arm, **changes: object) -> Record:
     assert arm.board.nvme is not None
     storage: Storage = replace(arm.board.nvme, **changes)  # type: ignore[arg-type]
@@ -80,6 +91,7 @@ def test_another_disk_is_not_written_to(arm: Arm) -> None:
         ({"model": "Samsung SSD 980 1TB"}, "is a QEMU NVMe Ctrl and not a Samsung SSD 980 1TB"),
         ({"overwrite": Overwrite.PARTITION, "name": "rtgate"}, "nvme0n1 has no partition called rtgate"),
         ({"overwrite": Overwrite.FILE, "name": "/tmp/rtgate.test"}, "/tmp does not lie on the disk rtgate-nvme"),
+        ({"scheduler": "bfq"}, "the kernel has no I/O scheduler bfq for nvme0n1 (it has: [none] mq-deadline kyber)"),
         ({"size_mib": 4096}, "/dev/nvme0n1 is too small for a test file of 4294967296 bytes"),
     ],
 )

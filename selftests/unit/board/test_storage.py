@@ -17,7 +17,7 @@ def _read(text: str) -> Storage:
 
 
 def test_a_disk_is_named_by_its_serial_number() -> None:
-    found = _read(f"{DISK}, model: Samsung SSD 980 1TB, engine: psync, size: 2 GiB")
+    found = _read(f"{DISK}, model: Samsung SSD 980 1TB, engine: psync, size: 2 GiB, scheduler: mq-deadline")
     assert found == Storage(
         serial="S64DNX0T",
         model="Samsung SSD 980 1TB",
@@ -26,6 +26,7 @@ def test_a_disk_is_named_by_its_serial_number() -> None:
         file_system=FileSystem.EXT4,
         engine="psync",
         size_mib=2048,
+        scheduler="mq-deadline",
     )
     assert (found.path("/run/rtgate"), found.size(10 << 30)) == ("/run/rtgate/nvme/test", 2 << 30)
 
@@ -60,6 +61,7 @@ def test_without_a_size_it_is_the_tool_s() -> None:
         ),
         (f"{DISK}, filesystem: xfs", "filesystem"),
         (f"{DISK}, engine: io_uring", "io_uring"),
+        (f"{DISK}, scheduler: deadline", "unknown value 'deadline' (allowed: bfq, kyber, mq-deadline, none)"),
         (f"{DISK}, size: 10G", "is not a size of a test file"),
         (f"{DISK}, size: 8 MiB", "is not a size of a test file"),
         ("serial: ' S6', overwrite: {disk: true}, filesystem: ext4", "nothing that a disk says"),

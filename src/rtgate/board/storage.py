@@ -15,6 +15,7 @@ FILE = "test"  # the name of the test file, or of the link to the raw device, in
 MARK = "rtgate scratch"  # what storage begins with that rtgate has taken
 RESERVED = 1 << 20  # bytes at the start of a raw device that no tool writes to: the mark is there
 ENGINES = ("libaio", "psync")
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 _MIB = 1 << 20
 
 
@@ -46,6 +47,7 @@ class Storage:
         file_system: made anew before each measurement; NONE for a file, whose file system is already there.
         engine: fio's I/O engine: `libaio`, or `psync`, which is slower and called so.
         size_mib: of the test file; 0 for that of the tool.
+        scheduler: the kernel's I/O scheduler of the disk; empty to leave the one that it has.
     """
 
     serial: str
@@ -55,6 +57,7 @@ class Storage:
     file_system: FileSystem
     engine: str = "libaio"
     size_mib: int = 0
+    scheduler: str = ""
 
     def path(self, directory: str) -> str:
         """Return the file or the link to a device that a tool writes to.
@@ -71,7 +74,8 @@ class Storage:
 
 def read(value: Value) -> Storage:
     """Read the key `nvme` of a board's file. Raises ConfigError."""
-    data = value.mapping(required=("serial", "overwrite"), optional=("model", "filesystem", "engine", "size"))
+    optional = ("model", "filesystem", "engine", "size", "scheduler")
+    data = value.mapping(required=("serial", "overwrite"), optional=optional)
     overwrite, name = _overwrite(data["overwrite"])
     if overwrite is Overwrite.FILE and "filesystem" in data:
         data["filesystem"].fail("a file lies in a file system that is there already: leave out filesystem")
@@ -86,6 +90,7 @@ def read(value: Value) -> Storage:
         file_system=FileSystem(data.text("filesystem", "none", [system.value for system in FileSystem])),
         engine=data.text("engine", ENGINES[0], ENGINES),
         size_mib=_size(data["size"]) if "size" in data else 0,
+        scheduler=data.text("scheduler", "", SCHEDULERS),
     )
 
 

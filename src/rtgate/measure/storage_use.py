@@ -39,8 +39,9 @@ def needs(tools: Sequence[Tool], setting: Setting, board: str) -> tuple[Need, ..
 
 
 def describe(files: Mapping[str, bytes], storage: Storage | None) -> str:
-    """Return which storage was used and how: the disk as it names itself, what was made on it, the I/O engine."""
+    """Return which storage was used and how: the disk as it names itself, file system, engine and scheduler."""
     disk = text(files, "storage").partition("\n")[0]
     if not disk or storage is None:
         return ""
-    return f"{disk}, {storage.overwrite.value}, {storage.file_system.value}, {storage.engine}"
+    scheduler = f", {storage.scheduler}" if storage.scheduler else ""
+    return f"{disk}, {storage.overwrite.value}, {storage.file_system.value}, {storage.engine}{scheduler}"

@@ -87,8 +87,16 @@ def prepare(use: Use) -> str:
         "READY": _ready(storage),
         "REMOVE": 'rm -f "$named"' if storage.overwrite is Overwrite.FILE else ":",
         "FILL": shlex.join(use.fill),
+        **_scheduling(storage.scheduler),
     }
     return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+
+
+def _scheduling(scheduler: str) -> dict[str, str]:
+    """Return what sets the disk's I/O scheduler and puts it back, a line each; nothing without one."""
+    if not scheduler:
+        return {"SCHEDULERS": "", "SCHEDULE": "", "UNSCHEDULE": ""}
+    return {"SCHEDULERS": " schedulers=", "SCHEDULE": _SCHEDULE.replace("@NAME@", scheduler), "UNSCHEDULE": _UNSCHEDULE}
 
 
 def _ready(storage: Storage) -> str:
@@ -115,8 +123,20 @@ _CHOOSE = {
     Overwrite.FILE: "    volume=$disk",
 }
 
+_SCHEDULE = r"""    read -r schedulers <"/sys/block/$disk/queue/scheduler"
+    if ! echo @NAME@ >"/sys/block/$disk/queue/scheduler"; then
+        refuse "the kernel has no I/O scheduler @NAME@ for $disk (it has: $schedulers)"
+        schedulers=
+        return 1
+    fi 2>/dev/null
+"""
+# What is in use stands in brackets.
+_UNSCHEDULE = r"""    before=${schedulers#*\[}
+    [ -z "$schedulers" ] || echo "${before%%]*}" >"/sys/block/$disk/queue/scheduler"
+"""
+
 _SCRIPT = r"""# Storage: written to only when everything is as the board's file says.
-place=@PLACE@ named=@NAME@ disk= volume= taken= mounted=
+place=@PLACE@ named=@NAME@ disk= volume= taken= mounted=@SCHEDULERS@
 refuse() {
     echo "$1: nothing was written" >>refused
     return 1
@@ -160,7 +180,7 @@ find_disk() {
     esac
     read -r firmware <"/sys/block/$disk/device/firmware_rev"
     echo "$model, firmware $firmware, $(cat "/sys/block/$disk/size") sectors" >storage
-    cat "/sys/block/$disk/queue/scheduler" >>storage
+@SCHEDULE@    cat "/sys/block/$disk/queue/scheduler" >>storage
 }
 # Whether a volume is in use; one of which nobody can tell is.
 used() {
@@ -226,7 +246,7 @@ prepare_storage() {
 leave_storage() {
     [ -z "$mounted" ] || umount "$place"
     mounted=
-}
+@UNSCHEDULE@}
 release_storage() {
     [ -n "$taken" ] || return
     health end
