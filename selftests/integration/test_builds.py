@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The shipped builds, asked of real kernels: the pinned one, and those that $RTGATE_TREES names (separated by `:`)."""
+"""The shipped builds, asked of real kernels: the pinned one, Debian's newest and 6.1, those of $RTGATE_TREES (a:b)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from selftests.debian_kernels import newest_kernel
 from selftests.integration.conftest import CACHE, build_kernel, rtgate
 
 from rtgate import site
@@ -22,20 +23,23 @@ from rtgate.kernel.version import KernelVersion
 from rtgate.workflow.kernels import find_description
 
 PINNED = "the pinned tree"
-TREES = [PINNED, *filter(None, os.environ.get("RTGATE_TREES", "").split(":"))]
+NEWEST, OLDEST = "sid", "bookworm"  # the suites of Debian with the newest line, and with 6.1
+TREES = [PINNED, NEWEST, OLDEST, *filter(None, os.environ.get("RTGATE_TREES", "").split(":"))]
 SOCS = ("nuc-j3455", "rk3528", "rk3562", "rk3568", "rk3572", "rk3576", "rk3588", "rk3588s")
 
 
 @pytest.fixture(params=TREES)
 def tree(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RTGATE_CACHE", str(CACHE))
+    if request.param in {NEWEST, OLDEST}:
+        return newest_kernel(request.param, CACHE / "self-tests" / "sources")
     return default_tree().path if request.param == PINNED else Path(request.param).resolve()
 
 
 @pytest.mark.long("Kconfig runs a dozen times, a minute of two cores for each tree")
 def test_a_kernel_takes_every_configuration(tree: Path) -> None:
     words = [] if tree == default_tree().path else ["--tree", tree]
-    done = rtgate("build", "--check-config", "--all", "--quiet", *words, timeout=3000, RTGATE_CACHE=str(CACHE))
+    done = rtgate("build", "--check-config", "--all", *words, timeout=3000, RTGATE_CACHE=str(CACHE))
     arches = "|".join(ARCHES)
     rows = {line.split()[0]: line for line in done.stdout.split("\n") if re.match(rf"\S+ +({arches}) ", line)}
     assert set(rows) == set(site.names("kernel-configs"))
@@ -71,7 +75,7 @@ def test_a_boards_kernel_comes_with_modules_and_every_device_tree_that_this_tree
 
 @pytest.mark.long("a kernel is built for each board: without a full compiler cache, five minutes of two cores each")
 @pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64"])
-@pytest.mark.parametrize("tree", TREES[1:], indirect=True)
+@pytest.mark.parametrize("tree", [name for name in TREES if name not in {PINNED, OLDEST}], indirect=True)
 def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: str, tmp_path: Path) -> None:
     done = rtgate("gate", "--board", board, "--tree", tree, "-o", tmp_path / "report", RTGATE_CACHE=str(CACHE))
     assert done.returncode == 0, done.stdout
@@ -80,6 +84,18 @@ def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: 
         f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
     }
     assert {one["status"] for one in verdicts} == {"PASS"}
+
+
+@pytest.mark.long("a kernel is built: without a full compiler cache, five minutes of two cores")
+@pytest.mark.parametrize("tree", [OLDEST], indirect=True)
+def test_a_kernel_before_preempt_rt_was_merged_boots_as_generic(tree: Path, tmp_path: Path) -> None:
+    made = build_kernel(tmp_path / "generic", "virt-arm64-generic", "--tree", tree)
+    words = ("--kernel", made, "--profile", "smoke", "-k", "idle", "--allow-unjudged", "-o", tmp_path / "report")
+    done = rtgate("gate", "--board", "virt-arm64", *words)
+    assert done.returncode == 0, done.stdout
+    report = json.loads((tmp_path / "report" / "verdict.json").read_text())
+    assert {one["status"] for one in report["verdicts"]} == {"DONE"}  # no limits of `generic`
+    assert " 6.1." in done.stdout
 
 
 @pytest.mark.long("a kernel is built for each board: without a full compiler cache, five minutes of two cores each")
