@@ -32,7 +32,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rtgate.console.frames import encode
-from rtgate.explain.replay import Replay, trace_sections
+from rtgate.explain.boot_sections import trace_sections
+from rtgate.explain.replay import Replay
 from rtgate.explain.section_changes import changes
 from rtgate.kernel.source import default_tree, open_tree
 from rtgate.kernel.vmlinux import Vmlinux

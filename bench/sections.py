@@ -3,10 +3,10 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. Changes of the groups x86-64 and devices are followed alone. `--harmless DIR` follows the harmless kernels
-instead that `bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under the loads
-of the profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn --profile
-paths`.
+stopped. Changes of the groups four-cpus, x86-64 and devices are followed alone. `--harmless DIR` follows the harmless
+kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under
+the loads of the profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn
+--profile paths`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
 BOARD = "virt-arm64"
-ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "x86-64": "virt-x86_64", "devices": BOARD}
+ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "four-cpus": "virt-arm64-smp4", "x86-64": "virt-x86_64", "devices": BOARD}
 """Boards of groups that name changes of the others, and a case."""
 DRIVERS = "devices"
 """The group whose kernels have drivers of the board's devices."""
-FOLLOWED = ("x86-64", DRIVERS)
+FOLLOWED = ("four-cpus", "x86-64", DRIVERS)
 """Groups of which nobody knows what the samples of harmless kernels do: only their sections are compared."""
 _KEPT = 10  # sites that grew most
-_LEFT_OUT: Mapping[str, Any] = {"baseline_longest": (), "candidate_longest": ()}
+_LEFT_OUT: Mapping[str, Any] = dict.fromkeys(
+    ("baseline_longest", "candidate_longest", "baseline_holds", "candidate_holds"), ()
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rtgate.errors import ConfigError, ParseError
-from rtgate.explain import replay, wakeups
+from rtgate.explain import boot_sections, replay, wakeups
+from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.intervals import CpuIntervals, Interval, sample
 from rtgate.explain.trace import COUNT, Block, Trace
 from rtgate.explain.wakeups import WakeUps
@@ -146,11 +147,13 @@ def _measured(
             return SimpleNamespace(environment=SimpleNamespace(flavour=flavour)), seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
-    monkeypatch.setattr(replay, "reports", lambda _: [SimpleNamespace(maximum=80)])
+    monkeypatch.setattr(boot_sections, "reports", lambda _: [SimpleNamespace(maximum=80)])
     middle = (start + end) // 2
     intervals = (wakeup(0, start), wakeup(middle - 10, middle), wakeup(0, end))
     monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
-    monkeypatch.setattr(replay, "preemption", lambda _: Preemption(count=8, softirq=None, entries=(), helpers=()))
+    monkeypatch.setattr(
+        boot_sections, "preemption", lambda _: Preemption(count=8, softirq=None, entries=(), helpers=())
+    )
     return Order
 
 
@@ -173,7 +176,7 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0))
-    _, found = replay.trace_sections(order)
+    _, found = trace_sections(order)
     assert [(each.site.begin.function, each.count, each.longest) for each in found.sections] == [("f", 2, 12)]
     assert [(str(lock), lock.count, lock.longest) for lock in found.locks] == [("allocated, locked by f", 2, 12)]
     assert found.bound is not None
@@ -185,7 +188,7 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
 def test_some_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch, cpus: int, flavour: str) -> None:
     """With two CPUs instructions between two events are those of both; others wait for more than the CPU shows."""
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(0), cpus=cpus, flavour=flavour)
-    _, found = replay.trace_sections(order)
+    _, found = trace_sections(order)
     assert found.sections
     assert found.bound is None
 
@@ -193,7 +196,7 @@ def test_some_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch, cpus: int,
 def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, _sections(1))
     with pytest.raises(ParseError, match="changed 1 times by instructions that are not known"):
-        replay.trace_sections(order)
+        trace_sections(order)
 
 
 @pytest.mark.parametrize("there", [{"hrtimer_interrupt": 4096}, {"hrtimer_wakeup": 8192}, {}])

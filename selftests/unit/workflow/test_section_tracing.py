@@ -211,6 +211,23 @@ def test_what_boots_of_the_baseline_differ_by_is_kept(boots: Boots, tmp_path: Pa
     assert one.growth == 10
 
 
+def test_boots_with_so_long_a_call_are_counted(boots: Boots, tmp_path: Path) -> None:
+    lengths = {1: 449, 2: 450, 3: 50, 4: 7000}
+    boots.found = {
+        "baseline": {seed: (section("tick", 6000, seed, {"f": 50}),) for seed in lengths},
+        "candidate": {
+            seed: (
+                section("tick", 6000, seed, {"f": length}),
+                section("elsewhere", 6000, seed, {"f": 449 + seed // 3}, Kind.IRQSOFF),
+            )
+            for seed, length in lengths.items()
+        },
+    }
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert {one.place: (one.call, one.call_boots) for one in seen.longer} == {"tick": (7000, 3), "elsewhere": (450, 3)}
+
+
 def test_a_call_that_fails_is_not_hidden_by_one_that_does_not(boots: Boots, tmp_path: Path) -> None:
     """350 more are below what counts, and further beyond nothing than 1,500 are beyond three times 400."""
     lengths = (1000, 1000, 1200, 1400)

@@ -8,11 +8,11 @@ else ran in it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.explain.section_spread import Spreads
-from rtgate.explain.sections import Call, Context, Kind, Section, Site
+from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site
 from rtgate.records.longer_sections import least_gain
 
 LEAST = 100
@@ -58,6 +58,18 @@ class CallsBefore:
         if (*where, function) in self.exact:
             return self.exact[*where, function]
         return max(self.anywhere.get(function, 0), self.of_any.get(where, 0))
+
+    def boots_with_longer(self, function: str, boots: Iterable[BootSections]) -> int:
+        """Return in how many boots a function has a call that gained more than is usual for it, in any section."""
+        least = least_gain(self.spreads.of_call(function))
+        return sum(
+            any(
+                call.function == function and call.instructions >= self.of_function(section.site, function) + least
+                for section in boot.sections
+                for call in section.calls
+            )
+            for boot in boots
+        )
 
     def longest(self, site: Site, calls: Sequence[Call]) -> tuple[Call | None, str]:
         """Return the call that gained most beyond what is usual for it, and the function to name.

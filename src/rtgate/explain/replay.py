@@ -16,23 +16,17 @@ from numpy.typing import NDArray
 
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import plugin, trace
-from rtgate.explain.bound import bound
 from rtgate.explain.cache_models import CacheModel
 from rtgate.explain.explanation import Arm as Explained
 from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
-from rtgate.explain.intervals import TOLERANCE_NS, CpuIntervals, Interval, IntervalFinder, sample
-from rtgate.explain.lock_holds import raw_locks
-from rtgate.explain.misses import WakeUpMisses, wakeup_misses
+from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder, sample
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
-from rtgate.explain.sections import BootSections, Kind, sections_by_site
-from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import Block, Trace, TraceRequest
-from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.files import scratch
-from rtgate.kernel.preemption import Preemption, preemption
+from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.raw_locks import LockFunctions, lock_functions
-from rtgate.kernel.vmlinux import Vmlinux, plain_name
+from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard
@@ -173,77 +167,14 @@ def trace_functions(order: Replay) -> Ran:
         ParseError: as `explain_boot`, or it measured for less than a slice.
     """
     order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    boot = _trace_slices(order)
+    boot = trace_slices(order)
     blocks = tuple(_blocks(boot.seen, boot.slices))
     return Ran(functions=count_instructions(order.kernel, boot.seen, boot.slices), blocks=blocks)
 
 
-def trace_sections(
-    order: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
-) -> tuple[Record, BootSections]:
-    """Run a boot, once, and return its record and the critical sections that ended while it measured.
-
-    Args:
-        order: the boot.
-        altered_names: functions whose longest calls in sections are looked for.
-        caches: of which misses are counted; None for none.
-
-    Raises:
-        ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
-            where it keeps the preemption count, ParseError also if a change of that count was not seen.
-    """
-    order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
-    layout = preemption(order.kernel)
-    boot = _trace_slices(order, layout, altered_names, caches)
-    log = boot.seen.sections
-    assert log is not None
-    if log.unseen:
-        raise ParseError(
-            f"the preemption count changed {log.unseen} times by instructions that are not known: "
-            "critical sections of this kernel cannot be followed"
-        )
-    if log.cpus < order.arm.board.cpus:
-        raise ParseError(
-            f"{log.cpus} of {order.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
-        )
-    functions = [plain_name(order.kernel.function_at(address)) for address in boot.altered]
-    sections = sections_by_site(log, boot.slices, SpotNames(order.kernel, layout).spot, order.seed, functions)
-    wakeups = _bounded_wakeups(order, boot)
-    passages = boot.within(log.interrupts), boot.within(log.switches)
-    return boot.record, BootSections(
-        sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
-        bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
-        locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, order.kernel, order.seed),
-        wakeup_misses=_wakeup_misses(order, boot) if caches else None,
-    )
-
-
-def _wakeup_misses(order: Replay, boot: _Sliced) -> WakeUpMisses | None:
-    """Return what cyclictest's wake-ups missed; None for another tool."""
-    if not isinstance(order.finder, WakeUps):
-        return None
-    assert boot.seen.sections is not None
-    wakes = [event.n for event in boot.seen.events if event.kind == trace.Kind.TIMER_WAKEUP]
-    spans = [(wakeup.start, wakeup.end - 1) for wakeup in boot.wakeups]
-    return wakeup_misses(boot.seen.sections.moments, wakes, spans)
-
-
-def _bounded_wakeups(order: Replay, boot: _Sliced) -> list[Interval]:
-    """Return the wake-ups that have a bound: cyclictest's, on one CPU, of a kernel that can be preempted anywhere.
-
-    With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
-    """
-    preemptible = boot.record.environment.flavour == "preempt_rt"
-    if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
-        return []
-    # The few that the trace numbers otherwise than the tool are not taken for longer than any that it reported.
-    most = max(report.maximum for report in reports(boot.record)) + TOLERANCE_NS
-    return [wakeup for wakeup in boot.wakeups if wakeup.latency_ns <= most]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sliced:
-    """A traced boot.
+class SlicedBoot:
+    """A boot that was traced in slices.
 
     Attributes:
         slices: those that lie wholly within what it measured.
@@ -258,6 +189,7 @@ class _Sliced:
 
     @property
     def span(self) -> tuple[int, int]:
+        """`n` of the first instruction of the slices, and behind the last one."""
         return self.slices.start << _SLICE_BITS, self.slices.stop << _SLICE_BITS
 
     @property
@@ -273,13 +205,23 @@ class _Sliced:
         return np.asarray(passages[(passages["end"] >= start) & (passages["start"] < end)])
 
 
-def _trace_slices(
+def trace_slices(
     order: Replay,
     layout: Preemption | None = None,
     altered_names: Collection[str] = (),
     caches: CacheModel | None = None,
-) -> _Sliced:
-    """Run a boot and find out where it measured."""
+) -> SlicedBoot:
+    """Run a boot and find out where it measured.
+
+    Args:
+        order: the boot.
+        layout: where the kernel keeps what sections are followed by; None to follow none.
+        altered_names: functions whose calls in sections are followed.
+        caches: of which misses are counted, where sections are followed; None for none.
+
+    Raises:
+        ConfigError, InfrastructureError, ParseError: as `trace_functions`.
+    """
     request = TraceRequest(
         marks=_marks(order),
         slice_bits=_SLICE_BITS,
@@ -296,7 +238,7 @@ def _trace_slices(
         raise ParseError(
             f"{end - start} instructions ran while measuring, in no whole slice of {1 << _SLICE_BITS}: too few"
         )
-    return _Sliced(record=record, seen=boot_trace, found=cpus, slices=slices, altered=request.altered)
+    return SlicedBoot(record=record, seen=boot_trace, found=cpus, slices=slices, altered=request.altered)
 
 
 def _marks(order: Replay) -> dict[int, int]:

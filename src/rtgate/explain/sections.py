@@ -271,12 +271,12 @@ def sections_by_site(
     if log.calls.size and log.calls["function"].max() >= len(functions):
         raise ParseError(f"the trace has a call of function {log.calls['function'].max()}, which nobody asked for")
     sums, calls = (_by_site(records, slices) for records in (log.sums, log.calls))
-    found = []
+    by_number = []
     for number, own in sums.items():
         section_calls = _calls(calls.get(number, log.calls[:0]), functions, seed)
         section = _section(_site(log.sites[number], spot), own, section_calls, seed)
-        found.append(replace(section, misses=_misses(own)) if log.moments.size else section)
-    return merge(found)
+        by_number.append(replace(section, misses=_misses(own)) if log.moments.size else section)
+    return merge(by_number)
 
 
 def _by_site(records: NDArray[np.void], slices: range) -> dict[int, NDArray[np.void]]:

@@ -53,6 +53,8 @@ class LongerSection:
             none, what may stand for it (`explain.call_changes`).
         call_spread: by how much the baseline's boots differ in its calls (`explain.section_spread`); None if too few
             show it.
+        call_boots: in how many of the candidate's boots a call of it, in any section, gained more than harmless changes
+            make one.
         begins: whether the function that begins the section differs.
         spread: by how much they differ in what that function takes; None if too few show it.
     """
@@ -69,6 +71,7 @@ class LongerSection:
     call: int = 0
     call_before: int = 0
     call_spread: int | None = None
+    call_boots: int = 0
     begins: bool = False
     spread: int | None = None
 

@@ -158,6 +158,7 @@ def compare_boots(
             CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
             changes(old.sections, new.sections),
             names,
+            tuple(boots["candidate"].values()),
         )
         if old
         else (),
@@ -227,8 +228,10 @@ def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
     return differing(kernels["baseline"], kernels["candidate"], (None, None)).functions
 
 
-def _grown(before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str]) -> tuple[LongerSection, ...]:
-    """Return the sites that grew, what altered functions made longer first."""
+def _grown(
+    before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str], boots: Sequence[BootSections]
+) -> tuple[LongerSection, ...]:
+    """Return the sites that grew in the candidate's boots, what altered functions made longer first."""
     sections = []
     for change in sites:
         if change.candidate is None:
@@ -252,6 +255,7 @@ def _grown(before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[st
             call=call.instructions if call else 0,
             call_before=call_before,
             call_spread=before.spreads.of_call(call.function) if call else None,
+            call_boots=before.boots_with_longer(call.function, boots) if call else 0,
             begins=begins,
             spread=before.spreads.of_section(change.site.begin.function) if begins else None,
         )

@@ -11,10 +11,11 @@ from typing import Any
 
 from rtgate.board.boards import Board, board
 from rtgate.errors import ConfigError
+from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.cache_models import CacheModel
 from rtgate.explain.comparing import boot_pool, vmlinux
 from rtgate.explain.path import Profile
-from rtgate.explain.replay import Replay, trace_sections
+from rtgate.explain.replay import Replay
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profiles

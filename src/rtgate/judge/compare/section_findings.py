@@ -56,15 +56,19 @@ def grown_sections(comparison: SectionComparison) -> list[LongerSection]:
     """Return the sections that grew by more than harmless changes show.
 
     CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
-    calls of functions that differ count.
+    calls of functions that differ count. Which way these take depends on what the other CPUs do, so enough boots must
+    have the longer call.
     """
-    fewest = boots_needed(len(comparison.seeds)) if comparison.cpus == 1 else len(comparison.seeds) + 1
+    fewest = boots_needed(len(comparison.seeds))
+    if comparison.cpus > 1:
+        return [section for section in comparison.longer if _call_gained(section) and section.call_boots >= fewest]
     return [
         section
         for section in comparison.longer
         if _call_gained(section)
         or (_is_new(section) and section.boots >= fewest)
-        or (comparison.cpus == 1 and (section.growth >= GROWN or (_section_gained(section) and section.baseline)))
+        or section.growth >= GROWN
+        or (_section_gained(section) and section.baseline)
     ]
 
 
@@ -163,26 +167,39 @@ def _unsure(comparison: SectionComparison) -> Finding | None:
 
 def _usual(comparison: SectionComparison) -> Finding | None:
     """Return what is said where functions that differ gained, and it may be chance; None where none did."""
-    gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison.cpus)]
+    gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison)]
     if not gains:
         return None
-    amount, spread, section = max(gains, key=lambda gain: gain[0])
+    amount, reason, section = max(gains, key=lambda gain: gain[0])
     whose = f" by {section.function} (changed)" if amount == section.gained else ""
-    reason = "too few boots of the baseline show what it takes, and four at least are needed"
-    if spread is not None:
-        reason = f"what it takes differs by {spread:,} between the baseline's boots"
     sentence = (
         f"{section.off} for {_amount(amount, comparison)} more{whose} in {section.place}, which may be chance: {reason}"
     )
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _doubtful(section: LongerSection, cpus: int) -> Iterator[tuple[int, int | None, LongerSection]]:
-    """Yield each gain of a section that is worth to be told and may be chance, with the spread."""
+def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[int, str, LongerSection]]:
+    """Yield each gain of a section that is worth to be told and may be chance, with the reason."""
     if GAINED <= _call_gain(section) < least_gain(section.call_spread):
-        yield _call_gain(section), section.call_spread, section
-    if cpus == 1 and section.begins and section.baseline and GAINED <= section.growth < least_gain(section.spread):
-        yield section.growth, section.spread, section
+        yield _call_gain(section), _by_spread(section.call_spread), section
+    elif comparison.cpus > 1 and _call_gained(section):
+        yield _call_gain(section), _by_boots(section, comparison), section
+    if comparison.cpus > 1 or not (section.begins and section.baseline):
+        return
+    if GAINED <= section.growth < least_gain(section.spread):
+        yield section.growth, _by_spread(section.spread), section
+
+
+def _by_boots(section: LongerSection, comparison: SectionComparison) -> str:
+    shows = "shows" if section.call_boots == 1 else "show"
+    boots = f"{section.call_boots} of {len(comparison.seeds)} boots {shows} it"
+    return f"{boots}, and what other CPUs do decides its way"
+
+
+def _by_spread(spread: int | None) -> str:
+    if spread is None:
+        return "too few boots of the baseline show what it takes, and four at least are needed"
+    return f"what it takes differs by {spread:,} between the baseline's boots"
 
 
 def _no_longer(comparison: SectionComparison) -> Finding:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""Critical sections of a virtual-time boot, the bound of its wake-ups, and what a CPU's caches would have missed."""
+
+from __future__ import annotations
+
+from rtgate.errors import ParseError
+from rtgate.explain.bound import bound
+from rtgate.explain.cache_models import CacheModel
+from rtgate.explain.intervals import TOLERANCE_NS, Interval
+from rtgate.explain.lock_holds import raw_locks
+from rtgate.explain.misses import WakeUpMisses, wakeup_misses
+from rtgate.explain.replay import Replay, SlicedBoot, trace_slices
+from rtgate.explain.sections import BootSections, Kind, sections_by_site
+from rtgate.explain.spots import SpotNames
+from rtgate.explain.trace import Kind as EventKind
+from rtgate.explain.wakeups import WakeUps, reports
+from rtgate.kernel.preemption import preemption
+from rtgate.kernel.vmlinux import plain_name
+from rtgate.records.record import Record
+
+
+def trace_sections(
+    order: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
+) -> tuple[Record, BootSections]:
+    """Run a boot, once, and return its record and the critical sections that ended while it measured.
+
+    Args:
+        order: the boot.
+        altered_names: functions whose longest calls in sections are looked for.
+        caches: of which misses are counted; None for none.
+
+    Raises:
+        ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
+            where it keeps the preemption count, ParseError also if a change of that count was not seen.
+    """
+    order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
+    layout = preemption(order.kernel)
+    boot = trace_slices(order, layout, altered_names, caches)
+    log = boot.seen.sections
+    assert log is not None
+    if log.unseen:
+        raise ParseError(
+            f"the preemption count changed {log.unseen} times by instructions that are not known: "
+            "critical sections of this kernel cannot be followed"
+        )
+    if log.cpus < order.arm.board.cpus:
+        raise ParseError(
+            f"{log.cpus} of {order.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
+        )
+    functions = [plain_name(order.kernel.function_at(address)) for address in boot.altered]
+    sections = sections_by_site(log, boot.slices, SpotNames(order.kernel, layout).spot, order.seed, functions)
+    wakeups = _bounded_wakeups(order, boot)
+    passages = boot.within(log.interrupts), boot.within(log.switches)
+    return boot.record, BootSections(
+        sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
+        bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
+        locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, order.kernel, order.seed),
+        wakeup_misses=_wakeup_misses(order, boot) if caches else None,
+    )
+
+
+def _wakeup_misses(order: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
+    """Return what cyclictest's wake-ups missed; None for another tool."""
+    if not isinstance(order.finder, WakeUps):
+        return None
+    assert boot.seen.sections is not None
+    wakes = [event.n for event in boot.seen.events if event.kind == EventKind.TIMER_WAKEUP]
+    spans = [(wakeup.start, wakeup.end - 1) for wakeup in boot.wakeups]
+    return wakeup_misses(boot.seen.sections.moments, wakes, spans)
+
+
+def _bounded_wakeups(order: Replay, boot: SlicedBoot) -> list[Interval]:
+    """Return the wake-ups that have a bound: cyclictest's, on one CPU, of a kernel that can be preempted anywhere.
+
+    With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
+    """
+    preemptible = boot.record.environment.flavour == "preempt_rt"
+    if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
+        return []
+    # The few that the trace numbers otherwise than the tool are not taken for longer than any that it reported.
+    most = max(report.maximum for report in reports(boot.record)) + TOLERANCE_NS
+    return [wakeup for wakeup in boot.wakeups if wakeup.latency_ns <= most]
