@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from rtgate.files import waiting_lock
 from rtgate.rootfs.debian import Archive
 
 
+@cache
 def newest_kernel(suite: str, store: Path) -> Path:
-    """Return the newest kernel's source of a suite, fetched and unpacked if it is not there.
+    """Return the newest kernel's source of a suite, fetched and unpacked if it is not there; Debian is asked once.
 
     Args:
         suite: `bookworm` for 6.1, `sid` for the newest line.
@@ -24,7 +27,7 @@ def newest_kernel(suite: str, store: Path) -> Path:
         with tempfile.TemporaryDirectory(prefix=f".partial-{suite}-", dir=store) as scratch:
             archive = Archive.open(Path(scratch) / "apt", [suite], "amd64")
             version = archive.versions({"linux-source": suite})["linux-source"][0]
-            package = "linux-source-{}.{}".format(*version.split("."))
+            package = "linux-source-" + ".".join(re.findall(r"\d+", version)[:2])
             version = archive.versions({package: suite})[package][0]
             tree = store / f"{suite}-{version}"
             if not tree.is_dir():

@@ -214,6 +214,13 @@ def test_the_scheduler_is_set_before_anything_is_written_and_put_back(target: Ta
     assert scheduler.read_text() == "none\n"
 
 
+def test_a_disk_that_is_refused_keeps_its_scheduler(target: Target) -> None:
+    """What is written to a file of the test is not in brackets afterwards, as the kernel has it."""
+    scheduler = target.root / "sys/block/nvme0n1/queue/scheduler"
+    _refused(target, replace(PARTITION, scheduler="mq-deadline"))
+    assert scheduler.read_text() == "[none] mq-deadline\n"
+
+
 def _refused(target: Target, storage: Storage) -> str:
     target.run(storage)
     assert _wrote(target) == []

@@ -61,7 +61,10 @@ def test_the_scheduler_of_the_board_s_file_is_used_and_put_back(arm: Arm) -> Non
     scheduled = replace(arm, board=replace(arm.board, nvme=replace(arm.board.nvme, scheduler="kyber")))
     asked = plan(CASE, scheduled, 1)
     outcome = scheduled.target.run(replace(asked, kernel_log="cat /sys/block/nvme0n1/queue/scheduler"))
-    assert outcome.files["storage"].splitlines()[1].split() == b"none mq-deadline [kyber]".split()
+    assert [line.split() for line in outcome.files["storage"].splitlines()[1:]] == [
+        b"none [mq-deadline] kyber".split(),
+        b"none mq-deadline [kyber]".split(),
+    ]
     assert outcome.files["dmesg"].split() == b"none [mq-deadline] kyber".split()  # read when the storage was released
     record = make_record(CASE, scheduled, asked, outcome)
     assert record.environment.storage.endswith(", ext4, libaio, kyber")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,7 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         one_walk, two_walks = (by_site["irqsoff", "thread", name] for name in ("known_walk", "known_walk_twice"))
         check_misses(one_walk, WALKED)
         check_misses(two_walks, 8 * 1024 // 64)  # the first walk of both; the larger one before it left nothing of it
+        check_misses_of_interrupts(by_site["preemptoff", "thread", "known_preemption_off_long"], found)
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
@@ -140,6 +142,15 @@ def check_misses(walk: Section, lines: int) -> None:
     assert longest.l2 == lines
     assert total.l2 < total.l1d / 2
     assert total.l1i <= 2 * walk.count
+
+
+def check_misses_of_interrupts(spin: Section, found: Sequence[Section]) -> None:
+    """The section touches one line of data, and two of code; interrupts within it miss more, and are left out."""
+    assert spin.misses is not None
+    assert spin.misses.total.l1d <= 2 * spin.count
+    assert spin.misses.total.l1i <= 3 * spin.count
+    hardirq = [each for each in found if str(each.site.context) == "hardirq" and each.misses]
+    assert sum(each.misses.total.l1i for each in hardirq if each.misses) > 10 * sum(each.count for each in hardirq)
 
 
 def known_locks(log: Log, kernel: Vmlinux, board: str) -> list[RawLock]:
@@ -195,7 +206,7 @@ def test_a_planted_section_is_named_first_and_is_in_the_bound(
     least, function = known
     output = tmp_path / "sections.json"
     words = ("--board", "virt-arm64", "--baseline", kernel, "--case", f"latency/cyclictest:{load}", "-o", output)
-    done = rtgate("sections", "--kernel", patched(name, DATA / name), *words)
+    done = rtgate("sections", "--kernel", patched(name, DATA / name), *words, "--caches", "cortex-a55")
     assert done.returncode == 0
     last = done.stdout.splitlines()[-1]
     sentence = re.match(r"\w+ off for ([0-9,]+) instructions .* more in (\w+): .* \(softirq\)", last)
@@ -203,6 +214,13 @@ def test_a_planted_section_is_named_first_and_is_in_the_bound(
     assert int(sentence[1].replace(",", "")) >= least
     assert sentence[2] == function
     kernels = json.loads(output.read_text())["kernels"]
+    for arm in ("baseline", "candidate"):
+        wakeups = decode(kernels[arm], BootSections).wakeup_misses
+        assert wakeups is not None
+        assert wakeups.count > 9000  # 10 s, at both ends of which some are left out
+        # Code of a wake-up and of what runs between two does not fit into 32 KiB, and fits into 512.
+        assert wakeups.count < wakeups.total.l1i < wakeups.instructions / 4
+        assert wakeups.total.l2 < wakeups.total.l1i / 10
     before, after = (decode(kernels[arm], BootSections).bound for arm in ("baseline", "candidate"))
     assert before is not None
     assert after is not None

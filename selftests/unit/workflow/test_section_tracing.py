@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from selftests.unit.judge.conftest import BOUND, record
 
+from rtgate.board.boards import board
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
@@ -211,6 +212,25 @@ def test_what_boots_of_the_baseline_differ_by_is_kept(boots: Boots, tmp_path: Pa
     assert one.growth == 10
 
 
+@pytest.fixture
+def two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(section_tracing, "find_board", lambda name: replace(board(name), cpus=2))
+
+
+@pytest.mark.usefixtures("two_cpus")
+def test_of_several_cpus_a_call_of_enough_boots_is_not_hidden_by_a_longer_one(boots: Boots, tmp_path: Path) -> None:
+    seeds = (1, 2, 3, 4)
+    after = {seed: {"f": 50, "called": 1500} for seed in seeds} | {4: {"f": 7000, "called": 1500}}
+    boots.found = {
+        "baseline": {seed: (section("tick", 9000, seed, {"f": 50, "called": 100}),) for seed in seeds},
+        "candidate": {seed: (section("tick", 9000, seed, calls),) for seed, calls in after.items()},
+    }
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert [(one.function, one.call, one.call_boots) for one in seen.longer] == [("called", 1500, 4)]
+
+
+@pytest.mark.usefixtures("two_cpus")
 def test_boots_with_so_long_a_call_are_counted(boots: Boots, tmp_path: Path) -> None:
     lengths = {1: 449, 2: 450, 3: 50, 4: 7000}
     boots.found = {

@@ -192,6 +192,8 @@ def _show_wakeup_misses(by_arm: Mapping[str, BootSections]) -> None:
     if len(means) == 2:
         rows.append(("change of the mean", *(f"{new - old:+,.1f}" for old, new in zip(*means, strict=True))))
     numbers = ("instructions", *(f"{level} misses" for level in LEVELS))
+    if not any(boot.bound for boot in by_arm.values()):
+        print()
     show_listing(("way of a wake-up", *numbers), rows, right=numbers)
     print()
 

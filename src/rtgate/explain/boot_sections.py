@@ -65,7 +65,7 @@ def _wakeup_misses(order: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
         return None
     assert boot.seen.sections is not None
     wakes = [event.n for event in boot.seen.events if event.kind == EventKind.TIMER_WAKEUP]
-    spans = [(wakeup.start, wakeup.end - 1) for wakeup in boot.wakeups]
+    spans = [(wakeup.start, wakeup.end - 1) for wakeup in _reported(boot)]
     return wakeup_misses(boot.seen.sections.moments, wakes, spans)
 
 
@@ -77,6 +77,10 @@ def _bounded_wakeups(order: Replay, boot: SlicedBoot) -> list[Interval]:
     preemptible = boot.record.environment.flavour == "preempt_rt"
     if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
         return []
-    # The few that the trace numbers otherwise than the tool are not taken for longer than any that it reported.
+    return _reported(boot)
+
+
+def _reported(boot: SlicedBoot) -> list[Interval]:
+    """Return the wake-ups without the few that the trace numbers otherwise than the tool, and so takes for longer."""
     most = max(report.maximum for report in reports(boot.record)) + TOLERANCE_NS
-    return [wakeup for wakeup in boot.wakeups if wakeup.latency_ns <= most]
+    return [wakeup for wakeup in boot.wakeups if wakeup.latency_ns <= most and wakeup.start < wakeup.end]

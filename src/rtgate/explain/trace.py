@@ -111,7 +111,7 @@ class TraceRequest:
         lines += [f"altered {address:x}" for address in self.altered]
         lines += [f"lock {address:x}" for address in self.locks.locks]
         lines += ["percpu-offsets {:x} {}".format(*self.locks.offsets)] if self.locks.offsets else []
-        lines += self.caches.order if self.caches else []
+        lines += self.caches.order if self.caches and self.preemption else []
         return "\n".join(lines) + "\n"
 
 

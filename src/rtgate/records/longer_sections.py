@@ -54,7 +54,7 @@ class LongerSection:
         call_spread: by how much the baseline's boots differ in its calls (`explain.section_spread`); None if too few
             show it.
         call_boots: in how many of the candidate's boots a call of it, in any section, gained more than harmless changes
-            make one.
+            make one; None if they were not counted.
         begins: whether the function that begins the section differs.
         spread: by how much they differ in what that function takes; None if too few show it.
     """
@@ -71,7 +71,7 @@ class LongerSection:
     call: int = 0
     call_before: int = 0
     call_spread: int | None = None
-    call_boots: int = 0
+    call_boots: int | None = None
     begins: bool = False
     spread: int | None = None
 

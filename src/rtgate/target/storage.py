@@ -123,16 +123,18 @@ _CHOOSE = {
     Overwrite.FILE: "    volume=$disk",
 }
 
+# A queue without schedulers takes every name, and says `none`. What is in use stands in brackets.
 _SCHEDULE = r"""    read -r schedulers <"/sys/block/$disk/queue/scheduler"
-    if ! echo @NAME@ >"/sys/block/$disk/queue/scheduler"; then
-        refuse "the kernel has no I/O scheduler @NAME@ for $disk (it has: $schedulers)"
-        schedulers=
-        return 1
-    fi 2>/dev/null
+    echo @NAME@ 2>/dev/null >"/sys/block/$disk/queue/scheduler"
+    read -r now <"/sys/block/$disk/queue/scheduler"
+    case $now in
+    @NAME@ | *'[@NAME@]'*) echo "$now" >>storage ;;
+    *) refuse "the kernel has no I/O scheduler @NAME@ for $disk (it has: $schedulers)"; return 1 ;;
+    esac
 """
-# What is in use stands in brackets.
 _UNSCHEDULE = r"""    before=${schedulers#*\[}
-    [ -z "$schedulers" ] || echo "${before%%]*}" >"/sys/block/$disk/queue/scheduler"
+    [ -z "$schedulers" ] || echo "${before%%]*}" 2>/dev/null >"/sys/block/$disk/queue/scheduler"
+    schedulers=
 """
 
 _SCRIPT = r"""# Storage: written to only when everything is as the board's file says.
@@ -180,7 +182,7 @@ find_disk() {
     esac
     read -r firmware <"/sys/block/$disk/device/firmware_rev"
     echo "$model, firmware $firmware, $(cat "/sys/block/$disk/size") sectors" >storage
-@SCHEDULE@    cat "/sys/block/$disk/queue/scheduler" >>storage
+    cat "/sys/block/$disk/queue/scheduler" >>storage
 }
 # Whether a volume is in use; one of which nobody can tell is.
 used() {
@@ -236,7 +238,7 @@ prepare_storage() {
     mkdir -p "$place" && rm -f "$place/test"
     find_disk && choose_volume && @CHECK@ || return
     taken=yes
-    health start
+@SCHEDULE@    health start
     @READY@ || return
     @FILL@ >fill.out 2>fill.err </dev/null ||
         ! grep -q 'No space left on device' fill.err ||

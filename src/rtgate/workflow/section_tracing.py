@@ -19,6 +19,7 @@ from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, changes
 from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Section, merge_boots
+from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -158,7 +159,7 @@ def compare_boots(
             CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
             changes(old.sections, new.sections),
             names,
-            tuple(boots["candidate"].values()),
+            tuple(boots["candidate"].values()) if identity.cpus > 1 else (),
         )
         if old
         else (),
@@ -231,13 +232,21 @@ def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
 def _grown(
     before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str], boots: Sequence[BootSections]
 ) -> tuple[LongerSection, ...]:
-    """Return the sites that grew in the candidate's boots, what altered functions made longer first."""
+    """Return the sites that grew, what altered functions made longer first.
+
+    With several CPUs enough of the candidate's boots must have a longer call; of one CPU no boots are given.
+    """
+    counts: dict[str, int] = {}
+    for called in {call.function for change in sites if change.candidate for call in change.candidate.calls}:
+        counts[called] = before.boots_with_longer(called, boots)
+    fewest = boots_needed(len(boots)) if boots else 0
     sections = []
     for change in sites:
         if change.candidate is None:
             continue
         begins = change.site.begin.function in names
-        call, function = before.longest(change.site, change.candidate.calls)
+        enough = [call for call in change.candidate.calls if counts[call.function] >= fewest]
+        call, function = before.longest(change.site, enough or change.candidate.calls)
         call_before = before.of_function(change.site, call.function) if call else 0
         gain = call.instructions - call_before if call else 0
         by_call = call is not None and gain > change.growth
@@ -255,7 +264,7 @@ def _grown(
             call=call.instructions if call else 0,
             call_before=call_before,
             call_spread=before.spreads.of_call(call.function) if call else None,
-            call_boots=before.boots_with_longer(call.function, boots) if call else 0,
+            call_boots=counts[call.function] if call and boots else None,
             begins=begins,
             spread=before.spreads.of_section(change.site.begin.function) if begins else None,
         )

@@ -99,7 +99,7 @@ class SectionBoots:
         expected: the records that boots must reproduce, by arm and seed; empty for none.
         altered: functions whose longest calls in sections are looked for.
         cache: keeps the sections of boots that are expected; None to follow each.
-        caches: of which misses are counted; None for none.
+        cache_model: of which misses are counted, then without `cache`; None for none.
     """
 
     case: Case
@@ -111,7 +111,7 @@ class SectionBoots:
     expected: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
     altered: frozenset[str] = frozenset()
     cache: SectionCache | None = None
-    caches: CacheModel | None = None
+    cache_model: CacheModel | None = None
 
     @classmethod
     def of(cls, request: SectionsRequest) -> SectionBoots:
@@ -138,7 +138,7 @@ class SectionBoots:
             kernels=kernels,
             stop=stop,
             tell=request.tell,
-            caches=request.caches,
+            cache_model=request.caches,
         )
 
     def follow(self) -> dict[str, dict[int, BootSections]]:
@@ -159,7 +159,7 @@ class SectionBoots:
         hit = self.cache.find(record, self.altered) if self.cache and record else None
         if hit is not None:
             return hit
-        _, sections = trace_sections(self._replay(arm, seed), self.altered, self.caches)
+        _, sections = trace_sections(self._replay(arm, seed), self.altered, self.cache_model)
         if self.cache and record:
             self.cache.keep(record, self.altered, sections)
         return sections

@@ -225,10 +225,14 @@ def test_on_several_cpus_a_longer_call_of_few_boots_may_be_chance() -> None:
     assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert said.sentence == (
         "interrupts off for 1,143 instructions (9.1 virtual us) more by try_to_wake_up (changed) in run_timer_softirq, "
-        "which may be chance: 1 of 12 boots shows it, and what other CPUs do decides its way"
+        "which may be chance: 1 of 12 boots have a longer call of it, and 6 must, as what other CPUs do decides its way"
     )
     (said,) = found(replace(one, call_boots=5), cpus=4)
     assert said.status is Status.DONE
+    (said,) = found(replace(one, call_boots=3), cpus=4, seeds=3)
+    assert said.sentence.endswith("may be chance: what other CPUs do decides its way, measure four boots at least")
+    (said,) = found(replace(one, call_boots=None), cpus=4)
+    assert said.sentence.endswith("nobody has counted how many boots have a longer call, gate again")
     (said,) = found(replace(one, call_boots=6), cpus=4)
     assert said.status is Status.FAIL
     (said,) = found(replace(one, call_boots=1))

@@ -61,7 +61,9 @@ def grown_sections(comparison: SectionComparison) -> list[LongerSection]:
     """
     fewest = boots_needed(len(comparison.seeds))
     if comparison.cpus > 1:
-        return [section for section in comparison.longer if _call_gained(section) and section.call_boots >= fewest]
+        return [
+            section for section in comparison.longer if _call_gained(section) and (section.call_boots or 0) >= fewest
+        ]
     return [
         section
         for section in comparison.longer
@@ -191,9 +193,13 @@ def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator
 
 
 def _by_boots(section: LongerSection, comparison: SectionComparison) -> str:
-    shows = "shows" if section.call_boots == 1 else "show"
-    boots = f"{section.call_boots} of {len(comparison.seeds)} boots {shows} it"
-    return f"{boots}, and what other CPUs do decides its way"
+    boots = len(comparison.seeds)
+    if section.call_boots is None:
+        return "nobody has counted how many boots have a longer call, gate again"
+    if boots < boots_needed(boots):
+        return "what other CPUs do decides its way, measure four boots at least"
+    needed = f"{boots_needed(boots)} must, as what other CPUs do decides its way"
+    return f"{section.call_boots} of {boots} boots have a longer call of it, and {needed}"
 
 
 def _by_spread(spread: int | None) -> str:
