@@ -48,6 +48,7 @@ _ROWS = 30
 _LOCKS = 10
 _FUNCTIONS = 12  # of a section, those of which the instructions differ most
 _SITE = ("site", "kind", "context")
+_MISSES = tuple(f"{level} misses" for level in LEVELS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +164,7 @@ def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
 def _levels(sections: Iterable[Section | None]) -> tuple[str, ...]:
     """Return the columns of misses: none if no caches were modelled."""
     modelled = any(section and section.misses for section in sections)
-    return tuple(f"{level} misses" for level in LEVELS) if modelled else ()
+    return _MISSES if modelled else ()
 
 
 def _mean_misses(section: Section | None, before: Section | None, levels: Sequence[str]) -> list[str]:
@@ -191,7 +192,7 @@ def _show_wakeup_misses(by_arm: Mapping[str, BootSections]) -> None:
         return
     if len(means) == 2:
         rows.append(("change of the mean", *(f"{new - old:+,.1f}" for old, new in zip(*means, strict=True))))
-    numbers = ("instructions", *(f"{level} misses" for level in LEVELS))
+    numbers = ("instructions", *_MISSES)
     if not any(boot.bound for boot in by_arm.values()):
         print()
     show_listing(("way of a wake-up", *numbers), rows, right=numbers)
