@@ -30,8 +30,7 @@ FOUND = SectionComparison(
             count=3,
             boots=2,
             seed=2,
-            function="run_timer_softirq",
-            begins=True,
+            begin="run_timer_softirq",
         ),
     ),
 )
@@ -49,8 +48,8 @@ def test_what_was_found_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ({}, 7565),
         ({"baseline": 7000}, 565),
-        ({"begins": False}, 0),
-        ({"begins": False, "call": 900, "call_before": 100}, 800),
+        ({"begin": ""}, 0),
+        ({"begin": "", "call": 900, "call_before": 100}, 800),
         ({"call": 9000, "call_before": 100}, 8900),
         ({"baseline": 8000, "call": 100, "call_before": 900}, 0),
     ],

@@ -96,7 +96,7 @@ def compared(path: Path, *verdicts: Verdict) -> SectionComparison | None:
 def told(path: Path) -> list[tuple[str, int, int, str]]:
     seen = compared(path, verdict(IDLE))
     assert seen is not None
-    return [(one.place, one.growth, one.gained, one.function) for one in seen.longer]
+    return [(one.place, one.growth, one.gained, one.function or one.begin) for one in seen.longer]
 
 
 def test_what_grew_is_written_beside_the_candidates_boots(boots: Boots, tmp_path: Path) -> None:

@@ -279,8 +279,9 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			*occasion = (struct occasion){ address, kind };
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, occasion);
 		}
-		sections_instruction(insn, counted->place);
+		/* What a store misses belongs to the section that it ends, as the store itself does. */
 		accesses_instruction(insn, counted->code);
+		sections_instruction(insn, counted->place);
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
 		counted->sooner.last_size = block->last_size;
 		memcpy(counted->sooner.last, block->last, sizeof(block->last));

@@ -46,17 +46,19 @@ class LongerSection:
         candidate: the candidate's longest.
         count: how many sections the candidate has there.
         boots: in how many boots it has one.
-        seed: the boot with the longest section, or with the longest call where that grew more.
-        function: the one that differs and that the growth belongs to; empty if that is not known.
-        call: the call of a function that differs that gained most, made in such a section, with all that it called.
+        seed: the boot with the longest section.
+        begin: the function that begins the section, if it differs; empty if not.
+        spread: by how much the baseline's boots differ in what that function takes; None if too few show it.
+        call: the call of a function that differs that gained most, made in such a section, with all that it called; 0
+            if there is none.
+        function: the one that differs and that the gain of the call belongs to; empty if it gained next to nothing.
+        call_seed: the boot with this call.
         call_before: the longest of this function in the baseline's sections of this kind and context; where there is
             none, what may stand for it (`explain.call_changes`).
         call_spread: by how much the baseline's boots differ in its calls (`explain.section_spread`); None if too few
             show it.
         call_boots: in how many of the candidate's boots a call of it, in any section, gained more than harmless changes
             make one; None if they were not counted.
-        begins: whether the function that begins the section differs.
-        spread: by how much they differ in what that function takes; None if too few show it.
     """
 
     off: str
@@ -67,13 +69,14 @@ class LongerSection:
     count: int
     boots: int
     seed: int
-    function: str = ""
+    begin: str = ""
+    spread: int | None = None
     call: int = 0
+    function: str = ""
+    call_seed: int = 0
     call_before: int = 0
     call_spread: int | None = None
     call_boots: int | None = None
-    begins: bool = False
-    spread: int | None = None
 
     @property
     def growth(self) -> int:
@@ -81,9 +84,14 @@ class LongerSection:
         return self.candidate - self.baseline
 
     @property
+    def call_gain(self) -> int:
+        """By how many instructions the call is longer."""
+        return self.call - self.call_before
+
+    @property
     def gained(self) -> int:
         """By how many instructions sections are longer because of functions that differ; 0 if they are not."""
-        return max(0, self.call - self.call_before, self.growth if self.begins else 0)
+        return max(0, self.call_gain, self.growth if self.begin else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, changes
 from rtgate.explain.section_spread import Spreads
-from rtgate.explain.sections import BootSections, Section, merge_boots
+from rtgate.explain.sections import BootSections, Call, Section, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.differing import differing
@@ -236,38 +236,47 @@ def _grown(
 
     With several CPUs enough of the candidate's boots must have a longer call; of one CPU no boots are given.
     """
-    counts: dict[str, int] = {}
-    for called in {call.function for change in sites if change.candidate for call in change.candidate.calls}:
-        counts[called] = before.boots_with_longer(called, boots)
-    fewest = boots_needed(len(boots)) if boots else 0
+    called = {call.function for change in sites if change.candidate for call in change.candidate.calls}
+    counts = {function: before.boots_with_longer(function, boots) for function in called} if boots else {}
+    fewest = boots_needed(len(boots))
     sections = []
     for change in sites:
         if change.candidate is None:
             continue
-        begins = change.site.begin.function in names
-        enough = [call for call in change.candidate.calls if counts[call.function] >= fewest]
+        section = _compared(change, change.candidate, names, before.spreads)
+        enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
         call, function = before.longest(change.site, enough or change.candidate.calls)
-        call_before = before.of_function(change.site, call.function) if call else 0
-        gain = call.instructions - call_before if call else 0
-        by_call = call is not None and gain > change.growth
-        own = change.site.begin.function if begins and not by_call else ""
-        section = LongerSection(
-            off=change.off,
-            place=change.site.place,
-            context=str(change.site.context),
-            baseline=change.before,
-            candidate=change.candidate.longest,
-            count=change.candidate.count,
-            boots=len(change.candidate.boots),
-            seed=call.seed if call and by_call else change.candidate.seed,
-            function=own or (function if gain >= LEAST else ""),
-            call=call.instructions if call else 0,
-            call_before=call_before,
-            call_spread=before.spreads.of_call(call.function) if call else None,
-            call_boots=counts[call.function] if call and boots else None,
-            begins=begins,
-            spread=before.spreads.of_section(change.site.begin.function) if begins else None,
-        )
+        if call:
+            section = _with_call(section, call, before.of_function(change.site, call.function), function)
+            spread = before.spreads.of_call(call.function)
+            section = replace(section, call_spread=spread, call_boots=counts.get(call.function))
         if max(section.growth, section.gained) >= LEAST:
             sections.append(section)
     return tuple(sorted(sections, key=lambda section: (-section.gained, -section.growth)))
+
+
+def _compared(change: SiteChange, candidate: Section, names: frozenset[str], spreads: Spreads) -> LongerSection:
+    begin = change.site.begin.function if change.site.begin.function in names else ""
+    return LongerSection(
+        off=change.off,
+        place=change.site.place,
+        context=str(change.site.context),
+        baseline=change.before,
+        candidate=candidate.longest,
+        count=candidate.count,
+        boots=len(candidate.boots),
+        seed=candidate.seed,
+        begin=begin,
+        spread=spreads.of_section(begin) if begin else None,
+    )
+
+
+def _with_call(section: LongerSection, call: Call, call_before: int, function: str) -> LongerSection:
+    """Return a section with the call that gained most, and the function that is named for it."""
+    return replace(
+        section,
+        call=call.instructions,
+        function=function if call.instructions - call_before >= LEAST else "",
+        call_seed=call.seed,
+        call_before=call_before,
+    )

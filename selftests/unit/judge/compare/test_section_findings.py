@@ -38,12 +38,13 @@ SITE = LongerSection(
     count=14,
     boots=12,
     seed=5,
-    function="run_timer_softirq",
-    begins=True,
+    begin="run_timer_softirq",
     spread=0,
 )
-CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begins=False, function="")
-CALLED = replace(SITE, candidate=900, begins=False, function="sched_tick", call=3787, call_before=1235, call_spread=0)
+CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begin="")
+CALLED = replace(
+    SITE, candidate=900, begin="", function="sched_tick", call=3787, call_before=1235, call_seed=3, call_spread=0
+)
 
 
 def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
@@ -56,7 +57,7 @@ def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
         cpus=cpus,
         longer=(one,),
     )
-    return grown_sections(seen) == [one]
+    return [growth.section for growth in grown_sections(seen)] == [one]
 
 
 def found(
@@ -187,7 +188,7 @@ def test_sections_that_could_not_be_followed_pass_nothing() -> None:
 
 
 def test_what_the_change_made_longer_is_named_before_what_grew_more() -> None:
-    other = replace(SITE, place="elsewhere", candidate=20_849, begins=False, function="")
+    other = replace(SITE, place="elsewhere", candidate=20_849, begin="")
     (one,) = found(other, CALLED)
     assert "by sched_tick (changed)" in one.sentence
     (one,) = found(replace(CALLED, call=1385, candidate=4849), other)
@@ -208,7 +209,7 @@ def test_nothing_is_said_of_a_case_that_was_not_followed() -> None:
 def test_a_section_is_longer_only_if_it_grew_much_or_by_the_change(
     growth: int, share: int, spread: int | None, boots: int, *, begins: bool
 ) -> None:
-    one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begins=begins)
+    one = replace(SITE, baseline=100, candidate=100 + growth, call=share, call_before=200, begin="f" if begins else "")
     one = replace(one, spread=spread, call_spread=spread, call_boots=boots)
     least = GROWN if spread is None else max(GAINED, 3 * spread)
     by_change = share - 200 >= least or (begins and growth >= least)
@@ -251,7 +252,7 @@ def test_what_boots_of_the_baseline_differ_by_may_be_chance(one: LongerSection) 
     (said,) = found(one)
     assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert said.sentence == (
-        f"interrupts off for 1,000 instructions (8.0 virtual us) more by {one.function} (changed) in "
+        f"interrupts off for 1,000 instructions (8.0 virtual us) more by {one.function or one.begin} (changed) in "
         "run_timer_softirq, which may be chance: what it takes differs by 334 between the baseline's boots"
     )
     (said,) = found(replace(one, spread=333, call_spread=333))
@@ -281,7 +282,7 @@ def test_where_too_few_boots_show_how_much_it_varies_nothing_is_decided(one: Lon
 
 def test_what_is_told_and_its_spread_are_of_one_gain() -> None:
     """f begins a section that grew by 600, in which a function gained 450 that it called."""
-    both = replace(SITE, candidate=1449, spread=300, call=950, call_before=500, call_spread=200)
+    both = replace(SITE, candidate=1449, spread=300, function="g", call=950, call_before=500, call_spread=200)
     (said,) = found(both)
     assert "for 600 instructions (4.8 virtual us) more by run_timer_softirq (changed)" in said.sentence
     assert said.sentence.endswith("differs by 300 between the baseline's boots")
@@ -289,6 +290,39 @@ def test_what_is_told_and_its_spread_are_of_one_gain() -> None:
     (said,) = found(replace(both, candidate=849 + GROWN, spread=GROWN, call_spread=0))
     assert said.status is Status.FAIL
     assert "(changed)" not in said.sentence
+
+
+@pytest.mark.parametrize("begin", ["", "run_timer_softirq"])
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_a_call_that_fails_a_section_is_what_is_told(begin: str, cpus: int) -> None:
+    """The section grew by more than the call, and its own growth may be chance."""
+    one = replace(CALLED, candidate=5000, begin=begin, spread=2000, call_boots=12)
+    (said,) = found(one, cpus=cpus)
+    assert said.status is Status.FAIL
+    assert said.sentence.startswith(
+        "interrupts off for 2,552 instructions (20.4 virtual us) more by sched_tick (changed) in run_timer_softirq: "
+        "3,787 in one call there"
+    )
+    assert said.boot == "seed 3"
+    assert str(said.change) == "+207%"
+
+
+@pytest.mark.parametrize("begin", ["", "run_timer_softirq"])
+def test_a_call_that_may_be_chance_keeps_its_function(begin: str) -> None:
+    """On four CPUs, in a section that grew by more."""
+    (said,) = found(replace(CALLED, candidate=5000, begin=begin, spread=0, call_boots=1), cpus=4)
+    assert said.status is Status.DONE
+    assert said.sentence.startswith(
+        "interrupts off for 2,552 instructions (20.4 virtual us) more by sched_tick (changed) in "
+    )
+
+
+@pytest.mark.parametrize(("gain", "told"), [(2000, False), (2001, True)])
+def test_a_call_that_gained_most_of_a_growth_is_told_with_its_function(gain: int, *, told: bool) -> None:
+    (said,) = found(replace(CALLED, candidate=849 + 4000, call=1235 + gain))
+    assert said.status is Status.FAIL
+    assert ("by sched_tick (changed)" in said.sentence) is told
+    assert said.boot == ("seed 3" if told else "seed 5")
 
 
 def test_a_new_section_is_not_excused_by_what_the_function_does_elsewhere() -> None:

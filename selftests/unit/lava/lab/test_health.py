@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -80,6 +81,19 @@ def test_this_machine_is_proved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -
     assert abs(found["clock"].value) < 20_000  # 2 s and hundredths of a second
     assert found["power"].value > 0
     assert found["power"].good is (found["power"].value < 900)
+
+
+def test_the_kernel_prints_nothing_while_the_line_is_proved(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printk = tmp_path / "printk"
+    printk.write_text("7 4 1 7\n")
+    monkeypatch.setattr(health, "_PRINTK", str(printk))
+    monkeypatch.setattr(health, "_LINE", f"$(cat {printk})")
+    monkeypatch.setattr(health, "LINES", 3)
+    assert [one.name for one in islice(health.prove(shell), 2)] == ["power", "line"]
+    assert b"0:1:0" in bytes(shell.log)
+    assert printk.read_text() == "7 4 1 7\n"
 
 
 def test_a_clock_that_runs_twice_as_fast_is_seen() -> None:

@@ -9,7 +9,7 @@ All limits come from measured kernels (docs/explanation/critical-sections.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
 
@@ -36,9 +36,7 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
     if comparison.why_not:
         sentence = f"critical sections were not compared: {comparison.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    longer = sorted(
-        grown_sections(comparison), key=lambda section: (not _changed(section), -max(section.gained, section.growth))
-    )
+    longer = grown_sections(comparison)
     finding = (
         _longer(comparison, longer) if longer else _unsure(comparison) or _usual(comparison) or _no_longer(comparison)
     )
@@ -52,50 +50,98 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
     return finding
 
 
-def grown_sections(comparison: SectionComparison) -> list[LongerSection]:
-    """Return the sections that grew by more than harmless changes show.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """By how many instructions a section grew, or a call that was made in one.
+
+    Attributes:
+        by_call: whether it is a call's.
+        before: the baseline's; 0 where it has no such section.
+        after: the candidate's.
+        function: the one that differs and that made it longer; empty if that is not known.
+        seed: the candidate's boot that had it.
+    """
+
+    section: LongerSection
+    by_call: bool
+    before: int
+    after: int
+    function: str
+    seed: int
+
+    @property
+    def amount(self) -> int:
+        """By how many instructions."""
+        return self.after - self.before
+
+
+def grown_sections(comparison: SectionComparison) -> list[Growth]:
+    """Return what grew by more than harmless changes show: first by functions that differ, and the most first.
 
     CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
     calls of functions that differ count. Which way these take depends on what the other CPUs do, so enough boots must
     have the longer call.
     """
+    grown = [growth for section in comparison.longer if (growth := _growth(section, comparison))]
+    return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
+
+
+def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | None:
+    """Return by what a section grew that no harmless change shows; None if by nothing.
+
+    Of a call and the section itself it is what grew more; yet where no function is known to have made the section
+    longer, a call tells more that gained half of it.
+    """
     fewest = boots_needed(len(comparison.seeds))
-    if comparison.cpus > 1:
-        return [
-            section for section in comparison.longer if _call_gained(section) and (section.call_boots or 0) >= fewest
-        ]
-    return [
-        section
-        for section in comparison.longer
-        if _call_gained(section)
-        or (_is_new(section) and section.boots >= fewest)
-        or section.growth >= GROWN
-        or (_section_gained(section) and section.baseline)
-    ]
+    enough = comparison.cpus == 1 or (section.call_boots or 0) >= fewest
+    call = _of_call(section) if _call_gained(section) and enough else None
+    own = _of_section(section) if comparison.cpus == 1 and _is_longer(section, fewest) else None
+    if call is None or own is None:
+        return call or own
+    least = own.amount if own.function else own.amount / 2
+    return call if call.amount > least else own
 
 
-def _changed(section: LongerSection) -> bool:
-    """Return whether functions that differ made it longer by what is told of it."""
-    if section.growth >= section.gained:
-        return _section_gained(section) or _is_new(section)
-    return _call_gained(section)
+def _of_call(section: LongerSection) -> Growth:
+    return Growth(
+        section=section,
+        by_call=True,
+        before=section.call_before,
+        after=section.call,
+        function=section.function,
+        seed=section.call_seed,
+    )
 
 
-def _call_gain(section: LongerSection) -> int:
-    return section.call - section.call_before
+def _of_section(section: LongerSection) -> Growth:
+    return Growth(
+        section=section,
+        by_call=False,
+        before=section.baseline,
+        after=section.candidate,
+        function=section.begin if _section_gained(section) or _is_new(section) else "",
+        seed=section.seed,
+    )
+
+
+def _is_longer(section: LongerSection, fewest: int) -> bool:
+    """Return whether the longest one grew by more than harmless changes show; `fewest` boots must have a new one."""
+    if _is_new(section) and section.boots >= fewest:
+        return True
+    return section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
 
 
 def _call_gained(section: LongerSection) -> bool:
-    return _call_gain(section) >= least_gain(section.call_spread)
+    return section.call_gain >= least_gain(section.call_spread)
 
 
 def _section_gained(section: LongerSection) -> bool:
-    return section.begins and section.growth >= least_gain(section.spread)
+    return bool(section.begin) and section.growth >= least_gain(section.spread)
 
 
 def _is_new(section: LongerSection) -> bool:
     """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
-    return section.begins and section.growth >= GAINED and section.baseline == 0
+    return bool(section.begin) and section.growth >= GAINED and section.baseline == 0
 
 
 @cache
@@ -120,24 +166,19 @@ def _largest_chance(number: int, boots: int) -> float:
     return max(chance(step / 200) for step in range(1, 200))
 
 
-def _longer(comparison: SectionComparison, longer: Sequence[LongerSection]) -> Finding:
-    section = longer[0]
-    old, new = (
-        (section.baseline, section.candidate)
-        if section.growth >= section.gained
-        else (section.call_before, section.call)
-    )
+def _longer(comparison: SectionComparison, longer: Sequence[Growth]) -> Finding:
+    growth = longer[0]
+    section, old, new = growth.section, growth.before, growth.after
     rest = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    whose = f" by {section.function} (changed)" if _changed(section) else ""
-    what = f"{section.off} for {_amount(new - old, comparison)} more{whose} in {section.place}"
-    if section.growth >= section.gained:
-        before = f"{old:,} before" if old else "where the baseline has none"
-        sentence = f"{what}: {new:,} at the longest of {section.count:,} ({section.context}), {before}"
-    else:
+    what = _what(section, growth.amount, growth.function, comparison)
+    if growth.by_call:
         sentence = (
             f"{what}: {new:,} in one call there ({section.context}), {old:,} at the longest before; the longest of "
             f"{section.count:,} sections has {section.candidate:,}, {section.baseline:,} before"
         )
+    else:
+        before = f"{old:,} before" if old else "where the baseline has none"
+        sentence = f"{what}: {new:,} at the longest of {section.count:,} ({section.context}), {before}"
     instruction_ns = str(comparison.instruction_ns)
     return Finding(
         status=Status.FAIL,
@@ -146,8 +187,13 @@ def _longer(comparison: SectionComparison, longer: Sequence[LongerSection]) -> F
         value=figure(comparison.time(new), instruction_ns),
         baseline=figure(comparison.time(old), instruction_ns),
         change=_change(old, new),
-        boot=f"seed {section.seed}",
+        boot=f"seed {growth.seed}",
     )
+
+
+def _what(section: LongerSection, amount: int, function: str, comparison: SectionComparison) -> str:
+    whose = f" by {function} (changed)" if function else ""
+    return f"{section.off} for {_amount(amount, comparison)} more{whose} in {section.place}"
 
 
 def _unsure(comparison: SectionComparison) -> Finding | None:
@@ -172,24 +218,22 @@ def _usual(comparison: SectionComparison) -> Finding | None:
     gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison)]
     if not gains:
         return None
-    amount, reason, section = max(gains, key=lambda gain: gain[0])
-    whose = f" by {section.function} (changed)" if amount == section.gained else ""
-    sentence = (
-        f"{section.off} for {_amount(amount, comparison)} more{whose} in {section.place}, which may be chance: {reason}"
-    )
-    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+    growth, reason = max(gains, key=lambda gain: gain[0].amount)
+    function = growth.function if growth.by_call else growth.section.begin
+    what = _what(growth.section, growth.amount, function, comparison)
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=f"{what}, which may be chance: {reason}")
 
 
-def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[int, str, LongerSection]]:
-    """Yield each gain of a section that is worth to be told and may be chance, with the reason."""
-    if GAINED <= _call_gain(section) < least_gain(section.call_spread):
-        yield _call_gain(section), _by_spread(section.call_spread), section
+def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
+    """Yield each growth by functions that differ that is worth to be told and may be chance, with the reason."""
+    if GAINED <= section.call_gain < least_gain(section.call_spread):
+        yield _of_call(section), _by_spread(section.call_spread)
     elif comparison.cpus > 1 and _call_gained(section):
-        yield _call_gain(section), _by_boots(section, comparison), section
-    if comparison.cpus > 1 or not (section.begins and section.baseline):
+        yield _of_call(section), _by_boots(section, comparison)
+    if comparison.cpus > 1 or not (section.begin and section.baseline):
         return
     if GAINED <= section.growth < least_gain(section.spread):
-        yield section.growth, _by_spread(section.spread), section
+        yield _of_section(section), _by_spread(section.spread)
 
 
 def _by_boots(section: LongerSection, comparison: SectionComparison) -> str:
