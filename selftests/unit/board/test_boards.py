@@ -9,6 +9,7 @@ from selftests.unit.report.conftest import Boot, make
 
 from rtgate import site
 from rtgate.board import boards
+from rtgate.board.serial_console import Console, Login
 from rtgate.board.tuning import DEFAULT
 from rtgate.errors import ConfigError
 from rtgate.validity import registry
@@ -43,7 +44,7 @@ def test_a_board_is_read(directory: Path) -> None:
     (directory / "rk.yaml").write_text(GOOD)
     board = boards.board("rk")
     assert (board.name, board.soc, board.arch, board.cpus, board.memory_mib) == ("rk", "RK3568", "arm64", 4, 2048)
-    assert board.console == boards.Console(device="ttyS2", baud=1500000, prompt="# ")
+    assert board.console == Console(device="ttyS2", baud=1500000, prompt="# ")
     assert (board.command_line, board.rootfs, board.work_directory) == ("quiet", "core", "/run/rtgate")
     assert (board.scratch, board.cpu_classes, board.tunings) == ("", {}, {"default": DEFAULT})
     assert registry.not_applicable(board) == {"threads": "no RT threads"}
@@ -251,7 +252,12 @@ CHECKS = ", ".join(sorted(check.name for check in registry.CHECKS))
         ("2 GiB", "0 GiB", "5:9", "'0 GiB' is not a size"),
         ("2 GiB", "2", "5:9", "expected text, found a whole number"),
         ("baud: 1500000", "baud: 9", "6:32", "9 is out of range (allowed: at least 1200)"),
-        ("baud: 1500000", "rate: 9", "6:26", "unknown key 'rate' (allowed: baud, device, prompt, silence)"),
+        (
+            "baud: 1500000",
+            "rate: 9",
+            "6:26",
+            "unknown key 'rate' (allowed: baud, device, login, password, prompt, silence)",
+        ),
         (", baud: 1500000", "", "6:10", "missing key 'baud'"),
         ("generic", "genetic", "7:8", f"unknown build 'virt-arm64-genetic' (allowed: {BUILDS})"),
         ("threads: no", "treads: no", "8:18", f"unknown key 'treads' (allowed: {CHECKS})"),
@@ -289,7 +295,7 @@ lava:
   boot: uboot-ramdisk
   consoles: {bsp: ttyFIQ0, mainline: ttyS2}
   dtbs: {mainline: rockchip/rk3568-evb1-v10.dtb}
-  login: root
+  prompt: "# "
   unconfirmed:
     - {what: memory, reason: nobody knows}
 """
@@ -299,9 +305,35 @@ def test_how_a_lab_boots_a_board_is_read(directory: Path) -> None:
     (directory / "rk.yaml").write_text(GOOD + LAVA)
     lava = boards.board("rk").lava
     assert lava is not None
-    assert (lava.device_type, lava.boot, lava.login, lava.prompt) == ("rk3568-evb1", "uboot-ramdisk", "root", "# ")
+    assert (lava.device_type, lava.boot, lava.prompt) == ("rk3568-evb1", "uboot-ramdisk", "# ")
     assert (lava.consoles["bsp"], dict(lava.dtbs)) == ("ttyFIQ0", {"mainline": "rockchip/rk3568-evb1-v10.dtb"})
     assert lava.unconfirmed == (boards.Unconfirmed(what="memory", reason="nobody knows"),)
+
+
+@pytest.mark.parametrize(
+    ("keys", "login"),
+    [
+        ("login: root", Login(user="root")),
+        ('login: root, password: "0000"', Login(user="root", password="0000")),
+    ],
+)
+def test_who_logs_in_is_read(directory: Path, keys: str, login: Login) -> None:
+    (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", f"baud: 1500000, {keys}"))
+    assert boards.board("rk").console.login == login
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("password: x", "a password without `login`: whose is it?"),
+        ('login: "ro ot"', "nobody can type this on a console"),
+        ('login: root, password: "a\\nb"', "nobody can type this on a console"),
+    ],
+)
+def test_a_login_that_cannot_be_typed_is_told(directory: Path, keys: str, message: str) -> None:
+    (directory / "rk.yaml").write_text(GOOD.replace("baud: 1500000", f"baud: 1500000, {keys}"))
+    with pytest.raises(ConfigError, match=message):
+        boards.board("rk")
 
 
 def test_a_board_without_lava_or_build_has_none(directory: Path) -> None:
@@ -310,7 +342,7 @@ def test_a_board_without_lava_or_build_has_none(directory: Path) -> None:
 
 
 def test_a_prompt_is_no_regular_expression_by_accident(directory: Path) -> None:
-    text = GOOD.replace("baud: 1500000", 'baud: 1500000, prompt: "[$] (x) "') + LAVA
+    text = GOOD.replace("baud: 1500000", 'baud: 1500000, prompt: "[$] (x) "') + LAVA.replace('  prompt: "# "\n', "")
     (directory / "rk.yaml").write_text(text)
     lava = boards.board("rk").lava
     assert lava is not None
@@ -324,7 +356,7 @@ def test_a_prompt_is_no_regular_expression_by_accident(directory: Path) -> None:
         ("bsp: ttyFIQ0", "vendor: ttyFIQ0", "unknown key 'vendor' (allowed: bsp, mainline)"),
         ("bsp: ttyFIQ0", "bsp: 'ttyFIQ0; reset'", "has characters that no device"),
         ("device_type: rk3568-evb1", "device_type: ../etc", "'../etc' is not a name of a device type"),
-        ("login: root", "prompt: '('", "'(' is not a regular expression: "),
+        ('prompt: "# "', "prompt: '('", "'(' is not a regular expression: "),
         ("what: memory, ", "", "missing key 'what'"),
         ("  boot: uboot-ramdisk\n", "", "missing key 'boot'"),
     ],

@@ -7,12 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rtgate import durations, site
+from rtgate import site
 from rtgate.arches import ARCHES
-from rtgate.board import instrument, storage, tuning
+from rtgate.board import instrument, serial_console, storage, tuning
 from rtgate.board import pcie as pcie_facts
 from rtgate.board.families import by_family, dtbs
 from rtgate.board.instrument import Instrument
+from rtgate.board.serial_console import Console
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import DEFAULT, Tuning
 from rtgate.errors import ConfigError, Location
@@ -75,20 +76,6 @@ class Qemu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Console:
-    """The serial console as the kernel names it.
-
-    Attributes:
-        silence_s: seconds without an answer after which the target hangs; None for what is usual.
-    """
-
-    device: str
-    baud: int
-    prompt: str
-    silence_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unconfirmed:
     """A setting that no document confirms, and what is known about it; whoever has the board must settle it."""
 
@@ -106,7 +93,6 @@ class Lava:
         consoles: the console device by kernel family, where they differ (`{bsp: ttyFIQ0, mainline: ttyS2}`).
         dtbs: the device tree by kernel family, below the kernel's `arch/ARCH/boot/dts`.
         prompt: what the shell prints when it is ready, as a regular expression.
-        login: who logs in, where the console asks for it.
         unconfirmed: what no document confirms.
     """
 
@@ -115,7 +101,6 @@ class Lava:
     consoles: Mapping[str, str]
     dtbs: Mapping[str, str]
     prompt: str
-    login: str
     unconfirmed: tuple[Unconfirmed, ...]
 
 
@@ -211,7 +196,7 @@ def board(name: str) -> Board:
 def read(path: Path) -> Board:
     """Read one board file. Raises ConfigError as `board`."""
     data = load(path).mapping(required=_REQUIRED, optional=_OPTIONAL)
-    console, qemu = _console(data["console"]), _qemu(data)
+    console, qemu = serial_console.read(data["console"]), _qemu(data)
     return Board(
         name=path.name.removesuffix(".yaml"),
         path=path,
@@ -296,23 +281,6 @@ def _cpu_classes(value: Value | None, cpus: int) -> dict[str, tuple[int, ...]]:
     return classes
 
 
-def _console(value: Value) -> Console:
-    data = value.mapping(required=("device", "baud"), optional=("prompt", "silence"))
-    return Console(
-        device=data["device"].text(),
-        baud=data["baud"].integer(minimum=1200),
-        prompt=data.text("prompt", "# "),
-        silence_s=_silence(data["silence"]) if "silence" in data else None,
-    )
-
-
-def _silence(value: Value) -> float:
-    try:
-        return durations.parse(value.text(), least_s=5, most_s=600)
-    except ValueError as error:
-        value.fail(str(error))
-
-
 def _not_applicable(data: Keys) -> dict[str, NotApplicable]:
     entries = data["not_applicable"].entries() if "not_applicable" in data else {}
     return {
@@ -369,9 +337,7 @@ def _iommu(value: Value | None) -> Iommu:
 def _lava(value: Value | None, console: Console) -> Lava | None:
     if value is None:
         return None
-    data = value.mapping(
-        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "unconfirmed")
-    )
+    data = value.mapping(required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "unconfirmed"))
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
     pattern = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
     prompt = _pattern(data["prompt"]) if "prompt" in data else pattern
@@ -381,7 +347,6 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         consoles=by_family(data.get("consoles")),
         dtbs=dtbs(data.get("dtbs")),
         prompt=prompt,
-        login=data.text("login", ""),
         unconfirmed=_read_unconfirmed(data.get("unconfirmed")),
     )
 

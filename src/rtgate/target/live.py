@@ -15,6 +15,7 @@ from pathlib import Path
 from rtgate.board.boards import Board
 from rtgate.console.collect import frames
 from rtgate.console.faults import scan
+from rtgate.console.login import is_asked, log_in
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import EndedError, ProgramTransport, Transport, transport_opener
 from rtgate.durations import Deadline
@@ -39,7 +40,6 @@ NO_SHELL = "no shell came up"
 AFTER = "after-ctrl-c"
 """File of a record: what a target printed that answered only after Ctrl-C, with the end of its kernel's log."""
 _STARTS = 3  # of a plan: the command that starts it may get lost
-_LOGIN = re.compile(rb"(?:login|user ?name|password)(?: for \S+)?: *$|login incorrect", re.IGNORECASE | re.MULTILINE)
 
 Opener = Callable[[ExitStack, Plan], Transport]
 Rootfs = Callable[[Plan], RootfsImage]
@@ -191,11 +191,13 @@ class LiveTarget:
         Raises:
             HangError: no shell answered.
             KernelFaultError: the kernel died while it booted.
-            InfrastructureError: the console closed, or asks for a login.
+            InfrastructureError: the console closed, or asks for a login that the board's file does not have.
         """
         deadline = Deadline.after(self.waits.boot if self.boots else self.waits.attach)
         if self.boots:
             self._wait_for_boot(shell, deadline)
+        if login := self.board.console.login:
+            log_in(shell, login.user, login.password)
         # What starts the system may run in front, and Ctrl-C would end it.
         shell.find(deadline, gently=self.boots)
         shell.start_plain_shell(Deadline.after(self.waits.attach))
@@ -210,7 +212,8 @@ class LiveTarget:
             elif size and time.monotonic() - last_change > self.waits.quiet:
                 break
             shell.read()
-        self._refuse_login(shell)
+        if not self.board.console.login:
+            self._refuse_login(shell)
 
     def _no_shell(self, shell: Shell, error: Exception) -> Outcome:
         """Say why there is no shell."""
@@ -223,8 +226,11 @@ class LiveTarget:
 
     def _refuse_login(self, shell: Shell) -> None:
         """Raise InfrastructureError if a login is asked for: the board has booted, and the kernel is not to blame."""
-        if _LOGIN.search(shell.log[-200:]):
-            raise InfrastructureError("the console asks for a login, where a plan needs a shell of root")
+        if is_asked(shell):
+            raise InfrastructureError(
+                f"the console asks for a login, where a plan needs a shell of root: log in, or give {self.board.path} "
+                "`login` and `password` of `console`"
+            )
 
     def _was_stopped(self, error: EndedError) -> bool:
         """Return whether the machine itself ended the program behind its console: QEMU ends with 0 when it does."""

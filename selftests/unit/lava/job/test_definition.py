@@ -17,6 +17,7 @@ from selftests.conftest import Golden
 
 from rtgate import site
 from rtgate.board import boards
+from rtgate.board.serial_console import Login
 from rtgate.cli import main
 from rtgate.errors import ConfigError
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, console_device, family_of, printable, render
@@ -185,12 +186,17 @@ def test_the_job_ends_after_all_of_its_parts_and_not_before() -> None:
 
 
 def test_a_login_is_made_where_the_board_asks_for_one() -> None:
-    board = boards.board("rk3568-evb1")
-    assert board.lava is not None
-    assert "auto_login" not in job_of(request_for())["actions"][1]["boot"]
-    request = request_for()
-    boot = job_of(replace(request, board=replace(board, lava=replace(board.lava, login="root"))))["actions"][1]["boot"]
-    assert boot["auto_login"] == {"login_prompt": "login:", "username": "root"}
+    board, request = boards.board("rk3568-evb1"), request_for()
+    assert "auto_login" not in job_of(request)["actions"][1]["boot"]
+
+    def boot_of(login: Login) -> Any:
+        console = replace(board.console, login=login)
+        return job_of(replace(request, board=replace(board, console=console)))["actions"][1]["boot"]
+
+    name = {"login_prompt": "login:", "username": "root"}
+    assert boot_of(Login(user="root"))["auto_login"] == name
+    boot = boot_of(Login(user="root", password="secret"))
+    assert boot["auto_login"] == {**name, "password_prompt": "[Pp]assword:", "password": "secret"}
     assert boot["prompts"] == ["target# "]
 
 

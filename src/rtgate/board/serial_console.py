@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""A board's console, as its file describes it: the kernel's device, the shell's prompt, and who logs in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rtgate import durations
+from rtgate.strict_yaml import Mapping as Keys
+from rtgate.strict_yaml import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Who logs in on a console.
+
+    Attributes:
+        user: who gets a shell of root.
+        password: empty where none is asked. It is no secret: it stands in the board's file and in job definitions.
+    """
+
+    user: str
+    password: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """The serial console as the kernel names it.
+
+    Attributes:
+        login: who logs in, where it asks for that; None where it shows a shell of root.
+        silence_s: seconds without an answer after which the target hangs; None for what is usual.
+    """
+
+    device: str
+    baud: int
+    prompt: str
+    login: Login | None = None
+    silence_s: float | None = None
+
+
+def read(value: Value) -> Console:
+    """Read `console` of a board's file. Raises ConfigError."""
+    data = value.mapping(required=("device", "baud"), optional=("prompt", "login", "password", "silence"))
+    return Console(
+        device=data["device"].text(),
+        baud=data["baud"].integer(minimum=1200),
+        prompt=data.text("prompt", "# "),
+        login=_login(data),
+        silence_s=_silence(data["silence"]) if "silence" in data else None,
+    )
+
+
+def _login(console: Keys) -> Login | None:
+    if "login" not in console:
+        if "password" in console:
+            console["password"].fail("a password without `login`: whose is it?")
+        return None
+    for name in ("login", "password"):
+        if name in console and not re.fullmatch(r"[\x21-\x7e]{1,100}", console[name].text()):
+            console[name].fail("nobody can type this on a console (allowed: ASCII without spaces)")
+    return Login(user=console["login"].text(), password=console.text("password", ""))
+
+
+def _silence(value: Value) -> float:
+    try:
+        return durations.parse(value.text(), least_s=5, most_s=600)
+    except ValueError as error:
+        value.fail(str(error))
