@@ -60,7 +60,7 @@ def test_what_the_change_made_longer_begins_in_it_or_was_called_in_the_section(
     assert replace(FOUND.longer[0], **changes).gained == gained
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"sites": "407"}, {"longer": [{"off": "interrupts off"}]}, {"x": 1}])
+@pytest.mark.parametrize("change", [{"format": 1}, {"sites": "407"}, {"longer": [{"off": "interrupts off"}]}, {"x": 1}])
 def test_a_damaged_file_is_an_error(tmp_path: Path, change: dict[str, object]) -> None:
     longer_sections.write(tmp_path, FOUND)
     path = tmp_path / "sections.json"

@@ -13,7 +13,7 @@ from rtgate.board import instrument, serial_console, storage, tuning
 from rtgate.board import pcie as pcie_facts
 from rtgate.board.families import by_family, dtbs
 from rtgate.board.instrument import Instrument
-from rtgate.board.serial_console import Console
+from rtgate.board.serial_console import Console, Login, read_login
 from rtgate.board.storage import Storage
 from rtgate.board.tuning import DEFAULT, Tuning
 from rtgate.errors import ConfigError, Location
@@ -93,6 +93,7 @@ class Lava:
         consoles: the console device by kernel family, where they differ (`{bsp: ttyFIQ0, mainline: ttyS2}`).
         dtbs: the device tree by kernel family, below the kernel's `arch/ARCH/boot/dts`.
         prompt: what the shell prints when it is ready, as a regular expression.
+        login: who logs in on the system that jobs boot; None where it asks for nobody, as rtgate's images.
         unconfirmed: what no document confirms.
     """
 
@@ -101,6 +102,7 @@ class Lava:
     consoles: Mapping[str, str]
     dtbs: Mapping[str, str]
     prompt: str
+    login: Login | None
     unconfirmed: tuple[Unconfirmed, ...]
 
 
@@ -337,7 +339,9 @@ def _iommu(value: Value | None) -> Iommu:
 def _lava(value: Value | None, console: Console) -> Lava | None:
     if value is None:
         return None
-    data = value.mapping(required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "unconfirmed"))
+    data = value.mapping(
+        required=("device_type", "boot"), optional=("consoles", "dtbs", "prompt", "login", "password", "unconfirmed")
+    )
     # `re.escape` would also escape spaces and `#`, which only makes job definitions hard to read.
     pattern = re.sub(r"([][.^$*+?{}()|\\])", r"\\\1", console.prompt)
     prompt = _pattern(data["prompt"]) if "prompt" in data else pattern
@@ -347,6 +351,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
         consoles=by_family(data.get("consoles")),
         dtbs=dtbs(data.get("dtbs")),
         prompt=prompt,
+        login=read_login(data),
         unconfirmed=_read_unconfirmed(data.get("unconfirmed")),
     )
 

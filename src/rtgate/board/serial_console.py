@@ -47,20 +47,21 @@ def read(value: Value) -> Console:
         device=data["device"].text(),
         baud=data["baud"].integer(minimum=1200),
         prompt=data.text("prompt", "# "),
-        login=_login(data),
+        login=read_login(data),
         silence_s=_silence(data["silence"]) if "silence" in data else None,
     )
 
 
-def _login(console: Keys) -> Login | None:
-    if "login" not in console:
-        if "password" in console:
-            console["password"].fail("a password without `login`: whose is it?")
+def read_login(data: Keys) -> Login | None:
+    """Read `login` and `password`; None without a login. Raises ConfigError."""
+    if "login" not in data:
+        if "password" in data:
+            data["password"].fail("a password without `login`: whose is it?")
         return None
     for name in ("login", "password"):
-        if name in console and not re.fullmatch(r"[\x21-\x7e]{1,100}", console[name].text()):
-            console[name].fail("nobody can type this on a console (allowed: ASCII without spaces)")
-    return Login(user=console["login"].text(), password=console.text("password", ""))
+        if name in data and not re.fullmatch(r"[\x21-\x7e]{1,100}", data[name].text()):
+            data[name].fail("nobody can type this on a console (allowed: ASCII without spaces)")
+    return Login(user=data["login"].text(), password=data.text("password", ""))
 
 
 def _silence(value: Value) -> float:

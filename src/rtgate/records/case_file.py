@@ -11,7 +11,7 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.records.codec import decode, encode
 
-FORMAT = 1
+FORMAT = 2
 
 _Value = TypeVar("_Value")
 

@@ -196,17 +196,34 @@ class LiveTarget:
         deadline = Deadline.after(self.waits.boot if self.boots else self.waits.attach)
         if self.boots:
             self._wait_for_boot(shell, deadline)
-        if login := self.board.console.login:
-            log_in(shell, login.user, login.password)
-        # What starts the system may run in front, and Ctrl-C would end it.
-        shell.find(deadline, gently=self.boots)
+        self._find_shell(shell, deadline)
         shell.start_plain_shell(Deadline.after(self.waits.attach))
         shell.settled = True
+
+    def _find_shell(self, shell: Shell, deadline: Deadline) -> None:
+        """Log in if the board's file says how, and find the shell. A boot may be silent for long before it asks."""
+        login = self.board.console.login
+        while login:
+            log_in(shell, login.user, login.password)
+            try:
+                shell.find(Deadline.after(self.waits.attach), gently=self.boots)
+            except HangError:
+                if deadline.expired:
+                    raise
+            else:
+                return
+        # What starts the system may run in front, and Ctrl-C would end it.
+        shell.find(deadline, gently=self.boots)
+
+    def _has_booted(self, log: bytearray) -> bool:
+        """Return whether the prompt is behind the kernel's first line; a boot loader prints what looks like it."""
+        start = log.rfind(b"Linux version ")
+        return start >= 0 and self.board.console.prompt.encode() in log[start:]
 
     def _wait_for_boot(self, shell: Shell, deadline: Deadline) -> None:
         """Wait for the board's prompt, or for silence after a boot: its shell may have another prompt."""
         size, last_change = 0, time.monotonic()
-        while not deadline.expired and self.board.console.prompt.encode() not in shell.log:
+        while not deadline.expired and not self._has_booted(shell.log):
             if len(shell.log) != size:
                 size, last_change = len(shell.log), time.monotonic()
             elif size and time.monotonic() - last_change > self.waits.quiet:
@@ -227,9 +244,11 @@ class LiveTarget:
     def _refuse_login(self, shell: Shell) -> None:
         """Raise InfrastructureError if a login is asked for: the board has booted, and the kernel is not to blame."""
         if is_asked(shell):
+            advice = "log in, or put `login` and `password` into `console` of"
+            if self.board.console.login:
+                advice = "no shell came up behind `login` of `console` in"
             raise InfrastructureError(
-                f"the console asks for a login, where a plan needs a shell of root: log in, or give {self.board.path} "
-                "`login` and `password` of `console`"
+                f"the console asks for a login, where a plan needs a shell of root: {advice} {self.board.path}"
             )
 
     def _was_stopped(self, error: EndedError) -> bool:

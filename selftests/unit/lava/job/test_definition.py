@@ -187,11 +187,12 @@ def test_the_job_ends_after_all_of_its_parts_and_not_before() -> None:
 
 def test_a_login_is_made_where_the_board_asks_for_one() -> None:
     board, request = boards.board("rk3568-evb1"), request_for()
+    lava = board.lava
+    assert lava is not None
     assert "auto_login" not in job_of(request)["actions"][1]["boot"]
 
     def boot_of(login: Login) -> Any:
-        console = replace(board.console, login=login)
-        return job_of(replace(request, board=replace(board, console=console)))["actions"][1]["boot"]
+        return job_of(replace(request, board=replace(board, lava=replace(lava, login=login))))["actions"][1]["boot"]
 
     name = {"login_prompt": "login:", "username": "root"}
     assert boot_of(Login(user="root"))["auto_login"] == name

@@ -218,7 +218,7 @@ def _one_boot(request: JobRequest, way: Template, arm: JobArm, number: int) -> l
             block["sha256sum"] = digest
     boot = way.boot(files)
     boot["prompts"] = [lava.prompt]
-    if login := request.board.console.login:
+    if login := lava.login:
         password = {"password_prompt": "[Pp]assword:", "password": login.password} if login.password else {}
         boot["auto_login"] = {"login_prompt": "login:", "username": login.user, **password}
     return [{"deploy": deploy}, {"boot": boot}, {"test": _test(request, arm, number)}]
