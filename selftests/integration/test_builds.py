@@ -77,7 +77,8 @@ def test_a_boards_kernel_comes_with_modules_and_every_device_tree_that_this_tree
 @pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64"])
 @pytest.mark.parametrize("tree", [name for name in TREES if name not in {PINNED, OLDEST}], indirect=True)
 def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: str, tmp_path: Path) -> None:
-    done = rtgate("gate", "--board", board, "--tree", tree, "-o", tmp_path / "report", RTGATE_CACHE=str(CACHE))
+    words = ("gate", "--board", board, "--tree", tree, "-o", tmp_path / "report")
+    done = rtgate(*words, timeout=3000, RTGATE_CACHE=str(CACHE))
     assert done.returncode == 0, done.stdout
     verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
     assert {one["case"] for one in verdicts} == {
