@@ -109,10 +109,7 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert spin < hold.longest < spin + 10
     assert locks[0].count == by_site["irqsoff", "thread", "known_raw_lock"].count
     if "smp2" not in board:
-        walks = {"known_walk": WALKED, "known_walk_across": WALKED}
-        walks["known_walk_twice"] = 8 * 1024 // 64  # the first of both; the larger ones before it left nothing of it
-        for function, lines in walks.items():
-            check_misses(by_site["irqsoff", "thread", function], lines)
+        check_walks(*(by_site["irqsoff", "thread", f"known_walk{name}"] for name in ("", "_across", "_twice")))
         check_misses_of_interrupts(by_site["preemptoff", "thread", "known_preemption_off_long"], found)
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
@@ -133,6 +130,15 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert inner < calls.pop(("hrtimer_interrupt", entries[0], kind)) < inner + 8000
     # Parts of the same interrupts.
     assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
+
+
+def check_walks(once: Section, across: Section, twice: Section) -> None:
+    check_misses(once, WALKED)
+    check_misses(twice, 8 * 1024 // 64)  # the first walk of both; the larger ones before it left nothing of it
+    # Each word is in two lines, which the walk before has left in the second level alone.
+    assert across.misses is not None
+    assert across.misses.total.l1d == WALKED * across.count
+    assert across.misses.total.l2 < across.count
 
 
 def check_misses(walk: Section, lines: int) -> None:
