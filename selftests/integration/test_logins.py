@@ -162,5 +162,6 @@ def test_without_a_login_in_the_boards_file_the_error_says_where_it_belongs() ->
     )
     plan = SimpleNamespace(nonce="", deadline_s=1)
     outcome = target.run(cast("Plan", plan))
+    shell.transport.close()
     assert outcome.state is State.LAB
     assert "put `login` and `password` into `console` of" in outcome.message
