@@ -6,35 +6,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from selftests.campaigns.comparisons import with_evidence
 from selftests.integration.conftest import ROOT
+from selftests.integration.live_board import LiveBoard, failures, live_board
 
 from rtgate.board import boards
-from rtgate.board.boot import ArmName, TimeBase
-from rtgate.console.shell import Waits
-from rtgate.console.transport import Transport, open_transport
-from rtgate.judge.judging import Subject, judge
-from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.verdict import Status
-from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.profiles import profile
-from rtgate.records.record import KernelIdentity, Record, read
-from rtgate.rootfs import images
-from rtgate.target.live import LiveTarget
-from rtgate.target.plan import Plan
-from rtgate.target.qemu import Machine, Monitor, process
+from rtgate.records.record import read
+from rtgate.target.qemu import Monitor
 from rtgate.tools import Expected, Setting
 from rtgate.tools.pcie_link import PcieLink
 from rtgate.tools.threads import ThreadScope
@@ -137,112 +124,12 @@ def test_a_link_that_trained_lower_and_a_device_that_is_missing_fail(pcie_kernel
 # --- a live board whose devices QEMU handles while it measures
 
 
-@dataclass
-class Line:
-    """A console that starts a timer when a plan starts."""
-
-    console: str
-    timer: threading.Timer | None = None
-    inner: Transport | None = None
-    seen: bytes = b""
-
-    def open(self, stack: ExitStack, _: Plan) -> Transport:
-        self.inner = open_transport(self.console, 115200)
-        stack.callback(self.inner.close)
-        return self
-
-    def read(self) -> bytes:
-        assert self.inner is not None
-        found = self.inner.read()
-        self.seen += found
-        if self.timer and b"rtgate: plan started" in self.seen:
-            self.timer.start()
-            self.timer = None
-        self.seen = self.seen[-1000:]
-        return found
-
-    def write(self, data: bytes) -> None:
-        assert self.inner is not None
-        self.inner.write(data)
-
-    def close(self) -> None:
-        assert self.inner is not None
-        self.inner.close()
-
-
-@dataclass
-class Live:
-    """A virtual board in host time that stays on for several measurements."""
-
-    arm: Arm
-    monitor: Monitor
-    line: Line
-
-    def measure(self, tool: PcieLink, act: Callable[[Monitor], object] | None = None) -> Record:
-        """Measure; soon after the plan has started do something to the machine."""
-        self.line.seen = b""
-        self.line.timer = threading.Timer(4, act, [self.monitor]) if act else None
-        return measure(Case(suite="pcie", tool=tool, load="idle"), self.arm, 1)[0]
-
-
 @pytest.fixture(params=["virt-arm64"])
-def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
+def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveBoard]:
     board = boards.board(request.param)
-    assert board.qemu is not None
-    build = request.getfixturevalue(BOARDS[board.name])
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    machine = Machine(
-        board=board,
-        image=build / ("Image" if board.arch == "arm64" else "bzImage"),
-        initrd=images.image("core", board.arch).path,
-        serial=f"tcp:127.0.0.1:{port},server=on,wait=on",
-        monitor=tmp_path / "qmp",
-        devices=tuple(board.qemu.devices),
-    )
-    with process(machine.argv(), tmp_path / "qemu.log") as child:
-        deadline = time.monotonic() + 30
-        while "waiting for connection" not in (tmp_path / "qemu.log").read_text(errors="replace"):
-            assert child.poll() is None, (tmp_path / "qemu.log").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        monitor = Monitor(tmp_path / "qmp")
-        _wait_for_prompt(f"tcp:127.0.0.1:{port}", board.console.prompt.encode())
-        identity = KernelIdentity(
-            name="live", flavour="preempt_rt", release="", image_sha256="", source="", provenance=""
-        )
-        line = Line(f"tcp:127.0.0.1:{port}")
-        arm = Arm(
-            name=ArmName.CANDIDATE,
-            board=board,
-            kernel=identity,
-            profile=profile("smoke"),
-            time=TimeBase.HOST,
-            target=LiveTarget(
-                board=board, open=line.open, stop=threading.Event(), boots=False, machine={}, waits=Waits(attach=120)
-            ),
-        )
-        try:
-            yield Live(arm, monitor, line)
-        finally:
-            monitor.close()
-
-
-def _wait_for_prompt(console: str, prompt: bytes) -> None:
-    """Read until the board has booted; what is typed before can leave its UART deaf (6.12, pl011 of QEMU 7.2)."""
-    transport, seen, deadline = open_transport(console, 115200), b"", time.monotonic() + 180
-    try:
-        while prompt not in seen:
-            assert time.monotonic() < deadline, seen[-1000:]
-            seen += transport.read()
-    finally:
-        transport.close()
-
-
-def failures(record: Record) -> list[str]:
-    taken = (with_evidence(record),)  # never written, so no file names its raw output
-    subject = Subject(case=record.case, board=record.board, arm=record.arm, flavour="preempt_rt", records=taken)
-    return [verdict.sentence for verdict in judge(subject, Thresholds()) if verdict.status is Status.FAIL]
+    image = request.getfixturevalue(BOARDS[board.name]) / ("Image" if board.arch == "arm64" else "bzImage")
+    with live_board(board, image, tmp_path, profile=profile("smoke")) as found:
+        yield found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +177,7 @@ class Pulled(PcieLink):
 
 
 @pytest.mark.long("five measurements on host time; a link and a device that are not as they should be are in make test")
-def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(live: Live) -> None:
+def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(live: LiveBoard) -> None:
     quick = PcieLink(seconds=1)
     before = live.measure(quick)
     assert (before.state, before.message, failures(before)) == ("measured", "", [])
@@ -320,7 +207,7 @@ def test_what_happens_to_devices_during_a_test_fails_it_and_the_board_goes_on(li
 
 
 @pytest.mark.long("five measurements on host time; a link and a device that are not as they should be are in make test")
-def test_a_device_that_the_target_removes_fails_the_test(live: Live) -> None:
+def test_a_device_that_the_target_removes_fails_the_test(live: LiveBoard) -> None:
     found = live.measure(Remover())
     assert found.state == "measured"
     assert "nvme (0000:01:00.0) was there before the test and gone after it" in [one.line for one in found.faults]
