@@ -18,6 +18,8 @@ from rtgate.report import notices
 
 GOLDEN = Path(__file__).with_name("golden")
 Golden = Callable[[str, str], None]
+COUNTS = "counts"
+"""The property of a test that has counted something: what it was, which the end of the run says."""
 _WORTH_A_TABLE_S = 20
 _FILES = 15
 
@@ -61,12 +63,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in which files the time went, when it was more than a moment."""
+    """Say what tests have counted, and in which files the time went, when it was more than a moment."""
+    reports = [
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+    ]
+    for report in reports:
+        if report.when == "call" and COUNTS in dict(report.user_properties):
+            terminalreporter.write_line(f"{report.nodeid}: {dict(report.user_properties)[COUNTS]}")
     seconds: dict[str, float] = defaultdict(float)
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.split("::")[0]] += report.duration
+    for report in reports:
+        seconds[report.nodeid.split("::")[0]] += report.duration
     total = sum(seconds.values())
     if total < _WORTH_A_TABLE_S:
         return

@@ -37,6 +37,13 @@ def test_the_page_says_what_was_seen_of_every_build() -> None:
     assert [build for build in BUILDS if not any(re.fullmatch(pattern, build) for pattern in patterns)] == []
 
 
+def test_every_board_of_hardware_has_a_build_of_both_flavours() -> None:
+    own = {board.build for board in map(boards.board, BOARDS) if not board.build.startswith("virt-")} - {""}
+    socs = {build.removesuffix("-preempt_rt").removesuffix("-vendor") for build in own}
+    assert socs == {"nuc-j3455", "rk3528", "rk3562", "rk3568", "rk3572", "rk3576", "rk3588", "rk3588s"}
+    assert {f"{soc}-{flavour}" for soc in socs for flavour in ("preempt_rt", "generic")} <= set(BUILDS)
+
+
 def test_a_board_has_limits_of_its_builds_kernels_or_a_reason() -> None:
     limited = {(limit.board, limit.flavour) for limit in limits(None).entries}
     flavours = {name: find_description(boards.board(name).build).flavour for name in BOARDS if boards.board(name).build}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from selftests.conftest import COUNTS
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board import boards
@@ -85,12 +86,13 @@ def _matches(pattern: str) -> set[str]:
     return {name for name in PRINTED if fnmatchcase(name, pattern)}
 
 
-def test_no_figure_is_forgotten() -> None:
+def test_no_figure_is_forgotten(record_property: Callable[[str, object], None]) -> None:
     limited = {limit.figure for limit in LIMITS}
     reasoned = set(chain.from_iterable(map(_matches, (*PARTS, *WHOLE)))) - limited
     assert set(PRINTED) - limited - reasoned == set()
     assert limited - set(PRINTED) == set()
     counts = f"{len(PRINTED)} figures, {len(limited)} of them limits, {len(reasoned)} with a reason, none left"
+    record_property(COUNTS, counts)
     assert counts in PAGE
 
 
