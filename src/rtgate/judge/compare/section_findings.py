@@ -170,7 +170,7 @@ def _longer(comparison: SectionComparison, longer: Sequence[Growth]) -> Finding:
     growth = longer[0]
     section, old, new = growth.section, growth.before, growth.after
     rest = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    what = _what(section, growth.amount, growth.function, comparison)
+    what = _what(growth, growth.function, comparison)
     if growth.by_call:
         sentence = (
             f"{what}: {new:,} in one call there ({section.context}), {old:,} at the longest before; the longest of "
@@ -191,9 +191,13 @@ def _longer(comparison: SectionComparison, longer: Sequence[Growth]) -> Finding:
     )
 
 
-def _what(section: LongerSection, amount: int, function: str, comparison: SectionComparison) -> str:
+def _what(growth: Growth, function: str, comparison: SectionComparison) -> str:
+    """Return what grew: a call need not make the section longer that it is in."""
+    section, amount = growth.section, _amount(growth.amount, comparison)
+    if growth.by_call:
+        return f"{function} (changed) took {amount} more in {section.place}, {section.off}"
     whose = f" by {function} (changed)" if function else ""
-    return f"{section.off} for {_amount(amount, comparison)} more{whose} in {section.place}"
+    return f"{section.off} for {amount} more{whose} in {section.place}"
 
 
 def _unsure(comparison: SectionComparison) -> Finding | None:
@@ -220,7 +224,7 @@ def _usual(comparison: SectionComparison) -> Finding | None:
         return None
     growth, reason = max(gains, key=lambda gain: gain[0].amount)
     function = growth.function if growth.by_call else growth.section.begin
-    what = _what(growth.section, growth.amount, function, comparison)
+    what = _what(growth, function, comparison)
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=f"{what}, which may be chance: {reason}")
 
 
