@@ -3,16 +3,17 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. Changes of the groups four-cpus, x86-64 and devices are followed alone. `--harmless DIR` follows the harmless
-kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is known. Changes under
-the loads of the profile paths need a site directory (RTGATE_SITE) with the placebos.yaml of `rtgate placebos learn
---profile paths`.
+stopped. Changes of the groups four-cpus, x86-64, sections-alone and devices are followed alone. `--harmless DIR`
+follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is
+known. A load of ours is in the site directory selftests/data/sections/site. Changes under the loads of the profile
+paths need the placebos.yaml of `rtgate placebos learn --profile paths` in another one (RTGATE_SITE).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -49,11 +50,17 @@ from rtgate.workflow.sections import SectionBoots  # noqa: E402
 
 DATA = ROOT / "selftests" / "data" / "sections"
 BOARD = "virt-arm64"
-ELSEWHERE = {"two-cpus": "virt-arm64-smp2", "four-cpus": "virt-arm64-smp4", "x86-64": "virt-x86_64", "devices": BOARD}
+ELSEWHERE = {
+    "two-cpus": "virt-arm64-smp2",
+    "four-cpus": "virt-arm64-smp4",
+    "x86-64": "virt-x86_64",
+    "sections-alone": BOARD,
+    "devices": BOARD,
+}
 """Boards of groups that name changes of the others, and a case."""
 DRIVERS = "devices"
 """The group whose kernels have drivers of the board's devices."""
-FOLLOWED = ("four-cpus", "x86-64", DRIVERS)
+FOLLOWED = ("four-cpus", "x86-64", "sections-alone", DRIVERS)
 """Groups of which nobody knows what the samples of harmless kernels do: only their sections are compared."""
 _KEPT = 10  # sites that grew most
 _LEFT_OUT: Mapping[str, Any] = dict.fromkeys(
@@ -250,6 +257,7 @@ def main() -> None:
     parser.add_argument("--place", default=f"{BOARD} latency/cyclictest:idle", help="where (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=DATA / "measured.json", help="default: %(default)s")
     arguments = parser.parse_args()
+    os.environ.setdefault("RTGATE_SITE", str(DATA / "site"))
     results = json.loads(arguments.results.read_text()) if arguments.results.is_file() else {}
     for name, found in _placebos(arguments, results) if arguments.harmless else _changes(arguments, results):
         results[name] = found

@@ -5,25 +5,32 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selftests.campaigns.comparisons import changes
+from selftests.conftest import COUNTS
 
 from rtgate.judge.compare.section_findings import Growth, grown_sections
 from rtgate.records.codec import decode
 from rtgate.records.longer_sections import LongerSection, SectionComparison
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sections"
+PAGE = (DATA.parents[2] / "docs" / "results" / "critical-sections.md").read_text(encoding="utf-8")
 MEASURED: dict[str, dict[str, Any]] = json.loads((DATA / "measured.json").read_text())
 _INSTRUCTIONS_PER_US = 125
 RENAMED = "placebos/renamed-hrtimer-wakeup virt-arm64 latency/cyclictest:idle"
 """Its kernel lacks the function by which wake-ups are found, so nobody can follow it."""
 NOT_RUN = ("planted/page-refill", "planted/work-queue")
 """Their delays come too rarely: no load tried ran them (docs/results/critical-sections.md)."""
-INLINED = {"do_poll": "do_sys_poll", "rcu_do_batch": "rcu_core"}
+INLINED = {
+    "console_emit_next_record": "console_flush_all",
+    "do_poll": "do_sys_poll",
+    "rcu_do_batch": "rcu_core",
+}
 
 
 def compared(name: str) -> SectionComparison:
@@ -44,7 +51,7 @@ def names(group: str) -> list[str]:
     return sorted(name for name in MEASURED if name.startswith(f"{group}/"))
 
 
-ELSEWHERE = ("two-cpus/", "four-cpus/", "x86-64/", "devices/")
+ELSEWHERE = ("two-cpus/", "four-cpus/", "x86-64/", "sections-alone/", "devices/")
 """Before names of changes that were measured on other boards."""
 HARMLESS = [name for group in ("", *ELSEWHERE) for name in names(f"{group}harmless")] + names("placebos")
 PLANTED = [name for group in ("", *ELSEWHERE) for name in names(f"{group}planted") if name not in NOT_RUN]
@@ -54,6 +61,15 @@ def directory(name: str) -> Path:
     for group in ELSEWHERE:
         name = name.removeprefix(group)
     return DATA / name
+
+
+def test_nine_of_ten_planted_delays_fail(record_property: Callable[[str, object], None]) -> None:
+    planted = names("planted")
+    failed = [name for name in planted if longer(name)]
+    alarms = [name for name in HARMLESS if longer(name)]
+    counts = f"{len(failed)} of {len(planted)} planted delays fail on virt-arm64, and {len(alarms)} of {len(HARMLESS)}"
+    record_property(COUNTS, f"{counts} harmless kernels of all boards")
+    assert len(failed) >= 0.9 * len(planted)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -108,3 +124,24 @@ def test_a_planted_section_fails_with_its_function_and_its_length(name: str) -> 
     # It takes the place of a section, or of a call, that was the longest there.
     assert 0.9 * planted < first.after
     assert first.amount < 1.5 * planted
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_page_says_what_is_judged(name: str) -> None:
+    growth = longer(name)[0]
+    rows = re.findall(rf"^\| `?{name.rsplit('/', 1)[-1]}`?[ ,].*$", PAGE, re.MULTILINE)
+    assert any(f"`{growth.function or growth.section.begin}`, +{growth.amount:,} |" in row for row in rows)
+
+
+def test_the_page_says_what_samples_say_of_the_planted_delays() -> None:
+    said = [MEASURED[name]["samples"] for name in names("planted")]
+    done = [" ".join(one["sentences"]) for one in said if one["status"] == "DONE"]
+    no_worse = sum("no worse than the baseline" in sentence for sentence in done)
+    more_boots = sum("not enough boots to decide" in sentence for sentence in done)
+    found = len(said) - len(done)
+    assert f"samples of seven\nboots find {found}**" in PAGE
+    below = len(done) - no_worse - more_boots
+    counts = (
+        f"Of the {len(done)} DONE {no_worse} say no worse, {below} slower by less than what fails, and {more_boots}"
+    )
+    assert f"{counts} that more\nboots are needed." in PAGE
