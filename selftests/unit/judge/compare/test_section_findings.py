@@ -102,7 +102,7 @@ def test_a_section_that_the_change_made_longer_fails_with_site_amount_and_functi
     )
     assert one.value is not None
     assert one.value.text == "66.8 virtual us (8349 instructions)"
-    assert one.boot == "seed 5"
+    assert (one.boot, one.measurement) == ("seed 5", "critical section")
 
 
 def test_a_new_site_says_that_the_baseline_has_none() -> None:
@@ -116,13 +116,14 @@ def test_what_is_longer_within_sections_of_usual_length_fails_too() -> None:
     (one,) = found(CALLED)
     assert one.status is Status.FAIL
     assert one.sentence == (
-        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq, interrupts off: "
+        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq (interrupts off): "
         "3,787 in one call there (softirq), 1,235 at the longest before; the longest of 14 sections has 900, "
         "849 before"
     )
     assert one.value is not None
     assert one.value.text == "30.3 virtual us (3787 instructions)"
     assert str(one.change) == "+207%"
+    assert one.measurement == "call in a critical section"  # which short forms name, beside these figures
 
 
 def test_a_function_is_blamed_only_for_what_it_gained() -> None:
@@ -225,7 +226,7 @@ def test_on_several_cpus_a_longer_call_of_few_boots_may_be_chance() -> None:
     (said,) = found(replace(one, call_boots=1), cpus=4)
     assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert said.sentence == (
-        "try_to_wake_up (changed) took 1,143 instructions (9.1 virtual us) more in run_timer_softirq, interrupts off, "
+        "try_to_wake_up (changed) took 1,143 instructions (9.1 virtual us) more in run_timer_softirq (interrupts off), "
         "which may be chance: 1 of 12 boots have a longer call of it, and 6 must, as what other CPUs do decides its way"
     )
     (said,) = found(replace(one, call_boots=5), cpus=4)
@@ -252,7 +253,7 @@ THOUSAND = "1,000 instructions (8.0 virtual us)"
         ),
         (
             replace(CALLED, call=2235, call_spread=334),
-            f"sched_tick (changed) took {THOUSAND} more in run_timer_softirq, interrupts off",
+            f"sched_tick (changed) took {THOUSAND} more in run_timer_softirq (interrupts off)",
         ),
     ],
 )
@@ -306,7 +307,7 @@ def test_a_call_that_fails_a_section_is_what_is_told(begin: str, cpus: int) -> N
     (said,) = found(one, cpus=cpus)
     assert said.status is Status.FAIL
     assert said.sentence.startswith(
-        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq, interrupts off: "
+        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq (interrupts off): "
         "3,787 in one call there"
     )
     assert said.boot == "seed 3"
@@ -319,7 +320,7 @@ def test_a_call_that_may_be_chance_keeps_its_function(begin: str) -> None:
     (said,) = found(replace(CALLED, candidate=5000, begin=begin, spread=0, call_boots=1), cpus=4)
     assert said.status is Status.DONE
     assert said.sentence.startswith(
-        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq, interrupts off"
+        "sched_tick (changed) took 2,552 instructions (20.4 virtual us) more in run_timer_softirq (interrupts off)"
     )
 
 

@@ -21,6 +21,8 @@ from rtgate.records.longer_sections import GAINED, GROWN, LongerSection, Section
 from rtgate.units import Quantity, Unit, plural
 
 MEASUREMENT = "critical section"
+CALL = "call in a critical section"
+"""What a finding is of where a call of a changed function gained most: the section need not be longer."""
 CHANCE = 0.005
 """How often at most a section may seem to be the candidate's alone that is as likely in every boot of both kernels."""
 
@@ -29,7 +31,8 @@ def section_findings(subjects: Sequence[Subject], placebos: Placebos) -> Iterato
     """Yield what the critical sections of each case say that was followed."""
     for subject in subjects:
         if subject.sections is not None and subject.sections.compared:
-            yield subject, replace(_finding(subject, subject.sections, placebos), measurement=MEASUREMENT)
+            finding = _finding(subject, subject.sections, placebos)
+            yield subject, replace(finding, measurement=finding.measurement or MEASUREMENT)
 
 
 def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos) -> Finding:
@@ -170,7 +173,7 @@ def _longer(comparison: SectionComparison, longer: Sequence[Growth]) -> Finding:
     growth = longer[0]
     section, old, new = growth.section, growth.before, growth.after
     rest = f"; {plural(len(longer) - 1, 'more site')} grew as clearly" if len(longer) > 1 else ""
-    what = _what(growth, growth.function, comparison)
+    what = _what(growth, comparison)
     if growth.by_call:
         sentence = (
             f"{what}: {new:,} in one call there ({section.context}), {old:,} at the longest before; the longest of "
@@ -188,15 +191,16 @@ def _longer(comparison: SectionComparison, longer: Sequence[Growth]) -> Finding:
         baseline=figure(comparison.time(old), instruction_ns),
         change=_change(old, new),
         boot=f"seed {growth.seed}",
+        measurement=CALL if growth.by_call else "",
     )
 
 
-def _what(growth: Growth, function: str, comparison: SectionComparison) -> str:
+def _what(growth: Growth, comparison: SectionComparison) -> str:
     """Return what grew: a call need not make the section longer that it is in."""
     section, amount = growth.section, _amount(growth.amount, comparison)
     if growth.by_call:
-        return f"{function} (changed) took {amount} more in {section.place}, {section.off}"
-    whose = f" by {function} (changed)" if function else ""
+        return f"{growth.function} (changed) took {amount} more in {section.place} ({section.off})"
+    whose = f" by {growth.function} (changed)" if growth.function else ""
     return f"{section.off} for {amount} more{whose} in {section.place}"
 
 
@@ -223,8 +227,7 @@ def _usual(comparison: SectionComparison) -> Finding | None:
     if not gains:
         return None
     growth, reason = max(gains, key=lambda gain: gain[0].amount)
-    function = growth.function if growth.by_call else growth.section.begin
-    what = _what(growth, function, comparison)
+    what = _what(replace(growth, function=growth.function or growth.section.begin), comparison)
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=f"{what}, which may be chance: {reason}")
 
 
