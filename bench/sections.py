@@ -3,10 +3,11 @@
 
 `bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
 the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. Changes of the groups four-cpus, x86-64, sections-alone and devices are followed alone. `--harmless DIR`
-follows the harmless kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is
-known. A load of ours is in the site directory selftests/data/sections/site. Changes under the loads of the profile
-paths need the placebos.yaml of `rtgate placebos learn --profile paths` in another one (RTGATE_SITE).
+stopped. Changes of the groups four-cpus, x86-64, other-loads and devices are followed alone. `--harmless DIR` follows
+the harmless kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is
+known. The load `messages` is in the site directory selftests/data/sections/site, which is used unless RTGATE_SITE is
+set. For the loads of the profile paths set it to a copy with the placebos.yaml of `rtgate placebos learn --profile
+paths`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from rtgate.errors import ConfigError, ParseError  # noqa: E402
 from rtgate.explain.comparing import vmlinux  # noqa: E402
 from rtgate.explain.sections import BootSections  # noqa: E402
 from rtgate.files import write_text  # noqa: E402
+from rtgate.judge.compare.section_findings import CALL  # noqa: E402
+from rtgate.judge.compare.section_findings import MEASUREMENT as SECTION  # noqa: E402
 from rtgate.kernel.harmless import UNPATCHED, KernelChange  # noqa: E402
 from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
 from rtgate.measure.case import Arm, Case  # noqa: E402
@@ -54,14 +57,14 @@ ELSEWHERE = {
     "two-cpus": "virt-arm64-smp2",
     "four-cpus": "virt-arm64-smp4",
     "x86-64": "virt-x86_64",
-    "sections-alone": BOARD,
+    "other-loads": BOARD,
     "devices": BOARD,
 }
 """Boards of groups that name changes of the others, and a case."""
 DRIVERS = "devices"
 """The group whose kernels have drivers of the board's devices."""
-FOLLOWED = ("four-cpus", "x86-64", "sections-alone", DRIVERS)
-"""Groups of which nobody knows what the samples of harmless kernels do: only their sections are compared."""
+FOLLOWED = ("four-cpus", "x86-64", "other-loads", DRIVERS)
+"""Groups of which the shipped placebos.yaml knows nothing: only their sections are compared."""
 _KEPT = 10  # sites that grew most
 _LEFT_OUT: Mapping[str, Any] = dict.fromkeys(
     ("baseline_longest", "candidate_longest", "baseline_holds", "candidate_holds"), ()
@@ -142,7 +145,7 @@ def measure(work: Path, name: str, change: Measured, seeds: str) -> dict[str, An
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     sections = json.loads(found.read_text()) | _LEFT_OUT
-    said = [one for one in verdicts if one["measurement"] not in {"critical section", BOUND}]
+    said = [one for one in verdicts if one["measurement"] not in {SECTION, CALL, BOUND}]
     return {
         "case": str(change.case),
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},

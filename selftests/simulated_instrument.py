@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import tty
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,6 +106,7 @@ class Behaviour:
 def instrument(behaviour: Behaviour, logic: Callable[[], Logic] = Logic) -> Iterator[Path]:
     """Run an instrument, and yield the terminal that stands for the board's serial port."""
     own, other = pty.openpty()
+    tty.setraw(other)  # until the board sets its port it would hear its own banner
     end = threading.Event()
     thread = threading.Thread(target=_serve, args=(own, behaviour, logic, end), daemon=True)
     thread.start()

@@ -61,7 +61,7 @@ class Pulses:
         assert pulses == PULSES
         for _ in range(self.press):
             assert self.monitor.ask("system_powerdown") == {}
-            time.sleep(1.5 * BUTTON_S)
+            time.sleep(3 * BUTTON_S)  # an edge that comes before the last one has gone is none
         answered: list[Period] = [(60 + number, False) for number in range(self.answer)]
         return [*answered, *[(None, False)] * (pulses - self.answer)]
 

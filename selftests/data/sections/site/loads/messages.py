@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""messages: a shell that writes to the kernel's log 100 times a second; the console is given each, and prints none."""
+"""messages: a shell that writes to the kernel's log, every 10 ms at most; the console takes each, and prints none."""
 
 from __future__ import annotations
 
