@@ -113,8 +113,9 @@ def test_builds_run_in_threads_too(job: tuxmake.Job, tmp_path: Path) -> None:
     assert results == [True]
 
 
-def test_constants() -> None:
-    assert tuxmake.recipe({})["KBUILD_BUILD_USER"] == "rtgate"
+def test_what_decides_a_build(job: tuxmake.Job) -> None:
+    recipe = tuxmake.recipe(replace(job, variables={"LD": "ld.lld"}, environment={"DTC_FLAGS": "-@"}))
+    assert (recipe["KBUILD_BUILD_USER"], recipe["LD"], recipe["DTC_FLAGS"]) == ("rtgate", "ld.lld", "-@")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,20 @@ def test_both_sides_are_judged_together(lab: LavaServer, tmp_path: Path, capsys:
     assert [part["device_type"] for part in made] == [BOARD, ENDPOINT]
 
 
+def test_an_overlay_changes_the_endpoint_s_device_tree_alone(
+    lab: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "endpoint.dtso").write_text("what is applied")
+    monkeypatch.setattr("rtgate.workflow.job_files._apply_overlays", lambda _dtb, overlays, _stack: overlays[0])
+    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    assert main.main((*PAIR, "--endpoint-overlay", "endpoint.dtso")) in {0, 5}
+    own, other = (yaml.safe_load(job.definition) for job in lab.jobs.values())
+    assert own["metadata"]["endpoint-overlays"] == "endpoint.dtso"
+    deploys = [part["actions"][0]["deploy"] for part in (own, other)]
+    assert "dtb" not in deploys[0]
+    assert deploys[1]["dtb"]["url"].endswith("/endpoint.dtso")
+
+
 def test_the_number_of_the_first_job_is_enough_to_judge_both_again(
     lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +153,11 @@ def test_a_kernel_that_panics_fails_whatever_its_endpoint_does(lab: LavaServer, 
             "name a directory that `rtgate build` made",
         ),
         ((*PAIR[len(WAIT) : -1], "nowhere.sh"), "--endpoint-set-up nowhere.sh: cannot be read"),
+        ((*PAIR[len(WAIT) :], "--endpoint-overlay", "x.dtbo"), "--endpoint-overlay x.dtbo: no such file"),
+        (
+            (*PAIR[len(WAIT) :], "--endpoint-overlay", "set-up.sh"),
+            "set-up.sh: there is no device tree to apply it to: the kernel's build has none",
+        ),
         (("--endpoint", "virt-arm64", *PAIR[len(WAIT) + 2 :]), "no lab can boot it"),
     ],
 )

@@ -47,9 +47,20 @@ class Patched(Protocol):
     def __call__(self, name: str, directory: Path, kernel: Path | None = None) -> Path: ...
 
 
-def build_kernel(directory: Path, build: str, *words: object) -> Path:
-    done = rtgate("build", build, "-o", directory, *words, timeout=3000, RTGATE_CACHE=str(CACHE))
+def build_kernel(directory: Path, build: str, *words: object, **environment: str) -> Path:
+    done = rtgate("build", build, "-o", directory, *words, timeout=3000, RTGATE_CACHE=str(CACHE), **environment)
     assert done.returncode == 0
+    return directory
+
+
+def site_of_builds(directory: Path, builds: Mapping[str, str], fragments: Mapping[str, str]) -> Path:
+    """Write a site directory with builds and fragments, texts by name, and return it."""
+    configs = directory / "kernel-configs"
+    (configs / "fragments").mkdir(parents=True)
+    for name, text in builds.items():
+        (configs / f"{name}.yaml").write_text(text)
+    for name, text in fragments.items():
+        (configs / "fragments" / f"{name}.config").write_text(text)
     return directory
 
 

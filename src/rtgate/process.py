@@ -21,6 +21,7 @@ PACKAGES = {
     "ccache": "ccache",
     "clang": "clang",
     "dpkg-deb": "dpkg",
+    "dtc": "device-tree-compiler",
     "fdtoverlay": "device-tree-compiler",
     "flex": "flex",
     "gcc": "gcc",

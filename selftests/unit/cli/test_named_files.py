@@ -19,6 +19,7 @@ from rtgate.workflow import suites
 from rtgate.workflow.verdicts import write_verdicts
 
 _JOB = "submit --board rk3568-evb1 --family mainline --kernel https://lab.example.org/Image"
+_PAIR = f"{_JOB} --endpoint rk3588-evb1 --endpoint-kernel k"
 # A command line for each option that names a file to read; what several commands share is tried with one of them.
 READ = {
     "--thresholds": "judge records --thresholds FILE",
@@ -31,7 +32,8 @@ READ = {
     "--ramdisk": f"{_JOB} --dtb https://lab.example.org/a.dtb --ramdisk FILE",
     "--modules": f"{_JOB} --dtb https://lab.example.org/a.dtb --modules FILE",
     "--nfsroot": f"{_JOB} --dtb https://lab.example.org/a.dtb --nfsroot FILE",
-    "--endpoint-set-up": f"{_JOB} --endpoint rk3588-evb1 --endpoint-kernel k --endpoint-set-up FILE",
+    "--endpoint-overlay": f"{_PAIR} --endpoint-set-up s --endpoint-overlay FILE",
+    "--endpoint-set-up": f"{_PAIR} --endpoint-set-up FILE",
     "lava-tool submit-job": "lava-tool submit-job http://127.0.0.1:9 FILE",
     "--token-file": "lava-tool auth-add http://127.0.0.1:9 --token-file FILE",
 }

@@ -47,6 +47,17 @@ def test_overlays_are_applied_in_their_order(tmp_path: Path, into: Path) -> None
 
 
 @real
+def test_the_source_of_an_overlay_is_compiled(tmp_path: Path, into: Path) -> None:
+    tree = compiled(tmp_path / "board.dtb", TREE, "-@")
+    source = tmp_path / "-uart.dtso"
+    source.write_text(OVERLAY)
+    assert value(overlaid(tree, [source], into), "/serial@1", "status") == "okay"
+    source.write_text(OVERLAY.replace("okay", 'okay"'))
+    with pytest.raises(ConfigError, match=r"uart\.dtso cannot be compiled: .*syntax error"):
+        overlaid(tree, [source], into)
+
+
+@real
 def test_a_device_tree_without_symbols(tmp_path: Path, into: Path) -> None:
     tree = compiled(tmp_path / "board.dtb", TREE)
     overlay = compiled(tmp_path / "uart.dtbo", OVERLAY, "-@")

@@ -40,7 +40,7 @@ def add_kernels(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="apply this overlay to the device tree, a file too (needs fdtoverlay); may be repeated",
+        help="apply this overlay (.dtbo, or .dtso) to the device tree, a file too; may be repeated",
     )
     group.add_argument(
         "--family",
@@ -83,6 +83,13 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--endpoint-kernel", metavar="DIR", help="the build that it boots, whatever kernel is measured")
     group.add_argument("--endpoint-tag", action="append", default=[], metavar="TAG", help="only a device with this tag")
     group.add_argument("--endpoint-tuning", default=NO_TUNING, metavar="NAME", help="default: %(default)s")
+    group.add_argument(
+        "--endpoint-overlay",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="apply this overlay to its device tree, as one that makes an endpoint of its controller; may be repeated",
+    )
     group.add_argument(
         "--endpoint-set-up", type=Path, metavar="FILE", help="the shell script that makes an endpoint of it"
     )
@@ -155,7 +162,10 @@ def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
         )
     if is_url(arguments.endpoint_kernel):
         raise ConfigError("--endpoint-kernel: name a directory that `rtgate build` made, not a URL")
-    kernel = NamedFiles(kernel=arguments.endpoint_kernel)
+    for overlay in arguments.endpoint_overlay:
+        if not Path(overlay).is_file():
+            raise ConfigError(f"--endpoint-overlay {overlay}: no such file")
+    kernel = NamedFiles(kernel=arguments.endpoint_kernel, overlays=tuple(arguments.endpoint_overlay))
     try:
         set_up = files.read_text(arguments.endpoint_set_up, _SCRIPT_LIMIT)
     except (OSError, UnicodeDecodeError) as error:

@@ -39,7 +39,7 @@ def configure_if_needed(work: Work, listener: Listener) -> None:
 
 def _kconfig_inputs(work: Work) -> str:
     tree = work.tree.path
-    recipe = json.dumps(tuxmake.recipe(work.job.variables))
+    recipe = json.dumps(tuxmake.recipe(work.job))
     state = hashlib.sha256(f"{' '.join(work.job.bases)}\0{work.toolchain_versions}\0{recipe}\n".encode())
     for option in work.requested_options.values():
         state.update(f"{option.line}\n".encode())

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 def overlaid(tree: Path, overlays: Sequence[Path], into: Path) -> Path:
     """Apply overlays to a device tree, in this order; return the new one, a file of the same name in `into`.
 
+    Sources of overlays (`.dtso`) are compiled first. The C preprocessor does not see them.
+
     Raises:
-        ConfigError: an overlay cannot be applied to this device tree, or changes nothing in it.
+        ConfigError: an overlay cannot be compiled or applied to this device tree, or changes nothing in it.
         InfrastructureError: the program fdtoverlay is not installed.
     """
     process.require("fdtoverlay")
     path, names = into / tree.name, " ".join(str(overlay) for overlay in overlays)
     words = ["fdtoverlay", "-i", str(tree.absolute()), "-o", str(path.absolute())]
-    attempt = process.attempt([*words, *(str(overlay.absolute()) for overlay in overlays)])
+    compiled = [_compiled(overlay, into) if overlay.suffix == ".dtso" else overlay for overlay in overlays]
+    attempt = process.attempt([*words, *(str(overlay.absolute()) for overlay in compiled)])
     message = " ".join((attempt.stderr or attempt.stdout).split())
     if attempt.returncode or not path.is_file():
         # The usual reason; libfdt's own word for it is FDT_ERR_NOTFOUND.
@@ -31,4 +34,14 @@ def overlaid(tree: Path, overlays: Sequence[Path], into: Path) -> Path:
         raise ConfigError(f"{names} cannot be applied to {tree}: {message or 'fdtoverlay says nothing'}{hint}")
     if path.read_bytes() == tree.read_bytes():
         raise ConfigError(f"{names} changes nothing in {tree}: is it an overlay (dtc -@ from a file with /plugin/)?")
+    return path
+
+
+def _compiled(source: Path, into: Path) -> Path:
+    """Return an overlay compiled from its source. Raises ConfigError."""
+    process.require("dtc")
+    path = into / f"{source.stem}.dtbo"
+    attempt = process.attempt(["dtc", "-q", "-@", "-I", "dts", "-O", "dtb", "-o", str(path), str(source.absolute())])
+    if attempt.returncode:
+        raise ConfigError(f"{source} cannot be compiled: {' '.join(attempt.stderr.split())}")
     return path

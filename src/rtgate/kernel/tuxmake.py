@@ -65,6 +65,7 @@ class Job:
         fragment: the resolved options.
         toolchain: what compiles it; make is told of it by `variables`.
         variables: of make, beside the constants.
+        environment: variables of make's environment, to which the kernel's makefiles add.
         trusted: whether its code may do what this user may; else it is confined.
         limits: what it may take.
     """
@@ -79,6 +80,7 @@ class Job:
     ccache_directory: Path
     toolchain: Toolchain = Toolchain.GCC
     variables: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = True
     limits: BuildLimits = field(default_factory=BuildLimits)
 
@@ -126,9 +128,9 @@ def hidden_tools(base: str, options: Container[str]) -> dict[str, str]:
     return {tool: "/nonexistent" for tool, option in _TOOL_OPTIONS.items() if option not in options}
 
 
-def recipe(variables: Mapping[str, str]) -> dict[str, str]:
+def recipe(job: Job) -> dict[str, str]:
     """Return what else decides the result: tuxmake's version, the constants, and variables of make."""
-    return {"tuxmake": importlib.metadata.version("tuxmake"), **_CONSTANTS, **variables}
+    return {"tuxmake": importlib.metadata.version("tuxmake"), **_CONSTANTS, **job.variables, **job.environment}
 
 
 def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], None] = lambda _: None) -> bool:
@@ -264,7 +266,7 @@ def _confine(command: list[str], job: Job, place: Path) -> list[str]:
 
 
 def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
-    constants = [f"--environment={name}={value}" for name, value in _CONSTANTS.items()]
+    environment = [f"--environment={name}={value}" for name, value in {**_CONSTANTS, **job.environment}.items()]
     return [
         *(sys.executable, "-P", "-m", "tuxmake", "--color=never", "--verbose", "--fail-fast"),
         f"--directory={job.tree}",
@@ -279,7 +281,7 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
         *(f"--kconfig-add=make:{name}" for name in job.bases[1:]),
         f"--kconfig-add={job.fragment}",
         f"--kernel-image={ARCHES[job.arch].image}",
-        *constants,
+        *environment,
         *(f"{name}={value}" for name, value in job.variables.items()),
         *targets,
         # Of a kernel before 4.20 that makes what `dtbs` leaves out; of others it makes nothing.

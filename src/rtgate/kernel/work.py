@@ -100,7 +100,7 @@ class Work:
             "optional": sorted(self.description.optional),
             "source": self.tree.identity.fingerprint,
             "toolchain": self.toolchain_versions,
-            "tuxmake": tuxmake.recipe(self.job.variables),
+            "tuxmake": tuxmake.recipe(self.job),
         }
         if self.hypervisor:
             inputs["jailhouse"] = self.hypervisor.fingerprint
@@ -180,6 +180,8 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
                 **tuxmake.hidden_tools(description.base, requested_options),
                 **options.toolchain.variables,
             },
+            # Overlays name what they change by symbols, which kernels leave out of most device trees.
+            environment={"DTC_FLAGS": "-@"} if "dtbs" in description.targets else {},
             toolchain=options.toolchain,
             trusted=options.trusted,
             limits=options.limits,

@@ -121,7 +121,7 @@ def source(
     files |= {name: _check_path(text) for name, text in _given_paths(spec).items()}
     if spec.overlays:
         if "dtb" not in kinds:
-            raise ConfigError(f"--overlay: booting by {way.name} has no use for a device tree ({way.path})")
+            raise ConfigError(f"{spec.overlays[0]}: booting by {way.name} has no use for a device tree ({way.path})")
         files["dtb"] = _apply_overlays(files.get("dtb", ""), spec.overlays, stack)
     if "dtb" in kinds and "dtb" not in files:
         _check_promise(board, spec, family)
@@ -165,10 +165,12 @@ def _check_promise(board: Board, spec: NamedFiles, family: str) -> None:
 def _apply_overlays(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
     """Return a device tree with overlays applied, which `stack` keeps. Raises ConfigError: they are no files here."""
     if not dtb:
-        raise ConfigError("--overlay: there is no device tree to apply it to: name one with --dtb FILE")
+        raise ConfigError(
+            f"{overlays[0]}: there is no device tree to apply it to: the kernel's build has none, and --dtb names none"
+        )
     for text in (dtb, *overlays):
         if is_url(text):
-            raise ConfigError(f"--overlay: {text} must be a file of this machine, where overlays are applied")
+            raise ConfigError(f"{text} must be a file of this machine, where overlays are applied")
         _check_path(text)
     place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtgate-dtb-")))
     return str(device_tree.overlaid(Path(dtb), [Path(text) for text in overlays], place))

@@ -175,7 +175,8 @@ class EndpointWriter:
     def endpoint(self, nonce: str) -> Endpoint:
         """Return its part of a job. Raises ConfigError as `definition.render`."""
         request = self.writer.request(self.order, nonce, self.tags)
-        order = replace(request, metadata=self.order.as_metadata(multinode.ENDPOINT))
+        overlays = _overlays(self.writer.options.overlays, "endpoint-overlays")
+        order = replace(request, metadata={**overlays, **self.order.as_metadata(multinode.ENDPOINT)})
         return Endpoint(request=order, set_up=self.set_up)
 
 
@@ -190,6 +191,6 @@ def _origin(texts: Sequence[str]) -> dict[str, str]:
     return metadata
 
 
-def _overlays(paths: Sequence[str]) -> dict[str, str]:
+def _overlays(paths: Sequence[str], key: str = "overlays") -> dict[str, str]:
     """Return which overlays the device tree has: its own name does not tell."""
-    return {"overlays": " ".join(Path(path).name for path in paths)} if paths else {}
+    return {key: " ".join(Path(path).name for path in paths)} if paths else {}

@@ -95,7 +95,7 @@ class Submission:
             board=endpoint.board,
             kernels={"candidate": endpoint.kernel},
             cases=tuple(replace(case, tuning=endpoint.tuning) for case in self.cases),
-            options=replace(self.options, image="", upload=None, overlays=()),
+            options=replace(self.options, image="", upload=None, overlays=endpoint.kernel.overlays),
             tuning=endpoint.tuning,
             flavour=None,
             boots=1,
