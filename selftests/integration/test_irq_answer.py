@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import build_kernel, rtgate
+from selftests.integration.conftest import build_kernel, rtgate, site_of_builds
 
 from rtgate.board import boards
 from rtgate.console import faults
@@ -84,19 +84,8 @@ cat <&4
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a site directory with builds that have GPIO."""
-    directory = tmp_path_factory.mktemp("site")
-    fragments = directory / "kernel-configs" / "fragments"
-    fragments.mkdir(parents=True)
-    (fragments / "gpio.config").write_text(FRAGMENT)
-    for name, more in ((LOADED, ""), (BUILT_IN, "built_in: [rtgate_irq_answer]\n")):
-        (fragments.parent / f"{name}.yaml").write_text(DESCRIPTION + more)
-    return directory
-
-
-def _kernel(site: Path, name: str, directory: Path) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RTGATE_SITE", str(site))
-        return build_kernel(directory / name, name)
+    builds = {LOADED: DESCRIPTION, BUILT_IN: f"{DESCRIPTION}built_in: [rtgate_irq_answer]\n"}
+    return site_of_builds(tmp_path_factory.mktemp("site"), builds, {"gpio": FRAGMENT})
 
 
 def _boot(kernel: Path, directory: Path, plan: str, *, module: Path | None = None, presses: int = 0) -> str:
@@ -135,7 +124,7 @@ def _press(directory: Path, presses: int) -> None:
 
 
 def test_a_threaded_handler_answers_by_a_chip_that_sleeps(site: Path, tmp_path: Path) -> None:
-    kernel = _kernel(site, LOADED, tmp_path)
+    kernel = build_kernel(tmp_path / LOADED, LOADED, RTGATE_SITE=str(site))
     assert rtgate("--site", site, "modules", LOADED, "-o", tmp_path / "modules").returncode == 0
     module = tmp_path / "modules" / "rtgate_irq_answer.ko"
     assert information(module)["license"] == "GPL"
@@ -157,7 +146,7 @@ def test_a_threaded_handler_answers_by_a_chip_that_sleeps(site: Path, tmp_path: 
 
 
 def test_real_interrupts_are_answered_in_both_contexts(site: Path, tmp_path: Path) -> None:
-    kernel = _kernel(site, BUILT_IN, tmp_path)
+    kernel = build_kernel(tmp_path / BUILT_IN, BUILT_IN, RTGATE_SITE=str(site))
     for context in ("hard", "threaded"):
         (tmp_path / context).mkdir()
         log = _boot(kernel, tmp_path / context, BUTTON.replace("@CONTEXT@", context), presses=7)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import build_kernel
+from selftests.integration.conftest import build_kernel, site_of_builds
 from selftests.integration.live_board import LiveBoard, failures, live_board
 from selftests.simulated_instrument import Behaviour, Period, instrument
 
@@ -76,14 +76,8 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    site = tmp_path_factory.mktemp("site")
-    fragments = site / "kernel-configs" / "fragments"
-    fragments.mkdir(parents=True)
-    (fragments / "instrument.config").write_text(FRAGMENT)
-    (fragments.parent / f"{BUILD}.yaml").write_text(DESCRIPTION)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RTGATE_SITE", str(site))
-        return build_kernel(tmp_path_factory.mktemp("kernel") / BUILD, BUILD)
+    site = site_of_builds(tmp_path_factory.mktemp("site"), {BUILD: DESCRIPTION}, {"instrument": FRAGMENT})
+    return build_kernel(tmp_path_factory.mktemp("kernel") / BUILD, BUILD, RTGATE_SITE=str(site))
 
 
 @pytest.fixture
