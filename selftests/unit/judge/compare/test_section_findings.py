@@ -11,7 +11,7 @@ from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, record
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
-from rtgate.judge.compare.section_findings import boots_needed, grown_sections, section_findings
+from rtgate.judge.compare.section_findings import CALL, MEASUREMENT, boots_needed, grown_sections, section_findings
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status
@@ -224,7 +224,7 @@ def test_on_several_cpus_a_longer_call_of_few_boots_may_be_chance() -> None:
     """A wake-up on four CPUs pushes another thread away once in seven boots, without any change of it."""
     one = replace(CALLED, function="try_to_wake_up", call=2517, call_before=1374, call_spread=205)
     (said,) = found(replace(one, call_boots=1), cpus=4)
-    assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
+    assert (said.status, said.kind, said.measurement) == (Status.DONE, Kind.INCONCLUSIVE, CALL)
     assert said.sentence == (
         "try_to_wake_up (changed) took 1,143 instructions (9.1 virtual us) more in run_timer_softirq (interrupts off), "
         "which may be chance: 1 of 12 boots have a longer call of it, and 6 must, as what other CPUs do decides its way"
@@ -261,6 +261,7 @@ def test_what_boots_of_the_baseline_differ_by_may_be_chance(one: LongerSection, 
     """Linux 6.12.113 to 6.12.115: do_exit() 1,000 longer, where the baseline's own boots differ by 458."""
     (said,) = found(one)
     assert (said.status, said.kind) == (Status.DONE, Kind.INCONCLUSIVE)
+    assert said.measurement == (CALL if one.call_spread else MEASUREMENT)
     assert said.sentence == (f"{what}, which may be chance: what it takes differs by 334 between the baseline's boots")
     (said,) = found(replace(one, spread=333, call_spread=333))
     assert said.status is Status.FAIL

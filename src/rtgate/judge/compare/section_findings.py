@@ -228,7 +228,9 @@ def _usual(comparison: SectionComparison) -> Finding | None:
         return None
     growth, reason = max(gains, key=lambda gain: gain[0].amount)
     what = _what(replace(growth, function=growth.function or growth.section.begin), comparison)
-    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=f"{what}, which may be chance: {reason}")
+    sentence = f"{what}, which may be chance: {reason}"
+    measurement = CALL if growth.by_call else ""
+    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=measurement)
 
 
 def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
