@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -34,10 +35,16 @@ ls $controller
 echo 0 >$controller/start
 rm $controller/rtgate
 rmdir /sys/kernel/config/pci_ep/functions/pci_epf_test/rtgate
-sed /msi_interrupts/q /rtgate/set-up.sh >/rtgate/unlinked.sh
-echo 'echo 1 >"$1/start"' >>/rtgate/unlinked.sh
+sed '/^ln /d' /rtgate/set-up.sh >/rtgate/unlinked.sh
 sh -ex /rtgate/unlinked.sh; echo "unlinked: $?"
 umount /sys/kernel/config
+mount -t tmpfs none /sys/kernel/config
+try() { sh -e /rtgate/set-up.sh 2>&1; echo "failed: $?"; }
+cd /sys/kernel/config
+try
+mkdir -p pci_ep/controllers pci_ep/functions && try
+mkdir pci_ep/controllers/first && try
+mkdir pci_ep/controllers/second && try
 """
 
 
@@ -51,6 +58,13 @@ def test_the_shipped_set_up_makes_an_endpoint_and_starts_it(tmp_path: Path) -> N
     assert "\nset up: 0\n" in log
     said = [line.partition("controller: ")[2] for line in log.split("\n") if "] controller: " in line]
     bars = [f"BAR {number}, 1048576 bytes" for number in (0, 1, 2, 3, 5)]  # 4 is reserved
-    assert said == ["header 1d87:3588", *bars, "32 MSIs", "started"]
+    assert said == ["header 1d87:3588", *bars, "32 MSIs", "2048 MSI-X", "started"]
     assert "\nunlinked: 1\n" in log
+    reasons = re.findall(r"^set-up: (.*)\nfailed: 1$", log, re.MULTILINE)
+    assert [reason.split(":")[0].split(" (")[0] for reason in reasons] == [
+        "the kernel makes no endpoint",
+        "no controller in endpoint mode",
+        "the kernel has no test function",
+        "several controllers in endpoint mode",
+    ]
     assert not faults.scan(log)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * An endpoint controller without hardware, since QEMU has none: it takes what the endpoint framework gives it, says so in
- * the log, and refuses to start without a header. BARs and alignment are those of an RK3588 in Linux 6.12
+ * the log, and refuses to start without a header. Its features are those of an RK3588 in Linux 6.12
  * (drivers/pci/controller/dwc/pcie-dw-rockchip.c).
  */
 #include <linux/dma-mapping.h>
@@ -15,7 +15,9 @@
 static bool has_header;
 
 static const struct pci_epc_features features = {
+	.linkup_notifier = true,
 	.msi_capable = true,
+	.msix_capable = true,
 	.align = SZ_64K,
 	.bar = {
 		[BAR_0] = { .type = BAR_FIXED, .fixed_size = SZ_1M },
@@ -52,6 +54,12 @@ static int controller_msi(struct pci_epc *epc, u8 func, u8 vfunc, u8 order)
 	return 0;
 }
 
+static int controller_msix(struct pci_epc *epc, u8 func, u8 vfunc, u16 count, enum pci_barno bar, u32 offset)
+{
+	pr_info("controller: %d MSI-X\n", count);
+	return 0;
+}
+
 static int controller_start(struct pci_epc *epc)
 {
 	if (!has_header)
@@ -70,6 +78,7 @@ static const struct pci_epc_ops controller_ops = {
 	.write_header = controller_header,
 	.set_bar = controller_bar,
 	.set_msi = controller_msi,
+	.set_msix = controller_msix,
 	.start = controller_start,
 	.stop = controller_stop,
 	.get_features = controller_features,

@@ -53,8 +53,23 @@ def test_the_source_of_an_overlay_is_compiled(tmp_path: Path, into: Path) -> Non
     source.write_text(OVERLAY)
     assert value(overlaid(tree, [source], into), "/serial@1", "status") == "okay"
     source.write_text(OVERLAY.replace("okay", 'okay"'))
-    with pytest.raises(ConfigError, match=r"uart\.dtso cannot be compiled: .*syntax error"):
+    with pytest.raises(ConfigError, match=r"uart\.dtso cannot be compiled: .*Unable to parse input tree$"):
         overlaid(tree, [source], into)
+    source.write_text(OVERLAY.replace("&", "#include <dt-bindings/gpio/gpio.h>\n&"))
+    with pytest.raises(ConfigError, match=r"lines like #include are for the kernel's own build: give its \.dtbo"):
+        overlaid(tree, [source], into)
+
+
+@real
+def test_two_sources_of_one_name(tmp_path: Path, into: Path) -> None:
+    tree = compiled(tmp_path / "board.dtb", TREE, "-@")
+    sources = []
+    for name, text in (("first", OVERLAY), ("second", OVERLAY.replace("status", "model"))):
+        (tmp_path / name).mkdir()
+        sources.append(tmp_path / name / "uart.dtso")
+        sources[-1].write_text(text)
+    found = overlaid(tree, sources, into)
+    assert [value(found, "/serial@1", key) for key in ("status", "model")] == ["okay", "okay"]
 
 
 @real

@@ -148,7 +148,8 @@ def submission(
 def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
     """Return the second board of the job, None without one. Raises ConfigError: its options do not fit together."""
     parts = (arguments.endpoint, arguments.endpoint_kernel, arguments.endpoint_set_up)
-    if not any(parts):
+    others = (arguments.endpoint_overlay, arguments.endpoint_tag, arguments.endpoint_tuning != NO_TUNING)
+    if not any((*parts, *others)):
         return None
     if not all(parts):
         raise ConfigError("a second board needs --endpoint, --endpoint-kernel and --endpoint-set-up: give all three")
@@ -163,8 +164,8 @@ def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
     if is_url(arguments.endpoint_kernel):
         raise ConfigError("--endpoint-kernel: name a directory that `rtgate build` made, not a URL")
     for overlay in arguments.endpoint_overlay:
-        if not Path(overlay).is_file():
-            raise ConfigError(f"--endpoint-overlay {overlay}: no such file")
+        if is_url(overlay) or not Path(overlay).is_file():
+            raise ConfigError(f"--endpoint-overlay {overlay}: expected a file of this machine")
     kernel = NamedFiles(kernel=arguments.endpoint_kernel, overlays=tuple(arguments.endpoint_overlay))
     try:
         set_up = files.read_text(arguments.endpoint_set_up, _SCRIPT_LIMIT)

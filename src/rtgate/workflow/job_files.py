@@ -122,7 +122,13 @@ def source(
     if spec.overlays:
         if "dtb" not in kinds:
             raise ConfigError(f"{spec.overlays[0]}: booting by {way.name} has no use for a device tree ({way.path})")
-        files["dtb"] = _apply_overlays(files.get("dtb", ""), spec.overlays, stack)
+        if "dtb" not in files:
+            _check_promise(board, spec, family)
+            raise ConfigError(
+                f"{spec.overlays[0]}: there is no device tree to apply it to: {board.path} names none for kernels of "
+                f"the family {family} (`dtbs`)"
+            )
+        files["dtb"] = _apply_overlays(files["dtb"], spec.overlays, stack)
     if "dtb" in kinds and "dtb" not in files:
         _check_promise(board, spec, family)
     if "ramdisk" in way.required and "ramdisk" not in files:
@@ -164,10 +170,6 @@ def _check_promise(board: Board, spec: NamedFiles, family: str) -> None:
 
 def _apply_overlays(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> str:
     """Return a device tree with overlays applied, which `stack` keeps. Raises ConfigError: they are no files here."""
-    if not dtb:
-        raise ConfigError(
-            f"{overlays[0]}: there is no device tree to apply it to: the kernel's build has none, and --dtb names none"
-        )
     for text in (dtb, *overlays):
         if is_url(text):
             raise ConfigError(f"{text} must be a file of this machine, where overlays are applied")
