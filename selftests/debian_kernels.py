@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Kernel sources of other lines than the pinned one: the newest of a Debian suite."""
+"""Kernel sources of other lines than the pinned one: the newest of a Debian suite, and the RT series for it."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -36,6 +37,32 @@ def newest_kernel(suite: str, store: Path) -> Path:
                     shutil.rmtree(old)
                 (Path(scratch) / "tree").rename(tree)
         return tree
+
+
+def real_time_series(suite: str, tree: Path) -> Path:
+    """Return Debian's own RT series for a tree that `newest_kernel` made, as a directory with a file `series`.
+
+    It is in the source of Debian's kernel package, below `debian/patches-rt`, where a line has one: 6.1 does.
+    """
+    place = tree.with_name(f"rt-{tree.name}")
+    version = tree.name.removeprefix(f"{suite}-")
+    with (
+        waiting_lock(tree.parent / f"{suite}.lock", "fetches an RT series", print),
+        tempfile.TemporaryDirectory(prefix=f".partial-{suite}-", dir=tree.parent) as scratch,
+    ):
+        if not place.is_dir():
+            archive = Archive.open(Path(scratch) / "apt", [suite], "amd64")
+            sources = archive.directory / "sources.list"
+            sources.write_text(re.sub(r"^deb \[.*target=Packages ", "deb-src [", sources.read_text()))
+            for words in (["update", "-qq"], ["source", "-qq", "--diff-only", "--download-only", f"linux={version}"]):
+                environment = {**os.environ, "APT_CONFIG": str(archive.directory / "apt.conf")}
+                subprocess.run(["apt-get", *words], cwd=scratch, env=environment, check=True)
+            (tarball,) = Path(scratch).glob("linux_*.debian.tar.xz")
+            subprocess.run(["tar", "--extract", "--file", tarball, "debian/patches-rt"], cwd=scratch, check=True)
+            for old in tree.parent.glob(f"rt-{suite}-*"):
+                shutil.rmtree(old)
+            (Path(scratch) / "debian" / "patches-rt").rename(place)
+    return place
 
 
 def _unpack(package: Path, scratch: Path) -> None:

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from selftests.debian_kernels import newest_kernel
+from selftests.debian_kernels import newest_kernel, real_time_series
 from selftests.integration.conftest import CACHE, build_kernel, rtgate
 
 from rtgate import site
@@ -113,6 +113,17 @@ def test_a_kernel_before_preempt_rt_was_merged_boots_as_generic(tree: Path, tmp_
     report = json.loads((tmp_path / "report" / "verdict.json").read_text())
     assert {one["status"] for one in report["verdicts"]} == {"DONE"}  # no limits of `generic`
     assert " 6.1." in done.stdout
+
+
+@pytest.mark.long("a kernel is built: without a full compiler cache, ten minutes of two cores")
+@pytest.mark.parametrize("tree", [OLDEST], indirect=True)
+def test_a_kernel_before_preempt_rt_was_merged_gets_it_by_its_series(tree: Path, tmp_path: Path) -> None:
+    series = real_time_series(OLDEST, tree)
+    made = build_kernel(tmp_path / "rt", "virt-arm64-preempt_rt", "--tree", tree, "--patches", series)
+    done = rtgate("gate", "--board", "virt-arm64", "--kernel", made, "-o", tmp_path / "report")
+    assert done.returncode == 0, done.stdout
+    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    assert {one["status"] for one in verdicts} == {"PASS"}
 
 
 @pytest.mark.long("a kernel is built for each board: without a full compiler cache, five minutes of two cores each")

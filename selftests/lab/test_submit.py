@@ -192,7 +192,7 @@ def test_a_board_that_the_container_does_not_have(submit: Callable[..., Run], tm
     (tmp_path / "site" / "boards").mkdir(parents=True)
     text = (ROOT / "boards" / f"{BOARD}.yaml").read_text()
     (tmp_path / "site" / "boards" / "ours.yaml").write_text(text)
-    run = submit("--board", "ours", RTGATE_SITE=str(tmp_path / "site"))
+    run = submit("--board", "ours", "--profile", "quick", RTGATE_SITE=str(tmp_path / "site"))
     assert run.code() == 5
     assert {(one["case"], one["status"]) for one in run.verdicts()} == {(case, "DONE") for case in CASES}
 
