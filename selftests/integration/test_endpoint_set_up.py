@@ -19,7 +19,7 @@ DESCRIPTION = """\
 arch: arm64
 flavour: preempt_rt
 base: tinyconfig
-fragments: [realtime, preempt_rt, userspace, diagnosis, tracing, pcie, virt-arm64, virt-arm64-pcie, endpoint]
+fragments: [realtime, preempt_rt, userspace, diagnosis, tracing, loads, pcie, virt-arm64, virt-arm64-pcie, endpoint]
 built_in: [controller]
 """
 FRAGMENT = """\
