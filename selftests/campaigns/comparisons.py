@@ -61,6 +61,7 @@ class Change:
         command_line: words for the kernel's command line.
         elsewhere: the unpatched source, built in another directory.
         board: where it must show (harmful ones only), as `case`.
+        also: where else.
         shows: `body`, `tail`, `failure` of a tool, lost `flavour`, or a broken `limit` where nothing is compared.
         function: the function that is to blame; empty where there is none.
     """
@@ -76,7 +77,12 @@ class Change:
     board: str = ""
     case: str = ""
     shows: str = ""
+    also: tuple[Place, ...] = ()
     function: str = ""
+
+    def must_show(self, place: Place) -> bool:
+        """Return whether a comparison must find it there; where a limit breaks, nothing is compared."""
+        return place in {(self.board, self.case), *self.also} and self.shows != "limit"
 
     @property
     def patches(self) -> tuple[Path, ...]:
@@ -161,7 +167,7 @@ def _read_names(value: Value, known: Collection[str]) -> tuple[str, ...]:
 
 def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
     harmful = group == "harmful"
-    required, optional = (_HARM, ("function",)) if harmful else ((), ())
+    required, optional = (_HARM, ("function", "also")) if harmful else ((), ())
     fields = entry.value.mapping((*_REQUIRED, *required), (*_HOW, *optional))
     texts = {key: fields.text(key, "") for key in (*_REQUIRED, "command_line", "board", "case", "function")}
     elsewhere = fields.get("elsewhere")
@@ -171,6 +177,7 @@ def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
         directory=directory,
         shows=fields.text("shows", "", SHOWS),
         elsewhere=elsewhere is not None and elsewhere.flag(),
+        also=tuple(_place(item.text(), item, ()) for item in fields["also"].items()) if "also" in fields else (),
         **texts,
     )
 

@@ -31,8 +31,8 @@ GATE = (
     ("virt-arm64-smp2", "signal/signaltest:idle"),
 )
 """Cases that a gate compares in one run."""
-DEVICES = tuple(place for place, build in builds().items() if build != BUILD)
-"""Cases that a gate compares in one run with the profile `compare-devices`."""
+ELSEWHERE = tuple(place for place, build in builds().items() if build != BUILD)
+"""Cases of other builds: a gate compares those of one build in one run."""
 
 
 def verdicts(
@@ -81,13 +81,9 @@ def is_open(said: Iterable[Verdict]) -> bool:
 
 
 def kernels_to_judge(place: Place, kernels: Kernels) -> list[str]:
-    """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there.
-
-    But for harm that breaks a limit in a case which is not compared.
-    """
+    """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
     known, harmless = changes(), placebos_of(kernels)
-    harm = {name for name, one in known.items() if (one.board, one.case) == place and one.shows != "limit"}
-    return [name for name in kernels if name in harmless or name in harm]
+    return [name for name in kernels if name in harmless or (name in known and known[name].must_show(place))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +165,7 @@ def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Plac
         first = _complete(measured_boots(directory, seeds), len(seeds)) if seeds else places
         second = measured_boots(directory, seeds, looks=2)
         for place, kernels in first.items():
-            gate = next((one for one in (GATE, DEVICES) if place in one), ())
+            gate = next((one for one in (GATE, ELSEWHERE) if place in one), ())
             beside = [other for other in places if other in gate and other != place]
             yield Looks(
                 campaign=directory.name,

@@ -53,12 +53,13 @@ def test_a_boot_repeats_itself_to_the_byte(riscv_kernel: Path, load: str) -> Non
     assert "2 different histograms over 2 seeds" in done.stdout
 
 
-def test_a_slow_kernel_fails(riscv_kernel: Path, tmp_path: Path) -> None:
+def test_a_slow_kernel_fails_by_its_limits_and_by_its_baseline(riscv_kernel: Path, tmp_path: Path) -> None:
     slow = build_kernel(tmp_path / "slow", BUILD, "--patches", ROOT / "kernel-configs" / "patches" / "demo-slow-wakeup")
-    done = rtgate("gate", "--board", BOARD, "--kernel", slow, "-k", "idle", "-o", tmp_path / "report")
+    words = ("--kernel", slow, "--baseline", riscv_kernel, "-k", "idle", "-o", tmp_path / "report")
+    done = rtgate("gate", "--board", BOARD, *words, timeout=1800)
     assert done.returncode == 1
     verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
-    assert "limit" in {verdict["kind"] for verdict in verdicts if verdict["status"] == "FAIL"}
+    assert {verdict["kind"] for verdict in verdicts if verdict["status"] == "FAIL"} == {"limit", "regression"}
 
 
 def test_what_reads_instructions_says_that_it_is_not_for_this_architecture(

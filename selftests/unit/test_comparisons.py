@@ -242,7 +242,7 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
 def test_plans_of_virtual_time_are_to_the_byte_those_that_the_campaigns_were_measured_with() -> None:
     """16 other bytes in the initramfs move the histogram: limits, placebos and campaigns would have to be made anew."""
     told = {}
-    for record in chain.from_iterable(records(UNPATCHED, place) for place in campaigns()[-2:]):
+    for record in chain.from_iterable(records(UNPATCHED, place) for place in campaigns()[1:]):
         if record.machine.get("plan") and record.seed in {1, 24}:
             suite, tool, load = re.split("[/:]", record.case)
             case = Case(suite=suite, tool=TOOLS[tool](), load=load, tuning="default")
