@@ -147,7 +147,7 @@ def _measurings(path: Path) -> dict[Place, _Measuring]:
     for build, entry in (top["builds"].entries() if "builds" in top else {}).items():
         for words, of_place in entry.value.entries().items():
             place = _place(words, of_place.key, found)
-            harm = (name for name, one in known.items() if (one.board, one.case) == place)
+            harm = (name for name, one in known.items() if place in {(one.board, one.case), *one.also})
             found[place] = _Measuring(build, (*_read_names(of_place.value, known), *harm))
     elsewhere = {place for place, one in found.items() if one.build != BUILD}
     everywhere = tuple(name for name, one in known.items() if (one.board, one.case) not in elsewhere)

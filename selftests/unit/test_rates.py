@@ -92,10 +92,10 @@ def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
 
 
 def test_a_section_of_50_us_hides_among_the_spikes_of_riscv_kernels() -> None:
-    """Harmless ones have boots of 80 us (docs/results/error-rates.md)."""
+    """Its boots have 73 us in the median, and harmless ones have up to 87 (docs/results/error-rates.md)."""
     (case,) = (one for (place, _), one in cases().items() if place == RISCV)
     said, _ = case.verdicts("interrupts-off-50us")
-    assert {one.status for one in said} == {Status.DONE}
+    assert {one.kind for one in said} == {Kind.UNJUDGED, Kind.NO_WORSE}
 
 
 def test_the_list_of_changes_says_what_must_be_judged() -> None:
