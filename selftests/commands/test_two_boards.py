@@ -76,6 +76,8 @@ def test_an_overlay_changes_the_endpoint_s_device_tree_alone(
     lab: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "endpoint.dtso").write_text("what is applied")
+    trees = {ENDPOINT: {"dtb": "board.dtb"}}
+    monkeypatch.setattr("rtgate.workflow.job_files._of_build", lambda board, *_: trees.get(board.name, {}))
     monkeypatch.setattr("rtgate.workflow.job_files._apply_overlays", lambda _dtb, overlays, _stack: overlays[0])
     lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
     assert main.main((*PAIR, "--endpoint-overlay", "endpoint.dtso")) in {0, 5}
