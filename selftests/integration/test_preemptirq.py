@@ -1,34 +1,78 @@
 # SPDX-License-Identifier: MIT
-"""Sections that are known to be long are the longest of their kind, measured by the kernel's own tracepoints."""
+"""Sections and the bound of a wake-up by the kernel's own tracepoints, against known lengths and against instructions."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import ROOT, build_kernel
+from selftests.integration.conftest import ROOT, build_kernel, rtgate
 from selftests.integration.test_pcie import measured
 
-from rtgate.records.record import read
+from rtgate.records.record import Record, read
+from rtgate.units import Unit
 
 KNOWN = ROOT / "selftests" / "data" / "sections" / "known-lengths"
+TEST = "tests/latency/test_preemptirq.py"
 LONG_LOCK_US = 2 * 150_000 * 0.008  # of `known_raw_lock_long`: instructions of 8 ns
 LOADS = ("idle", "hackbench", "stress-ng")
+PROBES_US = 8  # what the tracing adds to a section at most, apart from that of sections within it
 
 
 @pytest.mark.long("a kernel of its own")
-def test_the_longest_section_is_the_one_that_is_known_to_be(tmp_path: Path) -> None:
-    kernel = build_kernel(tmp_path / "kernel", "virt-arm64-preemptirq", "--patches", KNOWN)
-    code, verdicts = measured("virt-arm64", kernel, tmp_path / "records", "tests/latency/test_preemptirq.py")
+@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+def test_the_longest_section_is_the_one_that_is_known_to_be(arch: str, tmp_path: Path) -> None:
+    kernel = build_kernel(tmp_path / "kernel", f"virt-{arch}-preemptirq", "--patches", KNOWN)
+    code, verdicts = measured(f"virt-{arch}", kernel, tmp_path / "records", TEST)
     assert code == 0, verdicts
-    records = {record.case: record for record in (read(path.parent) for path in tmp_path.rglob("record.json"))}
+    records = by_case(tmp_path)
     assert set(records) == {f"latency/preemptirq:{load}" for load in LOADS}
     for record in records.values():
-        values = [(one.name, one.labels, one.quantity.value) for one in record.measurements if one.quantity]
-        longest = {name: value for name, labels, value in values if not labels}
-        (site, length) = next((labels["site"], value) for name, labels, value in values if name == "preemptoff.site")
-        assert "known_raw_lock_long" in site
-        # The tracing, and interrupts that come meanwhile, are in it.
-        assert LONG_LOCK_US < length < 1.5 * LONG_LOCK_US
-        assert longest["preemptoff.max"] == length
-        assert min(longest["preemptoff.sections"], longest["irqsoff.sections"]) > 1000
+        for kind in ("preemptoff", "preemptirqsoff"):
+            site, length = figures(record, f"{kind}.site")[0]
+            assert site == "known_raw_lock_long (_raw_spin_lock) to known_raw_lock_long (_raw_spin_unlock)"
+            # Interrupts that come meanwhile are left out.
+            assert LONG_LOCK_US < length < LONG_LOCK_US + PROBES_US
+            assert figures(record, f"{kind}.max") == [("", length)]
+        assert figures(record, "bound.postponed")[0][0] in {site, ""}
+        for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
+            assert figures(record, f"{kind}.sections")[0][1] > 1000
+
+
+@pytest.mark.long("a kernel of its own")
+@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+def test_the_bound_is_that_of_the_instructions(arch: str, tmp_path: Path) -> None:
+    """The same boot, bit by bit, is followed by the driver within it and by the plugin around it."""
+    kernel = build_kernel(tmp_path / "kernel", f"virt-{arch}-preemptirq")
+    code, verdicts = measured(f"virt-{arch}", kernel, tmp_path / "records", TEST)
+    assert code == 0, verdicts
+    for case, record in by_case(tmp_path).items():
+        followed = rtgate("sections", "--board", f"virt-{arch}", "--kernel", kernel, "--case", case)
+        print(followed.stdout)
+        instructions = bound_rows(followed.stdout)
+        driver = {name: figures(record, name)[0][1] for name in ("bound", "bound.switch", "bound.interrupts")}
+        (_, longest), *_ = figures(record, "latency.max")
+        assert longest < driver["bound"]
+        print(case, driver, instructions, longest)
+
+
+def by_case(directory: Path) -> dict[str, Record]:
+    """Return the records below a directory by their case."""
+    return {record.case: record for record in (read(path.parent) for path in directory.rglob("record.json"))}
+
+
+def figures(record: Record, name: str) -> list[tuple[str, float]]:
+    """Return the measurements of a name, with their site, in virtual us or as counts."""
+    return [
+        (one.labels.get("site", ""), one.quantity.value if one.quantity.unit is Unit.COUNT else one.quantity.to(Unit.VIRTUAL_US).value)
+        for one in record.measurements
+        if one.name == name and one.quantity
+    ]
+
+
+def bound_rows(text: str) -> dict[str, float]:
+    """Return the rows of the table of a bound, in virtual us."""
+    rows: Iterable[tuple[str, str]] = re.findall(r"^(\S[a-z ]*\S)  +[0-9,]+  +([0-9.,]+)", text, re.MULTILINE)
+    return {name: float(number.replace(",", "")) for name, number in rows}

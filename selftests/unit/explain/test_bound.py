@@ -74,6 +74,16 @@ def test_the_way_into_the_scheduler_begins_with_the_wake_up() -> None:
     assert (made.entry, made.way) == (10, 200)
 
 
+def test_a_thread_above_is_no_part_of_a_wake_up() -> None:
+    """Between the switch that was under way and that to the measured thread one goes to a stopper."""
+    under_way, stopper, own = (900, 1100, 0, 0), (1110, 1200, 10, 0), (1900, 2100, 5, 0)
+    interrupts = passages((1300, 1350, 0, 0), (2110, 2120, 0, 0))
+    made = bound(SECTIONS, (interrupts, passages(under_way, stopper, own)), [wakeup(1000, 2200)], 1)
+    assert made.measured == 1200 - (1900 - 1100 - 50)
+    for two in ((under_way, own), (own,), ()):
+        assert bound(SECTIONS, (interrupts, passages(*two)), [wakeup(1000, 2200)], 1).measured == 1200
+
+
 def test_interrupts_that_postpone_let_others_come() -> None:
     """1600 instructions have room for one interrupt, with it for two, and with those for a third, which is short."""
     interrupts = passages((0, 500, 0, 0), (1900, 2400, 0, 0), (2500, 2501, 0, 0), (9000, 9500, 0, 0))

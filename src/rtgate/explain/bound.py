@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rtgate.explain.intervals import Interval
 from rtgate.explain.sections import Kind, Section
 from rtgate.records.bound import Bound, Delay
+from rtgate.tools.wakeup_bound import interference
 
 
 def bound(
@@ -43,9 +44,9 @@ def bound(
         way=way,
         interrupts=0,
         interrupt_count=0,
-        measured=max(wakeup.instructions for wakeup in wakeups),
+        measured=_longest_wakeup(interrupts, switches, wakeups),
     )
-    instructions, count = _interference(interrupts, base.instructions)
+    instructions, count = interference(base.instructions, lambda length: _most(interrupts, length))
     return replace(base, interrupts=instructions, interrupt_count=count)
 
 
@@ -71,6 +72,24 @@ def _ways(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Seq
     return max(0, int(entries.max())), int(ways.max())
 
 
+def _longest_wakeup(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Sequence[Interval]) -> int:
+    """Return the longest wake-up, each without the threads that ran in it and are above the measured one.
+
+    A wake-up that only waits for its turn has two switches at most: one that was under way, and its own. What runs
+    between others is above: a stopper, as the watchdog has one each 4 s.
+    """
+    starts = np.array([wakeup.start for wakeup in wakeups], np.int64)
+    ends = np.array([wakeup.end for wakeup in wakeups], np.int64)
+    lengths = ends - starts
+    switch_ends = switches["end"].astype(np.int64)
+    first = np.searchsorted(switch_ends, starts, "right")
+    last = np.searchsorted(switch_ends, ends, "right") - 1
+    delayed = last - first > 1
+    begin, end = switch_ends[first[delayed]], switches["start"][last[delayed]].astype(np.int64)
+    lengths[delayed] -= end - begin - _taken(interrupts, begin, end)
+    return int(lengths.max())
+
+
 def _taken(interrupts: NDArray[np.void], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many instructions were those of interrupts that came and ended between two places each."""
     sums = _sums(interrupts)
@@ -82,14 +101,6 @@ def _taken(interrupts: NDArray[np.void], starts: NDArray[np.int64], ends: NDArra
 def _sums(interrupts: NDArray[np.void]) -> NDArray[np.int64]:
     """Return what the first n interrupts took, for each n."""
     return np.concatenate([[0], np.cumsum((interrupts["end"] - interrupts["start"]).astype(np.int64))])
-
-
-def _interference(interrupts: NDArray[np.void], rest: int) -> tuple[int, int]:
-    """Return what interrupts take at most of a bound whose other parts are known, and how many they are."""
-    instructions, count = 0, 0
-    while (most := _most(interrupts, rest + instructions))[0] > instructions:
-        instructions, count = most
-    return instructions, count
 
 
 def _most(interrupts: NDArray[np.void], length: int) -> tuple[int, int]:

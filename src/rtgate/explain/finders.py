@@ -12,11 +12,13 @@ from rtgate.explain.roundtrips import RoundTrips
 from rtgate.explain.wakeups import WakeUps
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.preemptirq import Preemptirq
 from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.xenomai import XenomaiLatency
 
 FINDERS: Mapping[str, IntervalFinder] = {
     Cyclictest.name: WakeUps(),
+    Preemptirq.name: WakeUps(),
     Signaltest.name: RoundTrips(),
     XenomaiLatency.name: CobaltWakeUps(),
 }

@@ -24,6 +24,7 @@ from rtgate.tools import Tool
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Histogram
+from rtgate.tools.preemptirq import Preemptirq
 from rtgate.units import Quantity, Unit
 
 _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
@@ -69,8 +70,9 @@ class WakeUps:
 
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
         """Return the wake-ups of each CPU. Raises ParseError as `find`, and if the record is not cyclictest's."""
-        assert isinstance(tool, Cyclictest)
-        return [find(events, report, tool.interval_us * 1000, instruction_ns) for report in reports(record)]
+        cyclictest = tool.cyclictest if isinstance(tool, Preemptirq) else tool
+        assert isinstance(cyclictest, Cyclictest)
+        return [find(events, report, cyclictest.interval_us * 1000, instruction_ns) for report in reports(record)]
 
 
 def reports(record: Record) -> tuple[CpuReport, ...]:

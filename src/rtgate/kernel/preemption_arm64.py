@@ -13,6 +13,7 @@ _MRS_CURRENT = 0xD5384100  # mrs x, sp_el0
 _LDR_W, _STR_W = 0xB9400000, 0xB9000000  # with an unsigned offset
 _ADD_HARDIRQ = 0x11404000  # add w, w, #0x10, lsl #12
 _AND_SOFTIRQ = 0x12181C00  # and w, w, #0xff00
+_AND_HARDIRQ = 0x12101C00  # and w, w, #0xff0000
 _INSTRUCTION = 4  # bytes
 # Each table has four groups of four entries (Arm Architecture Reference Manual, D1.3.1; arch/arm64/kernel/entry.S).
 _LEVELS = ("el1t_64", "el1h_64", "el0t_64", "el0t_32")
@@ -26,7 +27,7 @@ def offsets(code: bytes, _address: int) -> Offsets:
     current: set[int] = set()
     sums: set[int] = set()
     loads: dict[int, int] = {}
-    count = softirq = None
+    count = masked = softirq = None
     for (word,) in struct.iter_unpack("<I", code[: len(code) // _INSTRUCTION * _INSTRUCTION]):
         target, base, offset = word & 31, word >> 5 & 31, (word >> 10 & 0xFFF) * 4
         if word & ~31 == _MRS_CURRENT:
@@ -38,9 +39,12 @@ def offsets(code: bytes, _address: int) -> Offsets:
             sums.add(target)
         elif word & 0xFFC00000 == _STR_W and base in current and target in sums and count is None:
             count = offset
+        elif word & 0xFFFFFC00 == _AND_HARDIRQ and base in loads and masked is None:
+            masked = loads[base]
         elif word & 0xFFFFFC00 == _AND_SOFTIRQ and loads.get(base) not in {None, count} and softirq is None:
             softirq = loads[base]
-    return Offsets(count=count, softirq=softirq)
+    # A kernel that traces preemption counts in a function of its own, and asks here whether it is in an interrupt.
+    return Offsets(count=masked if count is None else count, softirq=softirq)
 
 
 def entries(kernel: Vmlinux) -> Iterator[Entry]:

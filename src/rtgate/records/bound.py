@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The latency that a kernel could have had in a boot: a bound made of its longest parts, whether they met or not.
 
-After de Oliveira, Casini, de Oliveira, Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency" (ECRTS 2020,
-LIPIcs 165, 9). There it is at most the least L with
-
-    L = max(D_ST, D_POID) + D_PAIE + D_PSD + I_NMI(L) + I_IRQ(L)
-
-Here D_ST and D_PSD are both taken as the longest section that switches, and the way of the measured thread from the
-switch to the reading of its clock comes on top, as a tool's latency has it.
+`rtgate.tools.wakeup_bound` says which parts, and after whom.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from rtgate.tools.wakeup_bound import Parts
 
 MEASUREMENT = "latency.bound"
 """What limits and verdicts call it."""
@@ -42,7 +38,7 @@ class Bound:
         way: the longest way from the switch to the end of the measured wake-up.
         interrupts: what interrupts take within the bound (I_IRQ).
         interrupt_count: how many they are.
-        measured: the longest wake-up that was measured.
+        measured: the longest wake-up that was measured, without threads above the measured one that ran in it.
     """
 
     seed: int
@@ -62,7 +58,13 @@ class Bound:
     @property
     def instructions(self) -> int:
         """The bound itself."""
-        return self.first.instructions + self.entry + self.switching.instructions + self.interrupts + self.way
+        parts = Parts(
+            postponed=self.postponed.instructions,
+            switching=self.switching.instructions,
+            entry=self.entry,
+            way=self.way,
+        )
+        return parts.length + self.interrupts
 
     @property
     def holds(self) -> bool:

@@ -1,270 +1,263 @@
 # SPDX-License-Identifier: MIT
 """Critical sections by the kernel's own tracepoints: what a real board can show of what `rtgate sections` follows.
 
-A histogram trigger measures each section from `irq_disable` to `irq_enable`, and from `preempt_disable` to
-`preempt_enable`, and adds those of one site up (Documentation/trace/histogram.rst). No event is copied to a reader, so
-a run may be of any length. Facts of Linux 6.1 to 7.2 that this module depends on (kernel/trace/trace_events_hist.c,
-kernel/trace/trace_preemptirq.c, include/trace/events/preemptirq.h):
+cyclictest measures wake-ups, while a driver of ours (target/modules/rtgate_sections.c) follows each event of the
+tracepoints and keeps sums. So this module and it change together. Facts of Linux 6.12 that both depend on
+(kernel/trace/trace_preemptirq.c, include/trace/events/preemptirq.h):
 
-* Places are offsets from `_stext`, so the target's /proc/kallsyms has their names. The caller of the function at a
-  place is `parent_offs`; without frame pointers it is that of address 0.
-* A trigger has three keys, so both offsets make one number; a sum is as wide as its first operand. A maximum is kept
-  for each element alone, so it needs the CPU as a key.
-* The tracepoints fire only when the state changes, so nested sections are one. Idle tasks have preemption off, which
-  `cpu_idle` tells: a variable that is used in an expression is gone afterwards, so the section has no beginning then.
-* A table may change as long as something adds to it: opening a trigger's file for writing removes the triggers there.
-* Interrupts that come while preemption is off lie within the section; `rtgate sections` leaves them out.
+* The tracepoints fire only when the state changes, so nested sections are one.
+* Places are return addresses. Who called the function at one is known where the compiler keeps frame pointers.
 * Times are those of the CPU's clock, in nanoseconds, and have the tracing itself in them.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
+from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
-from rtgate.tools.rt_tests import check_end
+from rtgate.tools.rt_tests import Document, document
 from rtgate.tools.threads import ThreadScope
+from rtgate.tools.wakeup_bound import Parts, interference
+from rtgate.units import Quantity, Unit
 
-KINDS = {"irqsoff": "irq", "preemptoff": "preempt"}
-"""What was off, in the words of ftrace's tracers, and what its tracepoints begin with."""
+KINDS = ("irqsoff", "preemptoff", "preemptirqsoff")
+"""What was off, in the words of ftrace's tracers."""
+JSON = "sections.json"
 
-# What is looked up afterwards goes before the load, which runs on until the tool ends.
-# Triggers refer to those before them, so they go in the reverse order; those of a run that was killed go first.
-_SCRIPT = """\
-cd /sys/kernel/tracing || exit
-export LC_ALL=C
-on=events/preemptirq idle=events/power/cpu_idle/trigger found=/tmp/rtgate-sections
-each() { $1 irqsoff irq; $1 preemptoff preempt; }
-start() {
-    cpu=hist:keys=common_cpu here=4294967296*caller_offs+parent_offs small=clock=local:size=128
-    end="onmatch(preemptirq.${2}_disable).trace(rtgate_$1,\\$${2}_took,\\$${2}_begin,\\$${2}_end)"
-    sum="vals=length:${2}_most=length:onmax(\\$${2}_most).save(length):size=SIZE"
-    echo "rtgate_$1 u64 length; u64 begin; u64 end" >>synthetic_events &&
-        echo "hist:keys=begin.hex,end.hex,common_cpu:$sum" >events/synthetic/rtgate_$1/trigger &&
-        echo "$cpu:${2}_since=common_timestamp,${2}_begin=$here:$small" >$on/${2}_disable/trigger &&
-        echo "$cpu:${2}_idle=common_timestamp-\\$${2}_since:$small if state != 4294967295" >>$idle &&
-        echo "$cpu:${2}_took=common_timestamp-\\$${2}_since,${2}_end=$here:$small:$end" >$on/${2}_enable/trigger ||
-        { cat error_log >&2; exit 1; }
-}
-stop() { true >$on/${2}_enable/trigger; }
-off() {
-    true >$idle
-    true >$on/${2}_disable/trigger
-    true >events/synthetic/rtgate_$1/trigger
-    echo "!rtgate_$1" >>synthetic_events
-}
-show() { echo ":$1"; cat events/synthetic/rtgate_$1/hist; }
-clean() { each stop; each off; rm -f $found; echo $clock >trace_clock; }
-clock=$(sed 's/.*\\[\\(.*\\)\\].*/\\1/' trace_clock)
-clean 2>/dev/null
-trap 'clean 2>/dev/null' EXIT
-trap 'exit 1' TERM INT HUP
-each start
-sleep SECONDS &
-wait $!
-each stop
-renice -n -20 -p $$ >/dev/null 2>&1
-each show >$found
-cat $found
-echo :symbols
-sed -n 's/.*begin: *\\([0-9a-f]*\\), end: *\\([0-9a-f]*\\)[ ,].*/\\1 \\2/p' $found | tr ' ' '\\n' | sort -u |
-    awk -v text="$(sed -n 's/ [Tt] _stext$//p' /proc/kallsyms)" '
-    function number(hex, i, n) {
-        for (i = 1; i <= length(hex); i++)
-            n = n * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
-        return n
-    }
-    function show(offset, high, low) {
-        high = number(substr(text, 1, 8))
-        low = number(substr(text, 9)) + offset
-        if (low < 0) { low += 4294967296; high-- }
-        if (low >= 4294967296) { low -= 4294967296; high++ }
-        if (high >= 0 && high < 4294967296)
-            printf "%04x%04x%04x%04x ~ %d\\n", high / 65536, high % 65536, low / 65536, low % 65536, offset
-    }
-    {
-        place = substr("0000000000000000" $1, length($1) + 1)
-        caller = number(substr(place, 1, 8))
-        parent = number(substr(place, 9))
-        if (parent >= 2147483648) { parent -= 4294967296; caller++ }
-        if (caller >= 2147483648) caller -= 4294967296
-        show(caller)
-        show(parent)
-    }' | { cat; grep ' [tTwW] ' /proc/kallsyms; } | sort -u | sed 's/\\t.*//' |
-    awk '$2 == "~" { print $3, name } $2 != "~" { name = $3 }'
+_FILE = "/dev/rtgate_sections"
+# The run ends when the file is closed, so it is over even if the shell is killed.
+_SCRIPT = f"""\
+exec 3>{_FILE} && echo PRIORITY >&3 || exit
+"$@" 3>&-
+code=$?
+exec 3>&-
+cat {_FILE} >{JSON} || exit
+exit $code
 """
-_SIZE = 16384  # sites of one kind and CPU, a power of 2; a kernel under load has some 600
 _TOP = 10
-_SITE = re.compile(
-    r"^\{ begin: +(?P<begin>[0-9a-f]{1,16}), end: +(?P<end>[0-9a-f]{1,16}), common_cpu: +[0-9]{1,4} \} "
-    r"hitcount: +(?P<count>[0-9]{1,18}) +length: +(?P<total>[0-9]{1,18})\n"
-    r"\tmax: +(?P<longest>[0-9]{1,18}) +length: +(?P=longest)$",
-    re.MULTILINE,
-)
-_TOTALS = re.compile(
-    r"^Totals:\n {4}Hits: ([0-9]{1,18})\n {4}Entries: ([0-9]{1,9})\n {4}Dropped: ([0-9]{1,18})$", re.MULTILINE
-)
-_SYMBOL = re.compile(r"^(-?[0-9]{1,20}) (\S{1,200})$", re.MULTILINE)
+_NONE = "0x0"
 # The tracing itself, where the compiler has put a part of it into a function of its own.
-_TRACING = re.compile(r"trace_(?:hardirqs|preempt)_(?:on|off)\w*")
+_TRACING = re.compile(r"trace_(?:hardirqs|preempt)_(?:on|off)[\w.]*")
 # Functions that many call to disable or enable: who called them matters.
-_HELPER = re.compile(r"_raw_(?:spin|read|write)_\w+|_?_local_bh_\w+|enter_from_[\w.]+|exit_to_[\w.]+|irqentry_\w+")
+_HELPER = re.compile(
+    r"_raw_(?:spin|read|write)_\w+|_?_local_bh_\w+|enter_from_[\w.]+|exit_to_[\w.]+|irqentry_\w+|preempt_count_\w+"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteSum:
-    """All sections from one place to another; lengths in nanoseconds."""
+class _Site:
+    """The longest section from one place to another, in nanoseconds."""
 
-    site: str
-    count: int
-    total: int
+    place: str
     longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """All sections of a kind on a CPU.
+
+    Attributes:
+        count: how many they are.
+        sites: the sites with the longest, the longest first; places with one name are one.
+    """
+
+    count: int
+    sites: tuple[_Site, ...]
+
+    @property
+    def longest(self) -> _Site:
+        """That of the longest section; of nothing if there is none."""
+        return self.sites[0] if self.sites else _Site(place="nothing", longest=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The most that interrupts took of any time of these lengths, in nanoseconds, and their number; by length."""
+
+    most: Mapping[int, tuple[int, int]]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether interrupts leave half of the longest time, so that a bound exists."""
+        longest = max(self.most)
+        return 2 * self.most[longest][0] <= longest
+
+    def within(self, length: int) -> tuple[int, int]:
+        """Return the most within a time: not more than in a longer one, or in the several that it consists of."""
+        longest = max(self.most)
+        times = -(-length // longest)
+        if times > 1:
+            taken, number = self.most[longest]
+            return taken * times, number * times
+        return self.most[min(window for window in self.most if window >= length)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemptirq(Tool):
-    """The longest sections with interrupts and with preemption off, by the kernel's tracepoints."""
+    """The sections with interrupts or preemption off, and the bound of a wake-up, by the kernel's tracepoints."""
 
+    cyclictest: ClassVar[Cyclictest] = Cyclictest()
     name: ClassVar[str] = "preemptirq"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
+    confined: ClassVar[bool] = True
     needs: ClassVar[tuple[Need, ...]] = (
         Need(
-            test="[ -d /sys/kernel/tracing/events/preemptirq/irq_disable ] && "
-            "[ -d /sys/kernel/tracing/events/preemptirq/preempt_disable ]",
-            reason="no tracepoints of critical sections (CONFIG_IRQSOFF_TRACER, CONFIG_PREEMPT_TRACER): a build with "
-            "the fragment `preemptirq` has them",
-        ),
-        Need(
-            test="[ -f /sys/kernel/tracing/events/preemptirq/irq_disable/hist ]",
-            reason="the kernel has no histogram triggers (CONFIG_HIST_TRIGGERS)",
-        ),
-        Need(
-            test="[ -f /sys/kernel/tracing/events/power/cpu_idle/trigger ]",
-            reason="the kernel has no tracepoint cpu_idle, by which idle CPUs are left out",
-        ),
-        Need(test="command -v awk >/dev/null", reason="the target has no awk"),
-        Need(
-            test="grep -q '^0*[1-9a-f].* [Tt] _stext$' /proc/kallsyms",
-            reason="/proc/kallsyms has no addresses (CONFIG_KALLSYMS, kernel.kptr_restrict)",
+            test=f"[ -c {_FILE} ]",
+            reason="the kernel has no driver rtgate_sections: a build with the fragment `preemptirq` and `built_in: "
+            "[rtgate_sections]` has it",
         ),
     )
     reports: ClassVar[Mapping[str, Reports]] = {
+        **Cyclictest.reports,
         **{f"{kind}.max": Reports.TIME for kind in KINDS},
         **{f"{kind}.site": Reports.TIME for kind in KINDS},
         **{f"{kind}.sections": Reports.COUNT for kind in KINDS},
+        "bound": Reports.TIME,
+        **{f"bound.{part}": Reports.TIME for part in ("postponed", "entry", "switch", "way", "interrupts")},
+        "latency.unexplained": Reports.TIME,
+        "nmis": Reports.COUNT,
     }
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
-        """Return the command line: the shell waits while the kernel counts, and then looks names up."""
-        seconds = str(math.ceil(setting.duration_s))
-        return ("sh", "-c", _SCRIPT.replace("SECONDS", seconds).replace("SIZE", str(_SIZE)))
+        """Return the command line: the shell opens the driver's file, and cyclictest measures until it is closed."""
+        script = _SCRIPT.replace("PRIORITY", str(self.cyclictest.priority))
+        return ("sh", "-c", script, "sh", *self.cyclictest.argv(setting))
 
     def expected(self, setting: Setting) -> Expected:
-        """Return what must be seen while it runs: a shell that sleeps."""
-        return Expected(threads=(), duration_s=math.ceil(setting.duration_s), seen=ThreadScope.SESSION)
+        """Return what must be seen while it runs.
+
+        Nobody looks for cyclictest's threads, as who looks is late on a kernel that traces. The driver saw them run:
+        without a switch to a thread of their priority it is no measurement.
+        """
+        return replace(self.cyclictest.expected(setting), threads=(), processors=0, seen=ThreadScope.SESSION)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return for each kind `KIND.max`, the ten sites with the longest as `KIND.site`, and `KIND.sections`.
+        """Return cyclictest's measurements, and for each CPU the sections of each kind and the bound of a wake-up.
+
+        `KIND.max` is the longest, `KIND.site` the ten sites with the longest, `KIND.sections` how many there were.
+        `bound` and its parts are left out of a kernel without PREEMPT_RT, with NMIs, where interrupts leave no room
+        for one, and where a wake-up was longer: `latency.unexplained` is by how much.
 
         Raises:
-            ParseError: it failed, was stopped, counted nothing or not everything, or contradicts itself.
+            ParseError: cyclictest or the driver failed, not everything was counted, or it contradicts itself.
         """
-        check_end(self.name, output)
-        parts = _parts(output)
-        names = dict(_SYMBOL.findall(parts["symbols"]))
-        sums = {kind: _sums(kind, parts[kind], names) for kind in KINDS}
-        return tuple(measurement for kind in KINDS for measurement in _measurements(kind, sums[kind], output))
-
-
-def _parts(output: Output) -> dict[str, str]:
-    """Return what was printed below each line `:NAME`, by name. Raises ParseError: it is not each part once."""
-    before, *pieces = re.split(r"^:([a-z]+)\n", output.text("tool.out"), flags=re.MULTILINE)
-    names = pieces[::2]
-    if before or names != [*KINDS, "symbols"]:
-        raise ParseError(f"preemptirq printed {', '.join(names) or 'nothing'}: {output.text('tool.err')[:300]}")
-    return dict(zip(names, pieces[1::2], strict=True))
-
-
-def _sums(kind: str, text: str, names: Mapping[str, str]) -> list[SiteSum]:
-    """Return the sums of a histogram by site, the longest first. Raises ParseError."""
-    entries, totals = list(_SITE.finditer(text)), _TOTALS.findall(text)
-    if len(totals) != 1:
-        raise ParseError(f"the histogram of {kind} has no end: {text[-200:]!r}")
-    hits, entry_count, dropped = map(int, totals[0])
-    if dropped:
-        raise ParseError(f"{dropped} sections of {kind} had no room: the table holds {_SIZE} sites")
-    listed = sum(int(entry["count"]) for entry in entries)
-    if not entries or (len(entries), listed) != (entry_count, hits):
-        raise ParseError(
-            f"the histogram of {kind} lists {listed} sections of {len(entries)} sites, and says {hits} of {entry_count}"
+        measurements = self.cyclictest.parse(output)
+        result = document(self.name, output.text(JSON))
+        report = result.numbered_objects("cpu")
+        longest = {
+            one.labels["cpu"]: one.quantity for one in measurements if one.name == "latency.max" and one.quantity
+        }
+        if missing := sorted(set(longest) - {str(cpu) for cpu in report}):
+            raise ParseError(f"{self.name} followed no CPU {', '.join(missing)}, on which cyclictest measured")
+        preemptible = bool(result.natural("preempt_rt"))
+        readers = (
+            _Cpu(report[int(cpu)], {"cpu": cpu}, output.microsecond, preemptible) for cpu in sorted(longest, key=int)
         )
-    sums = sorted(
-        (
-            SiteSum(
-                site=_site(entry["begin"], entry["end"], names),
-                count=int(entry["count"]),
-                total=int(entry["total"]),
-                longest=int(entry["longest"]),
-            )
-            for entry in entries
-        ),
-        key=lambda row: row.site,
-    )
-    for row in sums:
-        if not row.longest <= row.total <= row.longest * row.count:
-            raise ParseError(f"{kind} in {row.site} contradicts itself: {row.longest} at most, {row.total} in all")
-    return sorted(_merge(sums), key=lambda row: (-row.longest, row.site))
+        return (
+            *measurements,
+            *(measurement for reader in readers for measurement in reader.measurements(longest[reader.labels["cpu"]])),
+        )
 
 
-def _site(begin: str, end: str, names: Mapping[str, str]) -> str:
-    """Return where a section begins and ends, in words. Raises ParseError: a place has no name."""
-    first, last = _place(int(begin, 16), names), _place(int(end, 16), names)
+@dataclass(frozen=True, slots=True)
+class _Cpu:
+    """Reads what the driver says of one CPU.
+
+    Attributes:
+        preemptible: whether the kernel is one with PREEMPT_RT. Others let a wake-up wait for softirqs, which the bound
+            does not have.
+    """
+
+    report: Document
+    labels: Mapping[str, str]
+    unit: Unit
+    preemptible: bool
+
+    def measurements(self, latency: Quantity) -> Iterator[Measurement]:
+        """Yield the sections of each kind, and the bound beside the longest wake-up. Raises ParseError."""
+        losses = self.report.natural("lost")
+        if losses:
+            raise ParseError(f"{losses} sections or interrupts of CPU {self.labels['cpu']} had no room in the driver")
+        for kind in KINDS:
+            sections = self._sections(kind)
+            if not sections.count:
+                raise ParseError(f"CPU {self.labels['cpu']} had no section of {kind}: nothing was followed")
+            yield self._time(f"{kind}.max", sections.longest.longest)
+            for site in sections.sites[:_TOP]:
+                yield self._time(f"{kind}.site", site.longest, site.place)
+            yield count(f"{kind}.sections", sections.count, Better.NEITHER, self.labels)
+        if not (self._sections("switch").count and self.report.natural("way") and self.report.natural("interrupts")):
+            raise ParseError(f"CPU {self.labels['cpu']} had no switch to cyclictest's thread, or no interrupt")
+        yield count("nmis", self.report.natural("nmis"), Better.NEITHER, self.labels)
+        yield from self._bound(latency)
+
+    def _bound(self, latency: Quantity) -> Iterator[Measurement]:
+        postponed, switching = self._sections("poid").longest, self._sections("switch").longest
+        windows, entry, tail = self._windows(), self.report.object("entry"), self.report.natural("tail")
+        if not (windows.is_bounded and self.preemptible) or self.report.natural("nmis"):
+            return
+        parts = Parts(
+            postponed=postponed.longest + tail,
+            switching=switching.longest + tail,
+            entry=entry.natural("longest"),
+            way=self.report.natural("way"),
+        )
+        taken, _ = interference(parts.length, windows.within)
+        bound = parts.length + taken
+        excess = latency.to(self.unit).value - bound / 1000
+        if excess > 0:
+            yield time("latency.unexplained", excess, self.unit, self.labels)
+            return
+        yield self._time("bound", bound)
+        yield self._time("bound.postponed", parts.postponed, postponed.place)
+        yield self._time("bound.entry", parts.entry, _place(entry))
+        yield self._time("bound.switch", parts.switching, switching.place)
+        yield self._time("bound.way", parts.way)
+        yield self._time("bound.interrupts", taken)
+
+    def _time(self, name: str, nanoseconds: int, site: str = "") -> Measurement:
+        return time(name, nanoseconds / 1000, self.unit, {**self.labels, **({"site": site} if site else {})})
+
+    def _sections(self, kind: str) -> _Sections:
+        sections = self.report.object(kind)
+        number, sites = sections.natural("count"), sections.object("sites")
+        if bool(number) != bool(sites.data):
+            raise ParseError(f"preemptirq counts {number} sections of {kind} at {len(sites.data)} sites")
+        if not number:
+            return _Sections(0, ())
+        longest: dict[str, int] = {}
+        for site in sections.numbered_objects("sites").values():
+            place = _place(site)
+            longest[place] = max(longest.get(place, 0), site.natural("longest"))
+        order = sorted(longest, key=lambda place: (-longest[place], place))
+        return _Sections(number, tuple(_Site(place=place, longest=longest[place]) for place in order))
+
+    def _windows(self) -> _Windows:
+        windows = self.report.numbered_objects("windows")
+        most = {length: (window.natural("taken"), window.natural("count")) for length, window in windows.items()}
+        ordered = [most[length][0] for length in sorted(most)]
+        if 0 in most or ordered != sorted(ordered):
+            raise ParseError(f"interrupts of CPU {self.labels['cpu']} took less of a longer time: {ordered}")
+        return _Windows(most)
+
+
+def _place(site: Document) -> str:
+    """Return where a section begins and ends, in words."""
+    first, last = (_function(site.text(end), site.text(f"{end}_caller")) for end in ("begin", "end"))
     return first if first == last else f"{first} to {last}"
 
 
-def _place(number: int, names: Mapping[str, str]) -> str:
-    """Return the function at a place, of a helper the one that called it. Raises ParseError: it has no name."""
-    parent = _signed(number)
-    caller = _signed((number - parent) >> 32)
-    name = names.get(str(caller))
-    if name is None:
-        raise ParseError(f"nobody looked up which function is at _stext + {caller}")
-    caller_name = names.get(str(parent), "unknown")
+def _function(name: str, caller: str) -> str:
+    """Return the function at a place, of a helper the one that called it."""
     if _TRACING.fullmatch(name):
-        return caller_name
-    return f"{caller_name} ({name})" if _HELPER.fullmatch(name) else name
-
-
-def _signed(number: int) -> int:
-    """Return the lowest 32 bits as a signed number."""
-    return ((number & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-
-def _merge(sums: Sequence[SiteSum]) -> list[SiteSum]:
-    """Return the sums of places with one name as one; they are in the order of their names."""
-    groups = [list(members) for _, members in groupby(sums, lambda row: row.site)]
-    return [
-        SiteSum(
-            site=members[0].site,
-            count=sum(row.count for row in members),
-            total=sum(row.total for row in members),
-            longest=max(row.longest for row in members),
-        )
-        for members in groups
-    ]
-
-
-def _measurements(kind: str, sums: Sequence[SiteSum], output: Output) -> tuple[Measurement, ...]:
-    return (
-        time(f"{kind}.max", sums[0].longest / 1000, output.microsecond),
-        *(time(f"{kind}.site", row.longest / 1000, output.microsecond, {"site": row.site}) for row in sums[:_TOP]),
-        count(f"{kind}.sections", sum(row.count for row in sums), Better.NEITHER),
-    )
+        return caller
+    if not _HELPER.fullmatch(name):
+        return name
+    return f"{'unknown' if caller == _NONE else caller} ({name})"
