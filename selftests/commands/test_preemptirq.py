@@ -47,4 +47,4 @@ def test_a_driver_that_refuses_is_not_measured_with(shell: str, tmp_path: Path) 
     done = run(shell, tmp_path, Path("/dev/full"), "touch started")
     assert done.returncode
     assert not (tmp_path / "started").exists()
-    assert "echo" in done.stderr
+    assert done.stderr

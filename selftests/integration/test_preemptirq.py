@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Sections and the bound of a wake-up by the kernel's own tracepoints, against known lengths and against instructions."""
+"""Sections and the bound of a wake-up by the kernel's tracepoints, against known lengths and against instructions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -36,26 +35,32 @@ def test_the_longest_section_is_the_one_that_is_known_to_be(arch: str, tmp_path:
             # Interrupts that come meanwhile are left out.
             assert LONG_LOCK_US < length < LONG_LOCK_US + PROBES_US
             assert figures(record, f"{kind}.max") == [("", length)]
-        assert figures(record, "bound.postponed")[0][0] in {site, ""}
+        # Sections in assembler have no tracepoints, so a wake-up may be longer than its bound.
+        assert bool(figures(record, "bound")) != bool(figures(record, "latency.unexplained"))
         for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
             assert figures(record, f"{kind}.sections")[0][1] > 1000
 
 
 @pytest.mark.long("a kernel of its own")
-@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
-def test_the_bound_is_that_of_the_instructions(arch: str, tmp_path: Path) -> None:
-    """The same boot, bit by bit, is followed by the driver within it and by the plugin around it."""
-    kernel = build_kernel(tmp_path / "kernel", f"virt-{arch}-preemptirq")
-    code, verdicts = measured(f"virt-{arch}", kernel, tmp_path / "records", TEST)
+def test_the_bound_is_that_of_the_instructions(tmp_path: Path) -> None:
+    """The same boots, bit by bit, are followed by the driver within them and by the plugin around them."""
+    kernel = build_kernel(tmp_path / "kernel", "virt-arm64-preemptirq")
+    code, verdicts = measured("virt-arm64", kernel, tmp_path / "records", TEST)
     assert code == 0, verdicts
-    for case, record in by_case(tmp_path).items():
-        followed = rtgate("sections", "--board", f"virt-{arch}", "--kernel", kernel, "--case", case)
-        print(followed.stdout)
-        instructions = bound_rows(followed.stdout)
-        driver = {name: figures(record, name)[0][1] for name in ("bound", "bound.switch", "bound.interrupts")}
-        (_, longest), *_ = figures(record, "latency.max")
-        assert longest < driver["bound"]
-        print(case, driver, instructions, longest)
+    records = by_case(tmp_path)
+    assert set(records) == {f"latency/preemptirq:{load}" for load in LOADS}
+    for case, record in records.items():
+        words = ("--board", "virt-arm64", "--kernel", str(kernel), "--case", case, "--seeds", "1")
+        plugin = rows(rtgate("sections", *words).stdout)
+        ((_, longest),) = figures(record, "latency.max")
+        ((_, bound),) = figures(record, "bound")
+        ((_, postponed),) = figures(record, "bound.postponed")
+        assert not figures(record, "latency.unexplained")
+        # The plugin leaves threads above cyclictest's out, and what ran before and after it measured.
+        assert longest < bound
+        assert plugin["longest wake-up measured"] < plugin["bound"] < bound
+        if case.endswith(":idle"):  # the same section
+            assert plugin["scheduler postponed"] < postponed < plugin["scheduler postponed"] + PROBES_US
 
 
 def by_case(directory: Path) -> dict[str, Record]:
@@ -64,15 +69,16 @@ def by_case(directory: Path) -> dict[str, Record]:
 
 
 def figures(record: Record, name: str) -> list[tuple[str, float]]:
-    """Return the measurements of a name, with their site, in virtual us or as counts."""
+    """Return the measurements of a name, with their site; times in virtual us."""
+    quantities = [(one.labels.get("site", ""), one.quantity) for one in record.measurements if one.name == name]
     return [
-        (one.labels.get("site", ""), one.quantity.value if one.quantity.unit is Unit.COUNT else one.quantity.to(Unit.VIRTUAL_US).value)
-        for one in record.measurements
-        if one.name == name and one.quantity
+        (site, quantity.value if quantity.unit is Unit.COUNT else quantity.to(Unit.VIRTUAL_US).value)
+        for site, quantity in quantities
+        if quantity
     ]
 
 
-def bound_rows(text: str) -> dict[str, float]:
+def rows(text: str) -> dict[str, float]:
     """Return the rows of the table of a bound, in virtual us."""
-    rows: Iterable[tuple[str, str]] = re.findall(r"^(\S[a-z ]*\S)  +[0-9,]+  +([0-9.,]+)", text, re.MULTILINE)
-    return {name: float(number.replace(",", "")) for name, number in rows}
+    found = re.findall(r"^([a-z][a-z -]*[a-z])  +[0-9,]+  +([0-9.,]+)", text, re.MULTILINE)
+    return {name: float(number.replace(",", "")) for name, number in found}

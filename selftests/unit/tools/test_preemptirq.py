@@ -234,3 +234,21 @@ def test_parser_and_driver_name_the_same_kinds() -> None:
     driver = (ROOT / "target" / "modules" / "rtgate_sections.c").read_text()
     listed = ", ".join(f'"{name}"' for name in (*KINDS, "poid", "switch"))
     assert f"names[] = {{ {listed} }};" in driver
+
+
+@pytest.mark.parametrize("load", ["idle", "hackbench"])
+def test_a_captured_run(load: str) -> None:
+    files = {path.name: path.read_bytes() for path in (DATA / "preemptirq" / "linux-6.12" / load).iterdir()}
+    assert set(files) == {JSON, WAKEUPS}
+    virtual = Setting(cpus=1, duration_s=10, virtual_time=True)
+    found = TOOL.parse(Output(files=files, exit_code=0, setting=virtual))
+    ((_, longest),) = times(found, "latency.max")
+    ((_, bound),) = times(found, "bound")
+    assert longest / 1000 < bound
+    postponed = "_raw_spin_lock_irq to __run_timer_base.part.0 (_raw_spin_unlock_irq)"
+    assert times(found, "bound.postponed")[0][0] == postponed
+    parts = sum(times(found, f"bound.{part}")[0][1] for part in ("entry", "way", "interrupts"))
+    first, second = (times(found, f"bound.{part}")[0][1] for part in ("postponed", "switch"))
+    assert bound == pytest.approx(max(first, second) + second + parts)
+    assert len(times(found, "irqsoff.site")) == 10
+    assert "unknown" not in " ".join(one.labels.get("site", "") for one in found)

@@ -275,6 +275,50 @@ def test_waiting_that_lets_interrupts_in_goes_on_behind_them(program: Path) -> N
     assert [length for length, *_ in listed(cpu, "preemptoff")] == [50_200 - 40_500, 200, 0]
 
 
+def test_a_switch_that_is_due_again_is_so_from_the_last_one_on(program: Path) -> None:
+    events: list[Event] = [
+        (1000, "asked", 1),
+        (1000, "preempt_disable", 1),
+        (1010, "preempt_enable", 2),
+        (3000, "preempt_disable", 5),
+        (3100, "other", 0),
+        (3200, "preempt_enable", 8),
+        (3300, "preempt_disable", 5),
+        (3400, "measured", 0),
+        (3500, "preempt_enable", 8),
+        (8000, "preempt_disable", 5),
+        (8100, "other", 0),
+        (8200, "preempt_enable", 8),
+    ]
+    entry = follow(program, events)["entry"]
+    assert (entry["longest"], entry["begin"]) == (8000 - 3500, "0x8s")
+
+
+def test_idle_time_may_end_without_a_word_of_interrupts(program: Path) -> None:
+    """As on arm64 with 6.12: interrupts are off behind `wfi`, as they were before it."""
+    events: list[Event] = [
+        (1000, "preempt_disable", 1),
+        (1200, "idle", 1),
+        (9000, "idle", AWAKE),
+        (9300, "preempt_enable", 6),
+    ]
+    assert [length for length, *_ in listed(follow(program, events), "preemptoff")] == [300, 200]
+
+
+def test_an_interrupt_of_idle_time_does_not_begin_before_it(program: Path) -> None:
+    """As with 6.1, where a driver lets it in without an event: interrupts are off for the tracepoints all the time."""
+    events: list[Event] = [
+        (1000, "irq_disable", 1),
+        (1200, "idle", 1),
+        (9000, "hardirq", 1),
+        (9010, "handler", 0),
+        (9020, "hardirq", 0),
+        (9030, "idle", AWAKE),
+        (9100, "irq_enable", 2),
+    ]
+    assert follow(program, events)["windows"]["16000"]["taken"] == 9100 - 9030
+
+
 def test_the_state_at_the_start_is_not_guessed(program: Path) -> None:
     """The idle thread has preemption off, which no event has said."""
     events: list[Event] = [
@@ -328,6 +372,12 @@ def test_windows_have_the_most_that_interrupts_took(program: Path, gaps: list[tu
     assert cpu["interrupts"] == len(passages)
     found = {int(length): window["taken"] for length, window in cpu["windows"].items()}
     assert found == {length: _most(np.array(passages, PASSAGE), length)[0] for length in found}
+
+
+def test_a_window_ends_before_its_length(program: Path) -> None:
+    for distance, count in ((15_999, 2), (16_000, 1)):
+        windows = follow(program, [*interrupt(1000, 400), *interrupt(1000 + distance, 400)])["windows"]
+        assert windows["16000"]["count"] == count
 
 
 def test_more_interrupts_than_there_is_room_for_are_said(program: Path) -> None:
