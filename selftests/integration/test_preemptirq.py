@@ -17,7 +17,7 @@ KNOWN = ROOT / "selftests" / "data" / "sections" / "known-lengths"
 TEST = "tests/latency/test_preemptirq.py"
 LONG_LOCK_US = 2 * 150_000 * 0.008  # of `known_raw_lock_long`: instructions of 8 ns
 LOADS = ("idle", "hackbench", "stress-ng")
-PROBES_US = 8  # what the tracing adds to a section at most, apart from that of sections within it
+PROBES_US = 8  # what the driver does not see of a section, or adds to it
 
 
 @pytest.mark.long("a kernel of its own")
@@ -31,7 +31,8 @@ def test_the_longest_section_is_the_one_that_is_known_to_be(arch: str, tmp_path:
     for record in records.values():
         for kind in ("preemptoff", "preemptirqsoff"):
             site, length = figures(record, f"{kind}.site")[0]
-            assert site == "known_raw_lock_long (_raw_spin_lock) to known_raw_lock_long (_raw_spin_unlock)"
+            assert site.startswith("known_raw_lock_long")
+            assert "(_raw_spin_lock)" in site
             # Interrupts that come meanwhile are left out.
             assert LONG_LOCK_US < length < LONG_LOCK_US + PROBES_US
             assert figures(record, f"{kind}.max") == [("", length)]
@@ -51,16 +52,19 @@ def test_the_bound_is_that_of_the_instructions(tmp_path: Path) -> None:
     assert set(records) == {f"latency/preemptirq:{load}" for load in LOADS}
     for case, record in records.items():
         words = ("--board", "virt-arm64", "--kernel", str(kernel), "--case", case, "--seeds", "1")
-        plugin = rows(rtgate("sections", *words).stdout)
+        text = rtgate("sections", *words).stdout
+        plugin = rows(text)
         ((_, longest),) = figures(record, "latency.max")
         ((_, bound),) = figures(record, "bound")
-        ((_, postponed),) = figures(record, "bound.postponed")
+        ((site, postponed),) = figures(record, "bound.postponed")
         assert not figures(record, "latency.unexplained")
         # The plugin leaves threads above cyclictest's out, and what ran before and after it measured.
         assert longest < bound
         assert plugin["longest wake-up measured"] < plugin["bound"] < bound
-        if case.endswith(":idle"):  # the same section
-            assert plugin["scheduler postponed"] < postponed < plugin["scheduler postponed"] + PROBES_US
+        if case.endswith(":idle"):
+            assert "__run_timer_base" in site
+            (same,) = re.findall(r"^__run_timer_base .* preemptirqsoff .* ([0-9.]+)$", text, re.MULTILINE)
+            assert abs(postponed - float(same)) < PROBES_US
 
 
 def by_case(directory: Path) -> dict[str, Record]:

@@ -94,8 +94,8 @@ class _Windows:
         longest = max(self.most)
         times = -(-length // longest)
         if times > 1:
-            taken, number = self.most[longest]
-            return taken * times, number * times
+            delay, number = self.most[longest]
+            return delay * times, number * times
         return self.most[min(window for window in self.most if window >= length)]
 
 
@@ -152,7 +152,9 @@ class Preemptirq(Tool):
         result = document(self.name, output.text(JSON))
         report = result.numbered_objects("cpu")
         longest = {
-            one.labels["cpu"]: one.quantity for one in measurements if one.name == "latency.max" and one.quantity
+            wakeup.labels["cpu"]: wakeup.quantity
+            for wakeup in measurements
+            if wakeup.name == "latency.max" and wakeup.quantity
         }
         if missing := sorted(set(longest) - {str(cpu) for cpu in report}):
             raise ParseError(f"{self.name} followed no CPU {', '.join(missing)}, on which cyclictest measured")
@@ -209,8 +211,8 @@ class _Cpu:
             entry=entry.natural("longest"),
             way=self.report.natural("way"),
         )
-        taken, _ = interference(parts.length, windows.within)
-        bound = parts.length + taken
+        delay, _ = interference(parts.length, windows.within)
+        bound = parts.length + delay
         excess = latency.to(self.unit).value - bound / 1000
         if excess > 0:
             yield time("latency.unexplained", excess, self.unit, self.labels)
@@ -220,7 +222,7 @@ class _Cpu:
         yield self._time("bound.entry", parts.entry, _place(entry))
         yield self._time("bound.switch", parts.switching, switching.place)
         yield self._time("bound.way", parts.way)
-        yield self._time("bound.interrupts", taken)
+        yield self._time("bound.interrupts", delay)
 
     def _time(self, name: str, nanoseconds: int, site: str = "") -> Measurement:
         return time(name, nanoseconds / 1000, self.unit, {**self.labels, **({"site": site} if site else {})})

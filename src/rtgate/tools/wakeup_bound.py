@@ -46,7 +46,7 @@ def interference(length: int, most: Callable[[int], tuple[int, int]]) -> tuple[i
         most: returns the most that interrupts took of a time of this length, and their number. It grows with the
             length, and more slowly in the end: a busy time without an end has no bound.
     """
-    taken, count = 0, 0
-    while (worst := most(length + taken))[0] > taken:
-        taken, count = worst
-    return taken, count
+    delay, count = 0, 0
+    while (worst := most(length + delay))[0] > delay:
+        delay, count = worst
+    return delay, count
