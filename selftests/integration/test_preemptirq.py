@@ -33,11 +33,12 @@ def test_the_longest_section_is_the_one_that_is_known_to_be(arch: str, tmp_path:
             site, length = figures(record, f"{kind}.site")[0]
             assert site.startswith("known_raw_lock_long")
             assert "(_raw_spin_lock)" in site
-            # Interrupts that come meanwhile are left out.
-            assert LONG_LOCK_US < length < LONG_LOCK_US + PROBES_US
+            # Interrupts that come meanwhile are left out, but for their entry and for what following their end takes.
+            assert LONG_LOCK_US < length < 1.05 * LONG_LOCK_US
             assert figures(record, f"{kind}.max") == [("", length)]
-        # Sections in assembler have no tracepoints, so a wake-up may be longer than its bound.
-        assert bool(figures(record, "bound")) != bool(figures(record, "latency.unexplained"))
+        # Longer sections in assembler have no tracepoints: a wake-up is longer than its bound, and that is said.
+        assert figures(record, "latency.unexplained")[0][1] > 100
+        assert not figures(record, "bound")
         for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
             assert figures(record, f"{kind}.sections")[0][1] > 1000
 
