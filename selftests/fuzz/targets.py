@@ -118,6 +118,7 @@ def _faults(data: bytes, _: Path) -> None:
 # --- tools
 
 _WRITTEN: tuple[tuple[Tool, str], ...] = (*XENOMAI, *DMATEST, *INTERRUPTS, *ENDPOINTS)
+_LATENCIES = (DATA / "preemptirq" / "linux-6.12" / "cyclictest-virt-arm64-idle.json").read_bytes()
 _FILL = (DATA / "fio" / "3.39" / "fio-read-fill.json").read_bytes()
 _STORAGE = Storage(
     serial="S6", model="", overwrite=Overwrite.DISK, name="", file_system=FileSystem.EXT4, size_mib=16
@@ -130,7 +131,9 @@ def _tool(tool: Tool, data: bytes, _: Path) -> None:
     files = {
         "tool.out": out,
         "tool.err": err,
+        "cyclictest.json": _LATENCIES,
         f"{tool.name}.json": written,
+        "sections.json": written,
         "fio.json": written,
         "fill.json": _FILL,
         "dmesg": written,

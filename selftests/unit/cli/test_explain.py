@@ -134,7 +134,9 @@ def test_a_case_is_made_from_its_name(tmp_path: Path) -> None:
 
 def test_a_tool_that_no_trace_shows_is_refused(tmp_path: Path) -> None:
     place = record(tmp_path, "1", case="scheduling/pip_stress:idle")
-    with pytest.raises(ConfigError, match="pip_stress:idle: a trace shows what cyclictest, signaltest, xenomai-"):
+    with pytest.raises(
+        ConfigError, match="pip_stress:idle: a trace shows what cyclictest, preemptirq, signaltest, xenomai-"
+    ):
         slowest(place)
 
 

@@ -97,5 +97,7 @@ def test_a_run_of_less_than_a_second_has_the_minimum_of_all() -> None:
 
 @pytest.mark.parametrize("context", ["kernel", "irq"])
 def test_contexts_in_the_kernel_are_refused_by_name(context: str) -> None:
-    with pytest.raises(ConfigError, match="a trace shows what cyclictest, signaltest, xenomai-latency measure"):
+    with pytest.raises(
+        ConfigError, match="a trace shows what cyclictest, preemptirq, signaltest, xenomai-latency measure"
+    ):
         finder(f"latency/xenomai-latency-{context}:idle")

@@ -238,8 +238,9 @@ def test_parser_and_driver_name_the_same_kinds() -> None:
 
 @pytest.mark.parametrize("load", ["idle", "hackbench"])
 def test_a_captured_run(load: str) -> None:
-    files = {path.name: path.read_bytes() for path in (DATA / "preemptirq" / "linux-6.12" / load).iterdir()}
-    assert set(files) == {JSON, WAKEUPS}
+    directory = DATA / "preemptirq" / "linux-6.12"
+    names = {JSON: "preemptirq", WAKEUPS: "cyclictest"}
+    files = {file: (directory / f"{name}-virt-arm64-{load}.json").read_bytes() for file, name in names.items()}
     virtual = Setting(cpus=1, duration_s=10, virtual_time=True)
     found = TOOL.parse(Output(files=files, exit_code=0, setting=virtual))
     ((_, longest),) = times(found, "latency.max")
