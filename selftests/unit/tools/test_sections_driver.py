@@ -82,6 +82,11 @@ def interrupt(start: int, length: int, *, preemption_off: bool = False, handler:
     ]
 
 
+def switch(start: int, thread: str) -> list[Event]:
+    """Return the events of a switch to a thread."""
+    return [(start, "preempt_disable", 5), (start + 100, thread, 0), (start + 200, "preempt_enable", 8)]
+
+
 def test_what_overlaps_is_one_section_with_either_of_the_two_off(program: Path) -> None:
     events: list[Event] = [
         (100, "irq_disable", 1),
@@ -171,9 +176,7 @@ def test_a_voluntary_switch_is_no_way_into_the_scheduler(program: Path) -> None:
     events: list[Event] = [
         (1000, "preempt_disable", 1),
         (1010, "preempt_enable", 2),
-        (9000, "preempt_disable", 5),
-        (9100, "other", 0),
-        (9200, "preempt_enable", 8),
+        *switch(9000, "other"),
     ]
     assert follow(program, events)["entry"]["longest"] == 0
 
@@ -190,37 +193,24 @@ def test_a_switch_that_is_due_is_so_until_it_comes(program: Path) -> None:
         (3100, "other", 0),
         (3100, "asked", 0),
         (3200, "preempt_enable", 8),
-        (9000, "preempt_disable", 5),
-        (9100, "measured", 0),
-        (9200, "preempt_enable", 8),
+        *switch(9000, "measured"),
     ]
     assert follow(program, events)["entry"]["longest"] == 3000 - 1010
 
 
 @pytest.mark.parametrize("thread", ["other", "kernel_thread"])
 def test_others_have_no_way(program: Path, thread: str) -> None:
-    events: list[Event] = [
-        (1000, "preempt_disable", 5),
-        (1100, thread, 0),
-        (1200, "preempt_enable", 8),
-        (2000, "preempt_disable", 5),
-        (2100, "other", 0),
-        (2200, "preempt_enable", 8),
-    ]
-    assert follow(program, events)["way"] == 0
+    assert follow(program, [*switch(1000, thread), *switch(2000, "other")])["way"] == 0
 
 
 def test_a_thread_of_the_kernel_above_them_delays_as_an_interrupt_does(program: Path) -> None:
-    def switch(start: int, thread: str) -> list[Event]:
-        return [(start, "preempt_disable", 5), (start + 50, thread, 0), (start + 100, "preempt_enable", 8)]
-
     cpu = follow(
         program,
         [*switch(1000, "kernel_thread"), *switch(3000, "other"), *switch(5000, "measured"), *switch(6000, "other")],
     )
     assert cpu["windows"]["16000"] == {"taken": 2000, "count": 1}
     assert cpu["interrupts"] == 0
-    assert cpu["way"] == 6000 - 5100
+    assert cpu["way"] == 6000 - 5200
 
 
 def test_a_vector_without_a_handler_is_an_interrupt(program: Path) -> None:
@@ -280,15 +270,9 @@ def test_a_switch_that_is_due_again_is_so_from_the_last_one_on(program: Path) ->
         (1000, "asked", 1),
         (1000, "preempt_disable", 1),
         (1010, "preempt_enable", 2),
-        (3000, "preempt_disable", 5),
-        (3100, "other", 0),
-        (3200, "preempt_enable", 8),
-        (3300, "preempt_disable", 5),
-        (3400, "measured", 0),
-        (3500, "preempt_enable", 8),
-        (8000, "preempt_disable", 5),
-        (8100, "other", 0),
-        (8200, "preempt_enable", 8),
+        *switch(3000, "other"),
+        *switch(3300, "measured"),
+        *switch(8000, "other"),
     ]
     entry = follow(program, events)["entry"]
     assert (entry["longest"], entry["begin"]) == (8000 - 3500, "0x8s")
