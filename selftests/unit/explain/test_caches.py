@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,8 +11,8 @@ from hypothesis import strategies as st
 
 from rtgate.explain.cache_models import MODELS, Cache, CacheModel
 
-EXPLAIN = Path(__file__).resolve().parents[3] / "src" / "rtgate" / "explain"
-ROOM = "#include <stdlib.h>\nvoid *room_for(size_t size);\nvoid *room_for(size_t size) { return calloc(1, size); }\n"
+from .plugin_parts import plugin_parts
+
 TINY = CacheModel(cpu="", l1i=Cache(1, 4), l1d=Cache(1, 2), l2=Cache(2, 8), source="")
 ACCESSES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1 << 13)), max_size=400)
 
@@ -39,12 +37,7 @@ class Reference:
 @pytest.fixture(scope="module")
 def misses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequence[tuple[int, int]]], list[int]]:
     """Return what the plugin's model misses of accesses: (0 for code and 1 for data, address)."""
-    directory = tmp_path_factory.mktemp("caches")
-    (directory / "room.c").write_text(ROOM)
-    sources = (EXPLAIN / "caches.c", directory / "room.c")
-    command = ("cc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{EXPLAIN}", "-o")
-    subprocess.run([*command, directory / "caches.so", *sources], check=True)
-    library = ctypes.CDLL(str(directory / "caches.so"))
+    library = plugin_parts(tmp_path_factory.mktemp("caches"), "caches")
     library.caches_wanted.restype = library.caches_order.restype = ctypes.c_bool
     library.caches_access.argtypes = (ctypes.c_int, ctypes.c_uint64)
     library.caches_lack.restype = ctypes.c_char_p

@@ -8,9 +8,10 @@
  * clock.
  */
 #include "accesses.h"
+#include "base.h"
 #include "caches.h"
 #include "guest.h"
-#include "trace.h"
+#include "qemu.h"
 
 enum { PAGE_BITS = 12 };
 

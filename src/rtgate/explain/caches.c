@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base.h"
 #include "caches.h"
-#include "trace.h"
 
 struct cache {
 	uint64_t sets;

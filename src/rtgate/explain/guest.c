@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base.h"
 #include "guest.h"
 #include "machine.h"
-#include "trace.h"
 
 /* Bytes of a state of a CPU at most; words of CPUState with pointers, bytes up to the state. */
 enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16 };

@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
+#include "base.h"
 #include "guest.h"
 #include "locks.h"
-#include "trace.h"
 
 enum { CPUS = 8, HELD = 32, RECORDS = 1 << 18 };
 
@@ -109,7 +109,7 @@ static struct record *record_of(uint64_t lock, uint64_t owner)
 static void count(const struct hold *hold, uint64_t length)
 {
 	struct record *record = record_of(hold->lock, hold->owner);
-	uint32_t slice = slice_bits ? n >> slice_bits : 0;
+	uint32_t slice = slice_now();
 
 	if (record->slice != slice)
 		put(record);
@@ -165,7 +165,7 @@ static void forget(uint64_t stack)
 
 void locks_call(unsigned int cpu, const struct lock_call *call)
 {
-	read_offsets(slice_bits ? n >> slice_bits : 0);
+	read_offsets(slice_now());
 	forget(call->stack);
 	if (depth[cpu] == HELD)
 		let_go(cpu, 0);

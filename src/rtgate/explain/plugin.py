@@ -8,10 +8,12 @@ from pathlib import Path
 from rtgate.target.library_cache import compile_library
 
 _SOURCE = Path(__file__).with_name("trace.c")
-_NAMES = ("sections", "locks", "accesses", "caches", "guest", "machine")
-_PARTS = [_SOURCE.with_name(f"{name}.c") for name in _NAMES] + [
-    _SOURCE.with_name(f"{name}.h") for name in ("trace", *_NAMES[1:])
-]
+_NAMES = (
+    *("sections", "sites", "calls", "callers", "locks", "ranges"),
+    *("accesses", "caches", "guest", "machine", "base"),
+)
+_HEADERS = [*_NAMES, "qemu"]
+_PARTS = [_SOURCE.with_name(f"{name}.c") for name in _NAMES] + [_SOURCE.with_name(f"{name}.h") for name in _HEADERS]
 
 
 def library() -> Path:

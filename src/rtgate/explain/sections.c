@@ -17,26 +17,24 @@
  *   softirq OFFSET MASK    of what says in the task that a softirq runs (32 bits); without it the preemption count does
  *   exception START END    an exception begins with a block that begins in here
  *   interrupt START END    the same, and it is an interrupt
- *   helper START END       a place in here is named by its caller as well: who locks, and not only what locks; on x86-64
- *                          one function each
- *   altered ADDRESS        a function begins here whose calls are followed that begin in a section, with all they call;
- *                          the first such line is function 0
- * Sections are counted in each slice (see trace.c) for itself: in that in which they end.
+ *   helper, altered        for callers.c and calls.c
  *
- * PREFIX.sites, .sections, .calls, .interrupts, .switches and .followed are written: records as below, and text.
+ * PREFIX.interrupts, .switches and .followed are written: records as below, and text. sites.c writes sections.
  */
-#include <string.h>
-
 #include "accesses.h"
+#include "base.h"
 #include "caches.h"
+#include "callers.h"
+#include "calls.h"
 #include "guest.h"
 #include "locks.h"
 #include "machine.h"
-#include "trace.h"
+#include "qemu.h"
+#include "ranges.h"
+#include "sections.h"
+#include "sites.h"
 
-enum { KINDS = 4, BUCKETS = 32, CPUS = 8, TASKS = 1 << 16, SITES = 1 << 16, FRAMES = 4, DEPTH = 64 };
-enum { CALL = 4, /* a return address less this lies in the function that has called */
-       ENTRIES = 1 << 18, WORDS_ABOVE = 16, WORDS_BELOW = 1 }; /* of the stack, around where a helper was entered */
+enum { KINDS = 4, CPUS = 8, TASKS = 1 << 16 };
 /* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
@@ -44,44 +42,13 @@ enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
 enum { HARDIRQ_COUNT = 0xf0000, NMI_COUNT = 0xf00000, COUNT = 0x7fffffff };
 
 struct place {
-	uint64_t address, end; /* the second of a block: the address behind it */
-	const struct range *helper; /* that it lies in */
+	struct location at;
 	bool vector; /* an exception begins here */
 	bool interrupt; /* and it is an interrupt */
 	bool returns; /* the instruction returns from an exception */
 	bool locks; /* a function begins here that locks */
-	uint32_t altered; /* 1 + the number of the function that begins here and whose calls are followed */
+	uint32_t altered; /* what `calls_function` says of it */
 	uint32_t source; /* the register that the instruction writes to sp_el0 */
-};
-
-struct range {
-	uint64_t start, end;
-	bool interrupt; /* of exceptions */
-};
-
-struct site {
-	uint64_t begin, begin_caller, end, end_caller;
-	uint32_t kind, context;
-};
-
-struct sum {
-	uint32_t site, slice;
-	uint64_t count, total, longest, from, to; /* the last two: n at both ends of the longest */
-	struct misses misses, of_longest; /* of all, and of the longest */
-	uint32_t buckets[BUCKETS]; /* of lengths from 2^b to 2^(b+1) - 1; the last one has no end */
-};
-
-/* The longest call of an altered function in sections of a site, in a slice. */
-struct call_sum {
-	uint32_t site, slice, function, unused;
-	uint64_t longest;
-};
-
-struct known_site {
-	struct site site;
-	struct sum sum;
-	struct call_sum *calls;
-	size_t call_count;
 };
 
 /* An interrupt, from its vector to irq_exit() or, with preemption off, to its return; or a POID section that switches. */
@@ -96,42 +63,14 @@ struct task {
 	const uint32_t *count, *softirq; /* the first one on arm64 only */
 };
 
-/*
- * x86-64: a helper was entered, and its return address is at the top of the stack. It was called if that is behind the
- * block that ran before; else that block has jumped to it, as compilers do where a function calls it in the end.
- */
-struct entry {
-	const struct range *helper;
-	uint64_t stack, n;
-	const struct place *before; /* NULL if an exception has returned there */
-};
-
 struct spot {
 	const struct place *place;
 	uint64_t caller;
 };
 
-/* A call of an altered function: where it returns to, and with which stack pointer. */
-struct call {
-	uint32_t function;
-	uint64_t back, stack;
-	uint64_t begin, taken; /* as of a section */
-};
-
-/* The calls of a section: those that have not returned, the last one on top, and the longest of each function. */
-struct calls {
-	struct call running[DEPTH];
-	size_t depth;
-	struct longest {
-		uint32_t function;
-		uint64_t instructions;
-	} *longest;
-	size_t count;
-};
-
 struct section {
 	bool open;
-	uint64_t begin, taken; /* in the CPU's own instructions; of those of interrupts */
+	uint64_t begin; /* as `time_of` counts */
 	struct misses begin_misses, taken_misses;
 	uint64_t from; /* n */
 	struct spot spot;
@@ -164,30 +103,17 @@ struct cpu {
 	struct calls calls[POID];
 };
 
-static bool wanted;
+static bool wanted, with_calls;
 static uint64_t count_offset, current_offset, softirq_offset;
 static uint32_t softirq_mask;
-static struct range *exceptions, *helpers;
-static uint64_t *altered;
-static size_t exception_count, helper_count, altered_count;
+static struct ranges exceptions;
 static struct cpu cpus[CPUS];
 static struct cpu *running;
 static uint64_t since; /* n when the running CPU's turn began */
-static struct entry entries[ENTRIES]; /* of all CPUs, as threads move between them */
-static size_t entry_count;
 static struct task *tasks[TASKS];
 static size_t task_count;
-static struct known_site *sites[SITES];
-static struct known_site **by_number;
-static size_t site_count;
 static uint64_t unseen; /* changes of the preemption count that no store was seen of */
-static FILE *sums, *call_sums, *interrupts, *switches;
-
-static void range(struct range **ranges, size_t *count, struct range one)
-{
-	*ranges = grown(*ranges, (*count + 1) * sizeof(**ranges));
-	(*ranges)[(*count)++] = one;
-}
+static FILE *interrupts, *switches;
 
 bool sections_order(const char *line)
 {
@@ -204,16 +130,11 @@ bool sections_order(const char *line)
 		softirq_offset = a;
 		softirq_mask = b;
 	} else if (sscanf(line, "exception %llx %llx", &a, &b) == 2) {
-		range(&exceptions, &exception_count, (struct range){ a, b, false });
+		ranges_add(&exceptions, (struct range){ a, b, false });
 	} else if (sscanf(line, "interrupt %llx %llx", &a, &b) == 2) {
-		range(&exceptions, &exception_count, (struct range){ a, b, true });
-	} else if (sscanf(line, "helper %llx %llx", &a, &b) == 2) {
-		range(&helpers, &helper_count, (struct range){ a, b, false });
-	} else if (sscanf(line, "altered %llx", &a) == 1) {
-		altered = grown(altered, (altered_count + 1) * sizeof(*altered));
-		altered[altered_count++] = a;
+		ranges_add(&exceptions, (struct range){ a, b, true });
 	} else {
-		return locks_order(line);
+		return callers_order(line) || calls_order(line) || locks_order(line);
 	}
 	return true;
 }
@@ -225,8 +146,8 @@ void sections_install(void)
 	guest_install();
 	locks_install();
 	accesses_install();
-	sums = opened("sections");
-	call_sums = opened("calls");
+	sites_install();
+	with_calls = calls_wanted();
 	interrupts = opened("interrupts");
 	switches = opened("switches");
 }
@@ -234,6 +155,12 @@ void sections_install(void)
 static uint64_t own(const struct cpu *cpu)
 {
 	return cpu->own + n - since;
+}
+
+/* Return which of a CPU's instructions belong to a section of a kind; no interrupt comes while they are masked. */
+static uint64_t time_of(const struct cpu *cpu, enum kind kind, uint64_t now)
+{
+	return now - (kind == IRQSOFF ? 0 : cpu->taken);
 }
 
 static struct task *task_at(uint64_t address)
@@ -274,169 +201,6 @@ static uint32_t context(const struct cpu *cpu, const struct place *place)
 	return THREAD;
 }
 
-static bool within(const struct range *range, uint64_t address)
-{
-	return range && address >= range->start && address < range->end;
-}
-
-static const struct range *find(const struct range *ranges, size_t count, uint64_t address)
-{
-	for (size_t i = 0; i < count; i++)
-		if (within(&ranges[i], address))
-			return &ranges[i];
-	return NULL;
-}
-
-/*
- * Return what called a helper. The link register has it at the beginning of a block, unless the helper has called
- * something since: then it leads back into the helper, which has a frame.
- */
-static uint64_t caller_by_link(const struct cpu *cpu)
-{
-	uint64_t link = cpu->guest.registers[GUEST_LINK], frame[2] = { cpu->guest.registers[GUEST_FRAME], 0 };
-
-	for (int i = 0; i < FRAMES && find(helpers, helper_count, link); i++) {
-		if (!guest_read(frame[0], frame, sizeof(frame)))
-			break;
-		link = frame[1];
-	}
-	return link;
-}
-
-/* Return the entry of a place of the stack, or an empty one for it. */
-static struct entry *entry_at(uint64_t stack)
-{
-	size_t place = ((stack >> 3) * 0x9e3779b97f4a7c15ull) >> 46;
-
-	while (entries[place].helper && entries[place].stack != stack)
-		place = (place + 1) % ENTRIES;
-	return &entries[place];
-}
-
-static void enter(struct cpu *cpu, const struct place *block)
-{
-	bool returned = cpu->changer && cpu->changer->returns;
-	uint64_t stack = guest_stack(&cpu->guest);
-	struct entry *entry = entry_at(stack);
-
-	if (!entry->helper && ++entry_count == ENTRIES / 2)
-		fail("more places of stacks than there is room for", "sections");
-	*entry = (struct entry){ block->helper, stack, n, returned ? NULL : cpu->block };
-}
-
-/* Return where a helper was entered: at a place of the stack that is near, and the last time. */
-static const struct entry *entry_near(const struct range *helper, uint64_t stack)
-{
-	const struct entry *found = NULL;
-
-	for (int word = -WORDS_BELOW; word < WORDS_ABOVE; word++) {
-		uint64_t there = stack + 8 * word;
-		const struct entry *entry = entry_at(there);
-
-		if (entry->helper == helper && (!found || entry->n > found->n))
-			found = entry;
-	}
-	return found;
-}
-
-/* Return what called a helper, as a return address. */
-static uint64_t caller_by_stack(const struct cpu *cpu, const struct range *helper)
-{
-	uint64_t stack = guest_stack(&cpu->guest), link = 0;
-
-	for (int i = 0; i < FRAMES && helper; i++) {
-		const struct entry *entry = entry_near(helper, stack);
-
-		if (!entry || !guest_read(entry->stack, &link, sizeof(link)))
-			break;
-		if (entry->before && !entry->before->helper && entry->before->end != link)
-			return entry->before->address + CALL; /* that is, as if it had called */
-		helper = find(helpers, helper_count, link);
-		stack = entry->stack + 8;
-	}
-	return link;
-}
-
-static uint64_t caller(const struct cpu *cpu, const struct place *place)
-{
-	if (!place->helper)
-		return 0;
-	return machine_arm64 ? caller_by_link(cpu) : caller_by_stack(cpu, place->helper);
-}
-
-static void put(struct known_site *known)
-{
-	if (known->sum.count)
-		fwrite(&known->sum, sizeof(known->sum), 1, sums);
-	if (known->call_count)
-		fwrite(known->calls, sizeof(*known->calls), known->call_count, call_sums);
-	known->sum = (struct sum){ .site = known->sum.site };
-	known->call_count = 0;
-}
-
-static struct known_site *known(const struct site *site)
-{
-	uint64_t key = site->begin * 31 + site->begin_caller * 37 + site->end * 41 + site->end_caller * 43;
-	size_t place = ((key * 0x9e3779b97f4a7c15ull) >> 40 ^ site->kind * 3 ^ site->context) % SITES;
-
-	while (sites[place] && memcmp(&sites[place]->site, site, sizeof(*site)))
-		place = (place + 1) % SITES;
-	if (!sites[place]) {
-		if (site_count == SITES / 2)
-			fail("more sites than there is room for", "sections");
-		sites[place] = room_for(sizeof(**sites));
-		sites[place]->site = *site;
-		sites[place]->sum.site = site_count;
-		by_number = grown(by_number, (site_count + 1) * sizeof(*by_number));
-		by_number[site_count++] = sites[place];
-	}
-	return sites[place];
-}
-
-/* Return how many instructions a section or a call took; no interrupt comes while they are masked. */
-static uint64_t length_of(enum kind kind, uint64_t now, uint64_t begin, uint64_t taken)
-{
-	return now - begin - (kind == IRQSOFF ? 0 : taken);
-}
-
-/* The call on top has returned. */
-static void return_from(struct calls *calls, enum kind kind, uint64_t now, uint64_t taken)
-{
-	const struct call *call = &calls->running[--calls->depth];
-	uint64_t length = length_of(kind, now, call->begin, taken - call->taken);
-	size_t i = 0;
-
-	while (i < calls->count && calls->longest[i].function != call->function)
-		i++;
-	if (i == calls->count) {
-		calls->longest = grown(calls->longest, ++calls->count * sizeof(*calls->longest));
-		calls->longest[i] = (struct longest){ call->function, 0 };
-	}
-	if (length > calls->longest[i].instructions)
-		calls->longest[i].instructions = length;
-}
-
-/* A section of a site has ended: the calls that have not returned end with it. */
-static void add_calls(struct known_site *there, struct calls *calls, uint64_t now, uint64_t taken)
-{
-	while (calls->depth)
-		return_from(calls, there->site.kind, now, taken);
-	for (size_t number = 0; number < calls->count; number++) {
-		const struct longest *one = &calls->longest[number];
-		size_t i = 0;
-
-		while (i < there->call_count && there->calls[i].function != one->function)
-			i++;
-		if (i == there->call_count) {
-			there->calls = grown(there->calls, ++there->call_count * sizeof(*there->calls));
-			there->calls[i] = (struct call_sum){ there->sum.site, there->sum.slice, one->function, 0, 0 };
-		}
-		if (one->instructions > there->calls[i].longest)
-			there->calls[i].longest = one->instructions;
-	}
-	calls->count = 0;
-}
-
 static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint64_t before)
 {
 	struct passage passage = { from, n, before, cpu - cpus, cpu->stretch };
@@ -444,7 +208,7 @@ static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint
 	fwrite(&passage, sizeof(passage), 1, stream);
 }
 
-/* Return what a section has missed, as `length_of` counts its instructions. */
+/* Return what a section has missed, as `time_of` counts its instructions. */
 static struct misses misses_of(const struct cpu *cpu, enum kind kind)
 {
 	const struct section *section = &cpu->sections[kind];
@@ -458,30 +222,13 @@ static struct misses misses_of(const struct cpu *cpu, enum kind kind)
 static void end_of(struct cpu *cpu, enum kind kind, struct spot spot, uint64_t now)
 {
 	struct section *section = &cpu->sections[kind];
-	struct site site = { section->spot.place->address, section->spot.caller, spot.place->address, spot.caller,
+	struct site site = { section->spot.place->at.address, section->spot.caller, spot.place->at.address, spot.caller,
 			     kind, section->context };
-	struct known_site *there = known(&site);
-	uint32_t slice = slice_bits ? n >> slice_bits : 0;
-	uint64_t length = length_of(kind, now, section->begin, cpu->taken - section->taken);
-	struct misses misses = misses_of(cpu, kind);
-	int bucket = length ? 63 - __builtin_clzll(length) : 0;
+	struct length length = { time_of(cpu, kind, now) - section->begin, misses_of(cpu, kind), section->from };
+	struct known_site *known = sites_add(&site, &length);
 
-	if (there->sum.slice != slice) {
-		put(there);
-		there->sum.slice = slice;
-	}
-	there->sum.count++;
-	there->sum.total += length;
-	there->sum.misses = misses_sum(there->sum.misses, misses);
-	if (length > there->sum.longest || there->sum.count == 1) {
-		there->sum.longest = length;
-		there->sum.of_longest = misses;
-		there->sum.from = section->from;
-		there->sum.to = n;
-	}
-	there->sum.buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	if (kind != POID)
-		add_calls(there, &cpu->calls[kind], now, cpu->taken);
+		calls_end(&cpu->calls[kind], known, time_of(cpu, kind, now));
 	section->open = false;
 }
 
@@ -499,6 +246,13 @@ static void follow_handler(struct cpu *cpu, bool mask, uint32_t off)
 	}
 }
 
+static void enter_helper(const struct cpu *cpu, const struct place *block)
+{
+	bool returned = cpu->changer && cpu->changer->returns;
+
+	callers_block(&cpu->guest, &block->at, returned || !cpu->block ? NULL : &cpu->block->at);
+}
+
 /* A CPU is at a place with interrupts masked or not, and preemption on or off: end and begin sections. */
 static void follow(struct cpu *cpu, const struct place *place, uint64_t now, bool mask, uint32_t off)
 {
@@ -513,7 +267,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 	for (int kind = 0; kind < KINDS; kind++)
 		changes = changes || states[kind] != cpu->sections[kind].open;
 	if (changes)
-		spot.caller = caller(cpu, place);
+		spot.caller = callers_caller(&cpu->guest, &place->at);
 	for (int kind = 0; changes && kind < KINDS; kind++) {
 		struct section *section = &cpu->sections[kind];
 
@@ -524,7 +278,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 			if (kind == POID)
 				cpu->end = n;
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, now, cpu->taken, caches_misses, cpu->taken_misses, n, spot,
+			*section = (struct section){ true, time_of(cpu, kind, now), caches_misses, cpu->taken_misses, n, spot,
 						     context(cpu, place), n - cpu->end };
 		}
 	}
@@ -532,14 +286,6 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 	cpu->off = off;
 	if (!off)
 		locks_preemptible(cpu - cpus);
-}
-
-/* Another thread runs: what this one has called returns in its own time. */
-static void end_calls(struct cpu *cpu)
-{
-	for (int kind = 0; kind < POID; kind++)
-		while (cpu->calls[kind].depth)
-			return_from(&cpu->calls[kind], kind, own(cpu), cpu->taken);
 }
 
 static void on_store(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -557,7 +303,8 @@ static void switch_to(struct cpu *cpu, uint64_t address)
 		return;
 	for (int kind = 0; cpu->task && kind < KINDS; kind++)
 		cpu->sections[kind].context |= SWITCHED;
-	end_calls(cpu);
+	for (int kind = 0; kind < POID; kind++)
+		calls_switch(&cpu->calls[kind], time_of(cpu, kind, own(cpu)));
 	if (!cpu->task)
 		cpu->waiting = true; /* nothing was followed until now */
 	cpu->task = task_at(address);
@@ -647,14 +394,13 @@ struct place *sections_translated(uint64_t address)
 	if (!wanted)
 		return NULL;
 	place = room_for(sizeof(*place));
-	place->address = address;
-	place->helper = find(helpers, helper_count, address);
-	exception = find(exceptions, exception_count, address);
+	place->at.address = address;
+	place->at.helper = callers_helper(address);
+	exception = ranges_find(&exceptions, address);
 	place->vector = exception;
 	place->interrupt = exception && exception->interrupt;
 	place->locks = locks_begin(address);
-	for (size_t i = 0; i < altered_count && !place->altered; i++)
-		place->altered = altered[i] == address ? i + 1 : 0;
+	place->altered = calls_function(address);
 	return place;
 }
 
@@ -667,7 +413,7 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 
 	if (!block || !(address >> 63))
 		return;
-	block->end = address + qemu_plugin_insn_size(insn);
+	block->at.end = address + qemu_plugin_insn_size(insn);
 	effect = machine_effect(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
 	store = effect.accesses && (!machine_arm64 || effect.operand == count_offset);
 	if (effect.clears)
@@ -734,60 +480,13 @@ static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_
 		fail("the stack of an interrupt cannot be read", "sections");
 }
 
-static bool returns(const struct call *call, const struct place *block, uint64_t stack)
-{
-	return block->address == call->back && stack == call->stack;
-}
-
-/* A function without a frame may jump to its first instruction. */
-static bool again(const struct calls *calls, const struct call *call)
-{
-	const struct call *last;
-
-	if (!calls->depth)
-		return false;
-	last = &calls->running[calls->depth - 1];
-	return last->function == call->function && last->back == call->back && last->stack == call->stack;
-}
-
-/* Return how many calls are left behind this block: one that has ended by jumping to another returns with that. */
-static size_t depth_left(const struct calls *calls, const struct place *block, uint64_t stack)
-{
-	size_t left = calls->depth;
-
-	for (size_t depth = calls->depth; depth; depth--)
-		if (returns(&calls->running[depth - 1], block, stack))
-			left = depth - 1;
-	return left;
-}
-
-/* A call lasts from the function's first block to the block behind the call. Interrupts have sections of their own. */
+/* Interrupts have sections of their own. */
 static void follow_calls(struct cpu *cpu, const struct place *block)
 {
-	uint64_t stack = guest_stack(&cpu->guest);
-	struct call call = { block->altered - 1, 0, stack, own(cpu), cpu->taken };
-
-	if (block->altered && machine_arm64) {
-		call.back = cpu->guest.registers[GUEST_LINK];
-	} else if (block->altered) {
-		guest_read(stack, &call.back, sizeof(call.back));
-		call.stack += sizeof(call.back);
-	}
-	for (int kind = 0; kind < POID; kind++) {
-		struct calls *calls = &cpu->calls[kind];
-		size_t left;
-
-		if (!cpu->sections[kind].open || (kind != IRQSOFF && cpu->interrupted))
-			continue;
-		left = depth_left(calls, block, stack);
-		while (calls->depth > left)
-			return_from(calls, kind, own(cpu), cpu->taken);
-		if (!block->altered || again(calls, &call))
-			continue;
-		if (calls->depth == DEPTH)
-			fail("calls of altered functions nest deeper than there is room for", "sections");
-		calls->running[calls->depth++] = call;
-	}
+	for (int kind = 0; kind < POID; kind++)
+		if (cpu->sections[kind].open && (kind == IRQSOFF || !cpu->interrupted))
+			calls_block(&cpu->calls[kind], &cpu->guest, block->at.address, block->altered,
+				    time_of(cpu, kind, own(cpu)));
 }
 
 /* A function that locks begins, or may have returned. Interrupts that came with preemption off are not part of a hold. */
@@ -798,7 +497,7 @@ static void follow_lock(const struct cpu *cpu, const struct place *block)
 	struct lock_call call = { registers[machine_arm64 ? 0 : GUEST_RDI], 0, 0, stack };
 
 	if (locks_wait(cpu - cpus))
-		locks_block(cpu - cpus, block->address, stack, time);
+		locks_block(cpu - cpus, block->at.address, stack, time);
 	if (!block->locks)
 		return;
 	if (machine_arm64) {
@@ -807,7 +506,7 @@ static void follow_lock(const struct cpu *cpu, const struct place *block)
 		guest_read(stack, &call.caller, sizeof(call.caller));
 		call.stack += sizeof(call.caller);
 	}
-	call.owner = caller(cpu, block);
+	call.owner = callers_caller(&cpu->guest, &block->at);
 	locks_call(cpu - cpus, &call);
 }
 
@@ -835,8 +534,8 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (!cpu->task)
 		return;
-	if (!machine_arm64 && block->helper && block->address == block->helper->start)
-		enter(cpu, block);
+	if (block->at.helper)
+		enter_helper(cpu, block);
 	if (block->interrupt)
 		accesses_moment();
 	mask = guest_masked(&cpu->guest);
@@ -866,7 +565,7 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (block->locks || locks_wait(number))
 		follow_lock(cpu, block);
-	if (altered_count)
+	if (with_calls)
 		follow_calls(cpu, block);
 	cpu->changer = NULL;
 	cpu->block = block;
@@ -880,14 +579,7 @@ void sections_end(void)
 		return;
 	locks_end();
 	accesses_end();
-	stream = opened("sites");
-	for (size_t i = 0; i < site_count; i++) {
-		put(by_number[i]);
-		fwrite(&by_number[i]->site, sizeof(by_number[i]->site), 1, stream);
-	}
-	closed(stream, "sites");
-	closed(sums, "sections");
-	closed(call_sums, "calls");
+	sites_end();
 	closed(interrupts, "interrupts");
 	closed(switches, "switches");
 	stream = opened("followed");

@@ -26,9 +26,11 @@
 #include <string.h>
 
 #include "accesses.h"
+#include "base.h"
 #include "caches.h"
 #include "machine.h"
-#include "trace.h"
+#include "qemu.h"
+#include "sections.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -96,47 +98,20 @@ struct occasion {
 	uint32_t kind;
 };
 
-uint64_t n; /* the one counter that the translated code adds to */
 static uint64_t n_before;
 static struct counted *before;
 static struct mark *marks;
 static size_t mark_count;
 static struct interval *intervals, window;
 static size_t interval_count, interval_now;
-unsigned int slice_bits;
 static struct counted **blocks;
 static size_t block_count, block_room;
 static FILE *events, *runs, *counts;
-static char *prefix;
 static bool reading, exact;
 static int64_t ahead;
 static void **current_cpu;
 static int64_t (*icount_get)(void);
 static int64_t (*icount_get_raw)(void);
-
-void fail(const char *what, const char *name)
-{
-	fprintf(stderr, "trace: %s: %s\n", what, name);
-	exit(1);
-}
-
-void *room_for(size_t size)
-{
-	void *found = calloc(1, size);
-
-	if (!found)
-		fail("no memory left", "calloc");
-	return found;
-}
-
-void *grown(void *array, size_t size)
-{
-	void *found = realloc(array, size);
-
-	if (!found)
-		fail("no memory left", "realloc");
-	return found;
-}
 
 /* Ask QEMU, from the CPU thread, as all callbacks are; there current_cpu is this CPU. */
 static int64_t asked(int64_t (*question)(void))
@@ -291,24 +266,6 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		memset(block->last, 0, sizeof(block->last));
 		memcpy(block->last, bytes, size < sizeof(block->last) ? size : sizeof(block->last));
 	}
-}
-
-FILE *opened(const char *suffix)
-{
-	char path[4096];
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "%s.%s", prefix, suffix);
-	stream = fopen(path, "wb");
-	if (!stream)
-		fail("cannot be written", path);
-	return stream;
-}
-
-void closed(FILE *stream, const char *name)
-{
-	if (ferror(stream) || fclose(stream))
-		fail("cannot be written", name);
 }
 
 /*

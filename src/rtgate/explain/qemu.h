@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the plugin have in common: trace.c (events, blocks) and sections.c (critical sections). */
-#ifndef RTGATE_TRACE_H
-#define RTGATE_TRACE_H
+/* What of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2), is used here; its header is not packaged. */
+#ifndef RTGATE_QEMU_H
+#define RTGATE_QEMU_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-/* What of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2), is used here; its header is not packaged. */
 typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_tb;
@@ -40,23 +38,5 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t, uint64_
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-
-/* trace.c */
-extern uint64_t n; /* instructions executed since power-on, by all CPUs */
-extern unsigned int slice_bits; /* what follows is counted in slices of 2^slice_bits instructions; 0: in one */
-void fail(const char *what, const char *name) __attribute__((noreturn));
-void *room_for(size_t size); /* zeroed; it is never freed, as QEMU does not say when it forgets a block */
-void *grown(void *array, size_t size);
-FILE *opened(const char *suffix);
-void closed(FILE *stream, const char *name);
-
-/* sections.c. All does nothing unless a line of the order asks for sections. */
-struct place;
-bool sections_order(const char *line); /* whether the line is for sections */
-void sections_install(void);
-struct place *sections_translated(uint64_t address); /* of the first instruction of a block */
-void sections_instruction(struct qemu_plugin_insn *insn, struct place *block);
-void sections_block(unsigned int cpu, struct place *block); /* before its first instruction */
-void sections_end(void);
 
 #endif
