@@ -23,6 +23,9 @@ asm(".globl irq_enter_rcu\\n.type irq_enter_rcu, %function\\nirq_enter_rcu:\\n"
     "orr w0, w0, w1\\n1: ret\\n.size irq_enter_rcu, . - irq_enter_rcu");
 """
 PLAIN = COUNTS.replace("ldr w0, [x0, #1816]\\nand w1, w1, #0xff0000\\nand w0, w0, #0xff00", "and w1, w1, #0xffff00")
+TRACED = COUNTS.replace(
+    "add w1, w1, #0x10, lsl #12\\nstr w1, [x0, #8]", "mov x3, x30\\nbl preempt_count_add\\nmov x30, x3\\nmrs x0, sp_el0"
+)
 VECTORS = """
 asm(".balign 2048\\n.globl vectors\\nvectors: .space 2048\\n.globl __bp_harden_el1_vectors\\n"
     "__bp_harden_el1_vectors: .space 64\\n.globl __entry_text_end\\n__entry_text_end: ret");
@@ -52,6 +55,11 @@ def test_the_offsets_and_the_places_are_those_of_the_kernel(tmp_path: Path) -> N
 
 def test_without_preempt_rt_the_preemption_count_has_the_softirqs(tmp_path: Path) -> None:
     assert preemption(kernel("arm64", tmp_path, "one", a=PLAIN, b=VECTORS)).softirq is None
+
+
+def test_a_kernel_that_traces_preemption_counts_in_a_function_of_its_own(tmp_path: Path) -> None:
+    kept = preemption(kernel("arm64", tmp_path, "one", a=TRACED, b=VECTORS, c=LOCKS, d=RT))
+    assert (kept.count, kept.softirq) == (8, 1816)
 
 
 @pytest.mark.parametrize(
