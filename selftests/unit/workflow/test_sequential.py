@@ -159,8 +159,8 @@ def test_the_screen_needs_no_baseline_and_pairs_are_fresh(
     monkeypatch.setattr(sequential, "choose", lambda *_: Choice(SCREENED, "screened against 42 boots"))
     bench = Bench(records, slower=1.05, wander=0.3)
     run_comparison(suites(tmp_path, monkeypatch, bench), within(1000))
-    assert boots(bench) == ["1-3", "1-6"]
-    assert [words["--looks"] for words in bench.batches] == ["6:0.3,12:0.7"] * 2
+    assert boots(bench) == ["1-3", "1-6", "7-12"]
+    assert [words["--looks"] for words in bench.batches] == ["6:0.3,12:0.7"] * 3
     assert {one.arm for one in records_file.read_all(records)} == {"baseline", "candidate"}
     assert sum(one.screening for one in records_file.read_all(records)) == 3
     schedule = planned.read(Place(records=records, board=BOARD, arm="baseline", case=CASE)).schedule

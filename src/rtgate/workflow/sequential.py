@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files
@@ -57,7 +57,7 @@ class StoredComparison:
             return None
         failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}
         cases = tuple(case for case in next_.cases if case not in failed_cases)
-        return Measure(cases, next_.pairs) if cases else None
+        return replace(next_, cases=cases) if cases else None
 
     def pairs(self, case: str) -> int:
         """Return how many pairs of a case were planned so far. Raises ConfigError."""

@@ -85,7 +85,7 @@ def slow(count: int = 12) -> list[Record]:
 def test_a_clear_verdict_ends_at_its_look_and_an_open_one_wants_the_next() -> None:
     assert isinstance(next_measurement([subject(slow(3), base(3))], Qualified()), Done)
     little = numbered(on_a_board("candidate", slower=1.05))
-    assert next_measurement([subject(little[:3], base(3))], Qualified()) == Measure((CASE,), 3)
+    assert next_measurement([subject(little[:3], base(3))], Qualified()) == Measure((CASE,), 3, 6)
     assert isinstance(next_measurement([subject(little[:3], base(3), Schedule())], Qualified()), Done)  # the only look
     assert "not enough data in 3 pairs" in told(subject(little[:3], base(3))).sentence
 
@@ -119,7 +119,7 @@ def test_a_lost_boot_takes_its_own_pair_alone() -> None:
 
 
 def test_a_lost_pair_is_measured_again_before_the_look() -> None:
-    assert next_measurement([subject(same(3), base(3)[1:])], Qualified()) == Measure((CASE,), 1)
+    assert next_measurement([subject(same(3), base(3)[1:])], Qualified()) == Measure((CASE,), 1, 3)
 
 
 def screen(records: Sequence[Record]) -> list[Record]:
@@ -144,7 +144,7 @@ def test_a_candidate_like_the_history_needs_no_pair() -> None:
 def test_what_is_suspicious_is_confirmed_on_fresh_pairs() -> None:
     past = Qualified(history())
     flagged = subject(screen(slow(3)), [], SCREENED)
-    assert next_measurement([flagged], past) == Measure((CASE,), 6)
+    assert next_measurement([flagged], past) == Measure((CASE,), 6, 6)
     verdict = told(flagged, past)
     assert (verdict.status, verdict.kind) == (Status.DONE, Kind.INCONCLUSIVE)
     assert "not confirmed" in verdict.sentence
@@ -155,7 +155,7 @@ def test_what_is_suspicious_is_confirmed_on_fresh_pairs() -> None:
 
 
 def test_without_a_history_everything_is_suspicious() -> None:
-    assert next_measurement([subject(screen(same(3)), [], SCREENED)], Qualified()) == Measure((CASE,), 6)
+    assert next_measurement([subject(screen(same(3)), [], SCREENED)], Qualified()) == Measure((CASE,), 6, 6)
 
 
 def test_an_unqualified_board_passes_no_screen_either() -> None:

@@ -48,7 +48,7 @@ def screened(
 
 
 def test_a_procedure_begins_with_its_screen_or_with_the_pairs_of_the_first_look() -> None:
-    assert INTERLEAVED.first(["a"]) == Measure(("a",), 3)
+    assert INTERLEAVED.first(["a"]) == Measure(("a",), 3, 3)
     assert SCREENED.first(["a", "b"]) == Screen(("a", "b"), 3)
 
 
@@ -57,11 +57,11 @@ def test_a_procedure_begins_with_its_screen_or_with_the_pairs_of_the_first_look(
 
 def test_an_interleaved_comparison_goes_on_with_the_open_cases_only() -> None:
     first = next_step(interleaved([series("a"), series("b")]))
-    assert first == Measure(("a", "b"), 3)
+    assert first == Measure(("a", "b"), 3, 3)
     second = next_step(interleaved([series("a", *[0.0] * 3), series("b", 0.3, 0.5, 0.4, prior=WIDE)]))
-    assert second == Measure(("b",), 3)
+    assert second == Measure(("b",), 3, 6)
     third = next_step(interleaved([series("a", *[0.0] * 3), series("b", *[0.4] * 6, prior=WIDE)]))
-    assert third == Measure(("b",), 6)
+    assert third == Measure(("b",), 6, 12)
     last = next_step(interleaved([series("a", *[0.0] * 3), series("b", *[0.4] * 12, prior=WIDE)]))
     assert isinstance(last, Done)
     assert [one.outcome for one in last.comparisons] == [Outcome.NO_WORSE, Outcome.INCONCLUSIVE]
@@ -69,7 +69,7 @@ def test_an_interleaved_comparison_goes_on_with_the_open_cases_only() -> None:
 
 def test_cases_that_are_behind_come_first() -> None:
     state = interleaved([series("a", *[0.4] * 6, prior=WIDE), series("b", 0.0)])
-    assert next_step(state) == Measure(("b",), 2)
+    assert next_step(state) == Measure(("b",), 2, 3)
 
 
 def test_a_comparison_of_nothing_is_done_with_nothing() -> None:
@@ -97,7 +97,7 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
         Screening(case="a", boots=3, suspicion={"winsorised mean": 0.5, "exceedance rate": 0.01}),
         Screening(case="b", boots=3, suspicion={"winsorised mean": 0.5}),
     ]
-    assert next_step(screened(screens)) == Measure(("a",), 6)
+    assert next_step(screened(screens)) == Measure(("a",), 6, 6)
     confirm = [series("a", *[0.0] * 6), series("a", *[3.0] * 6, metric="winsorised mean"), series("b", *[3.0] * 6)]
     found = next_step(screened(screens, confirm))
     assert isinstance(found, Done)
@@ -108,7 +108,7 @@ def test_suspicious_metrics_alone_are_confirmed_on_fresh_pairs() -> None:
 def test_an_open_confirmation_is_extended_once() -> None:
     screens = [Screening(case="a", boots=3, suspicion={"exceedance rate": 0.01})]
     six = screened(screens, [series("a", *[0.4] * 6, prior=WIDE)])
-    assert next_step(six) == Measure(("a",), 6)
+    assert next_step(six) == Measure(("a",), 6, 12)
     twelve = screened(screens, [series("a", *[0.4] * 12, prior=WIDE)])
     assert isinstance(next_step(twelve), Done)
 
@@ -127,7 +127,7 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
 def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:
     state = screened([Screening(case="a", boots=3, suspicion={})])
     assert suspicious_metrics(state) == {("a", "")}
-    assert next_step(state) == Measure(("a",), 6)
+    assert next_step(state) == Measure(("a",), 6, 6)
 
 
 def test_harmless_changes_fail_no_more_often_than_promised_whatever_device_measures_them() -> None:

@@ -41,10 +41,15 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Measure so many more pairs, baseline and candidate alternately."""
+    """Measure so many more pairs, baseline and candidate alternately.
+
+    Attributes:
+        look: how many pairs the look takes that they are for. The same order twice means that nothing came of the first.
+    """
 
     cases: tuple[str, ...]
     pairs: int
+    look: int
 
     @property
     def sentence(self) -> str:
@@ -94,7 +99,7 @@ class Procedure:
         """Return what is measured first, of these cases."""
         if self.screen:
             return Screen(tuple(cases), self.screen)
-        return Measure(tuple(cases), self.looks.steps[0][0])
+        return Measure(tuple(cases), self.looks.steps[0][0], self.looks.steps[0][0])
 
 
 INTERLEAVED = Procedure(looks=RELEASE)
@@ -131,7 +136,7 @@ def next_step(state: ComparisonState) -> Done | Screen | Measure:
         return Screen(tuple(sorted(screen.case for screen in screens)), boots)
     cases = sorted({case for case, _ in suspicious_metrics(state)} - {evidence.case for evidence in state.pairs})
     if cases:
-        return Measure(tuple(cases), state.looks.steps[0][0])
+        return Measure(tuple(cases), state.looks.steps[0][0], state.looks.steps[0][0])
     return _next_step(family(state), state.looks)
 
 
@@ -174,7 +179,7 @@ def _next_step(members: Sequence[Evidence], looks: Looks) -> Done | Measure:
     # Cases that are behind come first, so that all of a family are looked at together.
     first = min(next_looks.values())
     shortfalls = {case: first - pairs[case] for case, look in next_looks.items() if look == first}
-    return Measure(tuple(sorted(shortfalls)), max(shortfalls.values()))
+    return Measure(tuple(sorted(shortfalls)), max(shortfalls.values()), first)
 
 
 def suspicions(
