@@ -199,6 +199,22 @@ def test_no_worse_than_a_revoked_kernel_is_no_good_verdict(night: Lab, capsys: p
     capsys.readouterr()
     assert main(["baseline", "promote", "second"]) == 1
     assert "compared with a kernel that is not good: " in capsys.readouterr().err
+    assert main(["baseline", "promote", "second", "--unjudged", "it was slow for another reason"]) == 0
+    (good,) = [one for one in shown(capsys) if one["promotion"] and not one["revocation"]]
+    assert (good["promotion"]["verdict"], good["promotion"]["unjudged"]) == ("DONE", "it was slow for another reason")
+
+
+@pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.NOT_APPLIED, Kind.WAIVED])
+def test_a_run_that_left_something_open_is_good_for_the_reason_alone(
+    passed: Lab, kind: Kind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("report")
+    both = [verdict(Status.PASS, Kind.LIMIT), verdict(Status.DONE, kind)]
+    write_verdicts(both, path / "verdict.json", records=path / "records")
+    assert main(["baseline", "promote", "report"]) == 5
+    assert main(["baseline", "promote", "report", "--unjudged", "seen in the field"]) == 0
+    (one,) = shown(capsys)
+    assert (one["promotion"]["verdict"], one["promotion"]["unjudged"]) == ("DONE", "seen in the field")
 
 
 def test_a_soak_has_its_verdict_among_its_records(night: Lab, tmp_path: Path) -> None:
@@ -223,7 +239,7 @@ def verdict(status: Status, kind: Kind) -> Verdict:
 
 def test_a_waived_failure_is_no_good_verdict() -> None:
     both = [verdict(Status.PASS, Kind.LIMIT), verdict(Status.DONE, Kind.WAIVED)]
-    assert "the verdict is PASS (exit code 5): a failure is waived: a sentence" in baselines._refusal(both, "")
+    assert "the verdict is DONE (exit code 5): a failure is waived: a sentence" in baselines._refusal(both, "")
     assert baselines._refusal(both, "it is waived for its display alone") == ""
 
 

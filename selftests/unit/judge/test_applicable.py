@@ -114,6 +114,16 @@ def test_limits_for_kernels_of_one_measurement_take_turns() -> None:
     assert found.left_out == ()
 
 
+@pytest.mark.parametrize(("measurement", "of"), [("irqsoff", "function"), ("rawlock", "lock")])
+def test_a_limit_of_another_function_or_lock_is_not_applied_and_that_is_said(measurement: str, of: str) -> None:
+    kept = replace(maximum(measurement=measurement), **{of: "A"})
+    other = _kernels("< 6.12", replace(maximum(measurement=measurement), **{of: "B"}))
+    found = applicable([kept, other], [_release(record(), "6.12.1")])
+    assert found.limits == (kept,)
+    (sentence,) = found.left_out
+    assert sentence.startswith(f"the limit of {measurement} B is for kernels < 6.12")
+
+
 def test_policies_on_faults_hold_for_all_options() -> None:
     policy = fault_policy("oops", fails=False)
     assert applicable([policy, _for(maximum())], [record()]).limits == (policy,)

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
+from rtgate.judge.compare import looks
+from rtgate.judge.compare.looks import compare
+from rtgate.judge.compare.paired import BoardPairs, Prior, Series
+from rtgate.judge.compare.pairing import finding
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
 from rtgate.units import Quantity
 from rtgate.workflow.waivers import Waiver, read, waive, waiver_notes
@@ -204,3 +208,15 @@ def test_a_rate_that_breaks_down_is_not_waived(waivers: tuple[Waiver, ...], kind
     found = _waive(verdict, (waiver,))
     assert (found.status, found.kind) == (Status.FAIL, kind)
     assert "and this one is too small" in found.sentence
+
+
+def test_a_throughput_that_breaks_down_on_a_board_is_not_waived_by_a_ratio(waivers: tuple[Waiver, ...]) -> None:
+    series = Series(
+        case=CASE,
+        metric="throughput bandwidth",
+        boards=(BoardPairs("one", (2.3, 2.31, 2.29, 2.3, 2.31, 2.29), Prior(0.0001, 12)),),
+    )
+    told = finding(compare([series], looks.once(6))[0])
+    verdict = replace(_failed(), kind=told.kind, value=told.value, baseline=told.baseline, measurement=told.measurement)
+    waiver = replace(waivers[0], largest=Quantity.parse("1.3 ratio"), measurement="")
+    assert "and this one is too small" in _waive(verdict, (waiver,)).sentence

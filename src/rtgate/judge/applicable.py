@@ -40,8 +40,8 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     return Applicable(matches, (*_of_other_options(other_limits, records), *_of_other_kernels(old, records)))
 
 
-def _subject(limit: Threshold) -> tuple[str, LimitKind, str, str]:
-    return limit.measurement, limit.kind, limit.cpu_class, limit.function
+def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
+    return limit.name, limit.kind, limit.cpu_class
 
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:

@@ -64,7 +64,7 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     status: Status | None = None
     if not reason or (directory / "verdict.json").exists():
         verdicts = _verdicts(directory)
-        status, refusal = worst(verdicts), _refusal(verdicts, reason)
+        status, refusal = _standing(verdicts), _refusal(verdicts, reason)
         if refusal:
             return PromotionResult(refusal=f"{directory}: {refusal}", exit_code=_code(verdicts))
     records = read_verified(_records(directory))
@@ -76,6 +76,8 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     flaw = _revocation_reason(history, records)
     if flaw and not reason:
         return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {flaw}", exit_code=1)
+    if flaw and status is Status.PASS:
+        status = Status.DONE  # to be no worse than that kernel was what it passed by
     return _promote(history, run_boots, status, reason)
 
 
@@ -100,7 +102,7 @@ def _refusal(verdicts: Sequence[Verdict], reason: str) -> str:
 
     The exit code in the file may be that of --allow-unjudged, so it does not count. What somebody waives is a failure.
     """
-    code, status = _code(verdicts), worst(verdicts)
+    code, status = _code(verdicts), _standing(verdicts)
     if code == 0 or (reason and status is not Status.FAIL):
         return ""
     waived_verdict = next((verdict for verdict in verdicts if verdict.kind is Kind.WAIVED), None)
@@ -109,6 +111,12 @@ def _refusal(verdicts: Sequence[Verdict], reason: str) -> str:
     why += f": {plain_text(first.sentence.partition(chr(10))[0])}" if first else ""
     hint = "; if it is good for another reason, say so with --unjudged REASON" if status is not Status.FAIL else ""
     return f"the verdict is {status.value} (exit code {code}){why}{hint}"
+
+
+def _standing(verdicts: Sequence[Verdict]) -> Status:
+    """Return the status that stands for a run: PASS only of one that makes its kernel good without a reason."""
+    status = worst(verdicts)
+    return Status.DONE if status is Status.PASS and _code(verdicts) else status
 
 
 def _code(verdicts: Sequence[Verdict]) -> int:

@@ -142,7 +142,7 @@ def test_a_throughput_that_falls_is_told_as_a_fall() -> None:
         boards=(BoardPairs("one", (0.11, 0.10, 0.09, 0.10, 0.11, 0.09), Prior(0.0001, 12)),),
     )
     found = finding(compare([series], looks.once(6))[0])
-    assert (found.status, str(found.value)) == (Status.FAIL, "x0.905")
+    assert (found.status, str(found.value), str(found.baseline)) == (Status.FAIL, "x0.905", "x1")
     assert "throughput bandwidth x0.905 (between x0.89" in found.sentence
     level = replace(series, boards=(BoardPairs("one", (0.0, 0.01, -0.01, 0.0, 0.01, -0.01), Prior(0.0001, 12)),))
     assert "which would have shown throughput bandwidth x0.9" in finding(compare([level], looks.once(6))[0]).sentence

@@ -154,11 +154,13 @@ def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes:
         cost = cost_minutes(decisive.enough - comparison.pairs, measured_minutes, boot_minutes)
         sentence += f", {cost:.0f} board-minutes"
     effect = decisive.effect
+    is_rate = decisive.metric.startswith(f"{THROUGHPUT} ")
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
         value=_ratio(_as_measured(decisive.metric, effect.ratio)) if effect else None,
+        baseline=_ratio(1.0) if is_rate else None,  # a rate that falls is below it, and so not waived
         measurement=decisive.metric,
     )
 
