@@ -284,6 +284,26 @@ def test_a_conflict_is_answered_without_building_anything(repository: Repository
     assert markdown.startswith("**FAIL: the kernel does not merge into its target branch**\n\n`mine`")
 
 
+def test_nothing_of_a_merge_request_that_conflicts_is_read_or_run(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a forge's pipeline checks out the merge request, it is the current directory."""
+    repository.branch("mine")
+    theirs = {
+        ".rtgate/thresholds.yaml": "virt-arm64:\n  preempt_rt:\n    latency/theirs:idle: []\n",
+        ".rtgate/waivers.yaml": "- case: latency/theirs:idle\n",
+        ".rtgate/tools/theirs.py": "from pathlib import Path\nPath('was-here').touch()\n",
+    }
+    repository.commit("mine", **{"kernel/time.c": "two", **theirs})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("theirs", **{"kernel/time.c": "three"})
+    repository.git("checkout", "--quiet", "mine")
+    monkeypatch.chdir("linux")
+    assert main.main(["review", "--base", "main", "--head", "mine", "-o", "../report", "--untrusted"]) == 1
+    assert not Path("was-here").exists()
+    assert builds.made == []
+
+
 def test_a_mistake_in_the_policy_is_said_with_its_place(
     repository: Repository, builds: Builds, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,14 +102,14 @@ def review(request: ReviewRequest) -> Answer:
     output = request.output
     _check_places(request.tree, (output, site.cache(), request.kernels))
     require_report_directory(output)
-    with lock(output):
+    with lock(output), _target_branch() as place:
         files.require_free_space(output)
         try:
             commits = _commits(request)
         except ConflictError as error:
             with replacing(output):
                 return _conflict(request, str(error))
-        with _policy(request.tree, commits) as policy, replacing(output):
+        with _policy(place, request.tree, commits) as policy, replacing(output):
             request = replace(request, limits=policy.limits)
             check_lab(policy.boards)
             _make_root_filesystems(policy)
@@ -141,26 +141,34 @@ def _commits(request: ReviewRequest) -> Commits:
 
 
 @contextmanager
-def _policy(tree: Path, commits: Commits) -> Iterator[Policy]:
-    """Yield the policy of the target branch; within the block its boards, limits and profiles are the repository's.
+def _target_branch() -> Iterator[Path]:
+    """Yield a directory that stands for the kernel repository within the block, empty at first.
 
-    What the merge request has of its own in the same directory is not read.
+    The current directory may be a checkout of the merge request: its files are not read, nor are its tools run, not
+    even for a merge request that has no base to read from because it conflicts.
     """
     before = os.environ.get("RTGATE_TREE")
     with scratch(Path(tempfile.gettempdir()), "rtgate-target-branch-") as place:
-        export(tree, commits.base, POLICY_DIRECTORY, place)
         os.environ["RTGATE_TREE"] = str(place)
         try:
-            policy = read_policy()
-            say(f"policy: {_policy_file(place, commits)}")
-            yield policy
-        except ConfigError as error:  # by the name that people know the file by
-            raise ConfigError(str(error).replace(f"{place}/", f"{commits.base[:12]}:")) from error
+            yield place
         finally:
             if before is None:
                 del os.environ["RTGATE_TREE"]
             else:
                 os.environ["RTGATE_TREE"] = before
+
+
+@contextmanager
+def _policy(place: Path, tree: Path, commits: Commits) -> Iterator[Policy]:
+    """Yield the policy of the target branch, whose boards, limits and profiles are put in place."""
+    export(tree, commits.base, POLICY_DIRECTORY, place)
+    try:
+        policy = read_policy()
+        say(f"policy: {_policy_file(place, commits)}")
+        yield policy
+    except ConfigError as error:  # by the name that people know the file by
+        raise ConfigError(str(error).replace(f"{place}/", f"{commits.base[:12]}:")) from error
 
 
 def _policy_file(place: Path, commits: Commits) -> str:
