@@ -74,6 +74,14 @@ def test_the_newest_version_counts_and_replies_do_not(repository: Repository) ->
     assert repository.git("show", f"{found.head}:Makefile") == "VERSION = 8"
 
 
+def test_a_robot_s_patch_and_a_copy_in_the_thread_are_not_of_the_series(repository: Repository) -> None:
+    series = _mails(repository)
+    robot = series.replace("[PATCH 2/3] ", "[PATCH] ").replace("[PATCH 1/3]", "Re: ").replace("[PATCH 3/3]", "Re: ")
+    copy = series.replace("VERSION = 7", "VERSION = 9")
+    found = _series(repository, f"{series}{robot}{copy}").merge_request()
+    assert repository.git("diff", "mine", found.head) == ""
+
+
 def test_a_series_may_say_itself_what_it_applies_to(repository: Repository) -> None:
     found = _series(repository, _mails(repository), base="").merge_request()
     assert found.base == repository.git("rev-parse", "main")

@@ -32,13 +32,22 @@ _LARGEST = 64 << 20  # bytes of a mailbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mail:
-    """One mail of a series; number 0 is its cover letter."""
+    """One mail of a series; number 0 is its cover letter. One without `2/3` in its subject has no numbers."""
 
     message: EmailMessage
     raw: bytes
     version: int
-    number: int
-    count: int
+    numbers: tuple[int, int] | None
+
+    @property
+    def number(self) -> int:
+        """Its place in the series, from 1 on."""
+        return self.numbers[0] if self.numbers else 1
+
+    @property
+    def count(self) -> int:
+        """Patches of the series."""
+        return self.numbers[1] if self.numbers else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +107,17 @@ class Mail:
 
     @cached_property
     def _series(self) -> tuple[_Mail, ...]:
-        """The mails of the newest version, in order."""
+        """The mails of the newest version, in order: of two with one number the first.
+
+        Beside numbered ones a patch without a number is somebody's own, such as a robot's mail in the same thread.
+        """
         mails = [mail for raw in _mails(self.path) if (mail := _mail(raw))]
         if not mails:
             raise ConfigError(f"{self.path} has no patches: expected mails with a subject like [PATCH v2 1/3]")
         newest = max(mail.version for mail in mails)
-        by_number = {mail.number: mail for mail in mails if mail.version == newest}
+        version = [mail for mail in mails if mail.version == newest]
+        version = [mail for mail in version if mail.numbers] or version
+        by_number = {mail.number: mail for mail in reversed(version)}
         count = max(mail.count for mail in by_number.values())
         gaps = [str(number) for number in range(1, count + 1) if number not in by_number]
         if gaps:
@@ -149,8 +163,7 @@ def _mail(raw: bytes) -> _Mail | None:
         message=message,
         raw=raw,
         version=int(version["version"]) if version else 1,
-        number=int(number["number"]) if number else 1,
-        count=int(number["count"]) if number else 1,
+        numbers=(int(number["number"]), int(number["count"])) if number else None,
     )
 
 
