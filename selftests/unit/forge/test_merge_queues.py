@@ -165,6 +165,8 @@ def test_a_merge_group_compares_with_what_is_ahead(
 ) -> None:
     asked = from_group(queue, group(queue, number, tmp_path)).merge_request()
     assert (asked.name, asked.target) == (f"merge group of #{number + 7}", "main")
+    # A review cancels the jobs that a former one of the same URL has left: those of another group are not its own.
+    assert asked.url == f"https://github.com/{REPOSITORY}/queue/main#{number + 7}"
     assert asked.title == f"Merge pull request #{number + 7} @all"
     found = queue.commits(asked)
     assert (found.base, found.candidate) == (queue.ahead[number], queue.results[number])
@@ -193,3 +195,4 @@ def test_a_merge_group_that_lacks_something(queue: Queue, tmp_path: Path, change
 def test_a_group_of_another_name_has_no_number(queue: Queue, tmp_path: Path) -> None:
     asked = from_group(queue, group(queue, 0, tmp_path, head_ref="refs/heads/queue/x")).merge_request()
     assert asked.name == "merge group"
+    assert asked.url.endswith(f"#{queue.results[0]}")

@@ -99,11 +99,14 @@ def _merge_group(event: Mapping[str, Any]) -> PullRequest:
     group = event["merge_group"]
     if event["action"] != "checks_requested" or not group["base_ref"].startswith(_BRANCH):
         raise ValueError
-    number = _GROUP.fullmatch(group["head_ref"])
+    match = _GROUP.fullmatch(group["head_ref"])
+    number = int(match[1]) if match else 0
+    page = f"{event['repository']['html_url']}/queue/{group['base_ref'].removeprefix(_BRANCH)}"
     return PullRequest(
-        number=int(number[1]) if number else 0,
+        number=number,
         title=group["head_commit"]["message"].partition("\n")[0],
-        url=f"{event['repository']['html_url']}/queue/{group['base_ref'].removeprefix(_BRANCH)}",
+        # The page is that of all groups; each must have a URL of its own, as jobs in a lab are told apart by it.
+        url=f"{page}#{number or _commit(group['head_sha'])}",
         target=group["base_ref"].removeprefix(_BRANCH),
         base=_commit(group["base_sha"]),
         head=_commit(group["head_sha"]),
