@@ -24,6 +24,7 @@ from rtgate.report.notices import say
 from rtgate.rootfs import images
 from rtgate.workflow import gate, kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
+from rtgate.workflow.suite_process import Batch, Suites
 
 __all__ = ["_forget_qemu", "_undrawn", "lab"]
 
@@ -398,6 +399,45 @@ def test_the_first_commit_that_is_slow_is_named(repository: Repository, builds: 
     assert _review() == 1
     _, _, text = _left()
     assert f"The first commit that fails:\n  {guilty[:12]} be late (commit 3 of 3, found by 2 further gates)\n" in text
+
+
+@pytest.mark.long("three measurements with a fake QEMU")
+def test_a_limit_that_the_target_branch_breaks_is_no_commit_s_fault(
+    repository: Repository, builds: Builds, capfd: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit("be late already", **{"kernel/time.c": "slow"})
+    repository.branch("mine")
+    repository.commit("be tidy", README="two")
+    repository.commit("be tidier", **{"kernel/time.c": "slow two"})
+    assert _review() == 1
+    verdict, markdown, _ = _left()
+    assert "the baseline breaks this limit too" in str(verdict)
+    assert "first commit that fails" not in markdown
+    assert (
+        "not bisected: the target branch fails latency/cyclictest:idle on virt-arm64 as well" in capfd.readouterr().err
+    )
+
+
+@pytest.mark.long("two measurements with a fake QEMU")
+def test_a_commit_that_was_not_measured_is_neither_good_nor_bad(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Suites.measure
+
+    def fail_to_measure(suites: Suites, batch: Batch, log: str) -> bool:
+        tried_one = suites.output.parent.name == "bisect" and suites.output.name != "target-branch"
+        return False if tried_one else measure(suites, batch, log)
+
+    monkeypatch.setattr(Suites, "measure", fail_to_measure)
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    guilty = repository.commit("be late", **{"kernel/time.c": "slow"})
+    assert _review() == 1
+    _, _, text = _left()
+    assert (
+        f"{guilty[:12]} be late (commit 2 of 2, found by 0 further gates), or commit 1; not tried: commit 1 was not"
+        in (" ".join(text.split()))
+    )
 
 
 def test_what_nobody_has_read_is_built_in_confinement_and_its_baseline_alike(

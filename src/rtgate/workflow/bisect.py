@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
@@ -13,8 +14,11 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits, ConflictError, prepare_merge, series, subject_of
 from rtgate.report.notices import say, step
 from rtgate.units import plural
+from rtgate.workflow.budget import DEFAULT, Budget, minutes
+from rtgate.workflow.gate import run_gate
 from rtgate.workflow.kernels import CommitBuilds
 from rtgate.workflow.policy import Policy, Screen
+from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import Batch, SuiteOptions, prepare_suites
 
 MOST_COMMITS = 32  # five further gates at most
@@ -87,15 +91,22 @@ def bisect(
 ) -> FirstBadCommit | None:
     """Return the first commit that fails as the whole merge request does.
 
-    None where it has one commit or very many, where nothing of it failed, or where the lab fails on the way.
+    None where it has one commit or very many, where nothing of it failed that the target branch does not fail as well,
+    or where the lab fails on the way.
     """
     commit_ids = series(builds.tree, commits)
-    first_failure = _failure_to_find(policy, verdicts)
-    if first_failure is None or not 1 < len(commit_ids) <= MOST_COMMITS:
+    if not 1 < len(commit_ids) <= MOST_COMMITS:
         return None
-    screen, verdict = first_failure
-    attempt = _Attempt(builds, commits.base, screen, verdict, output / DIRECTORY)
-    skip_reasons: dict[int, str] = {}
+    try:
+        attempt = _failure_to_find(builds, commits, policy, verdicts, output / DIRECTORY)
+        return _first_bad(attempt, commit_ids, verdicts) if attempt else None
+    except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
+        say(f"not bisected: {error}")
+        return None
+
+
+def _first_bad(attempt: _Attempt, commit_ids: tuple[str, ...], verdicts: Sequence[Verdict]) -> FirstBadCommit:
+    verdict, skip_reasons = attempt.verdict, dict[int, str]()
 
     def fails(place: int) -> bool | None:
         try:
@@ -104,15 +115,11 @@ def bisect(
             skip_reasons[place] = str(reason)
             return None
 
-    say(f"bisecting {len(commit_ids)} commits for {verdict.case or 'the build'} on {screen.board}")
-    try:
-        suspects, gates = first_bad_range(len(commit_ids), fails)
-    except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
-        say(f"not bisected: {error}")
-        return None
+    say(f"bisecting {len(commit_ids)} commits for {verdict.case or 'the build'} on {verdict.board}")
+    suspects, gates = first_bad_range(len(commit_ids), fails)
     return FirstBadCommit(
         series=commit_ids,
-        subject=subject_of(builds.tree, commit_ids[suspects[-1]]),
+        subject=subject_of(attempt.builds.tree, commit_ids[suspects[-1]]),
         suspects=suspects,
         gates=gates,
         skipped=skip_reasons,
@@ -120,12 +127,21 @@ def bisect(
     )
 
 
-def _failure_to_find(policy: Policy, verdicts: Sequence[Verdict]) -> tuple[Screen, Verdict] | None:
-    """Return the failure to look for: what cannot be built first, then what came first."""
+def _failure_to_find(
+    builds: CommitBuilds, commits: Commits, policy: Policy, verdicts: Sequence[Verdict], output: Path
+) -> _Attempt | None:
+    """Return what looks for a failure: what cannot be built first, then what came first.
+
+    What the target branch fails as well, no commit of the series has caused.
+    """
     by_board = {screen.board: screen for screen in policy.screens}
     failures = [verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.board in by_board]
-    failures.sort(key=lambda failure: failure.kind is not Kind.BUILD)
-    return (by_board[failures[0].board], failures[0]) if failures else None
+    for verdict in sorted(failures, key=lambda failure: failure.kind is not Kind.BUILD):
+        attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output)
+        if verdict.kind is Kind.BUILD or (verdict.kind, verdict.measurement) not in attempt.known_failures:
+            return attempt
+        say(f"not bisected: the target branch fails {verdict.case} on {verdict.board} as well: {verdict.measurement}")
+    return None
 
 
 def _is_same(failure: Verdict, verdict: Verdict) -> bool:
@@ -140,7 +156,7 @@ class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bi
     """A commit of the series cannot be tried by itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Attempt:
     """Gates of single commits against the same baseline, for one failure."""
 
@@ -154,7 +170,8 @@ class _Attempt:
         """Return whether a commit fails as the whole does: it cannot be built, or the case fails in it.
 
         Raises:
-            _Untestable: it conflicts with the target branch; or it does not build, and the whole does.
+            _Untestable: it conflicts with the target branch; it does not build, and the whole does; or the case was not
+                measured, or not decided.
             InfrastructureError: the lab fails.
         """
         with step(f"is {commit[:12]} good"):
@@ -169,11 +186,40 @@ class _Attempt:
                 raise _Untestable("cannot be built") from error
             return self.verdict.kind is not Kind.BUILD and self._is_worse(commit, kernel)
 
+    @cached_property
+    def known_failures(self) -> frozenset[tuple[Kind, str]]:
+        """What the target branch itself fails in the case: its boots were made already, for the review."""
+        with step("is the target branch good"):
+            verdicts, _ = self._gate("target-branch", self.builds.base(self.screen.build, self.base))
+        return frozenset(_failures(verdicts))
+
     def _is_worse(self, commit: str, kernel: Path) -> bool:
-        output = self.output / commit[:12]
+        verdicts, whole = self._gate(commit[:12], kernel)
+        if _failures(verdicts) - self.known_failures:
+            return True
+        if not whole or any(verdict.status in {Status.ERROR, Status.MISS} for verdict in verdicts):
+            raise _Untestable("was not measured")
+        if any(verdict.kind is Kind.INCONCLUSIVE for verdict in verdicts):
+            raise _Untestable("is not decided")
+        return False
+
+    def _gate(self, name: str, kernel: Path) -> tuple[list[Verdict], bool]:
+        """Gate a kernel in the case, as the review did; return what is said of it, and whether all was measured."""
+        output = self.output / name
         output.mkdir(parents=True, exist_ok=True)
-        options = SuiteOptions(board=self.screen.board, profile=self.screen.profile)
+        suite_options = SuiteOptions(board=self.screen.board, profile=self.screen.profile)
         arms = {"baseline": self.builds.base(self.screen.build, self.base), "candidate": kernel}
-        suites = prepare_suites(options, arms, output)
-        suites.measure(Batch(board=self.verdict.board, cases=(self.verdict.case,)), "measure.log")
-        return any(verdict.status is Status.FAIL for verdict in suites.judge().verdicts)
+        first = Batch(board=self.verdict.board, cases=(self.verdict.case,))
+        outcome = run_gate(
+            prepare_suites(suite_options, arms, output),
+            ComparisonOptions(budget=Budget(minutes(DEFAULT)), first=first),
+            explain=False,
+            sections=self.screen.sections,
+        )
+        place = (self.verdict.board, self.verdict.case)
+        verdicts = [verdict for verdict in outcome.judging.verdicts if (verdict.board, verdict.case) == place]
+        return verdicts, outcome.whole
+
+
+def _failures(verdicts: Sequence[Verdict]) -> set[tuple[Kind, str]]:
+    return {(verdict.kind, verdict.measurement) for verdict in verdicts if verdict.status is Status.FAIL}

@@ -97,10 +97,12 @@ class ComparisonOptions:
     Attributes:
         extend: whether more boots are measured where it stays open.
         budget: what it may take of a board on a clock.
+        first: what is measured first on virtual time; more boots are of the same cases.
     """
 
     budget: Budget
     extend: bool = True
+    first: Batch = Batch()
 
 
 def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
@@ -112,7 +114,7 @@ def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutc
     if _in_pairs(suites):
         return _pairs(suites, options)
     with step("measuring"):
-        whole = suites.measure(Batch(), "measure.log")
+        whole = suites.measure(options.first, "measure.log")
     judging = _judge(suites)
     batches = _open_seeds(suites, judging.verdicts) if options.extend else ()
     for more in batches:
