@@ -99,6 +99,12 @@ def test_firmware_and_faults_of_each_boot_are_told_apart() -> None:
     assert [fault.kind.value for fault in second.faults] == ["warning"]
 
 
+def test_what_newer_kernels_print_of_the_board_is_no_firmware() -> None:
+    bios = "DMI: Intel Corporation NUC6CAYH/NUC6CAYB, BIOS AYAPLCEL.86A.0066.2020.1202.1127 12/02/2020"
+    (boot,) = told(job(f"[    0.000000] {bios}\n[    0.000000] DMI: Memory slots populated: 2/2\n"))
+    assert boot.firmware == (bios,)
+
+
 def test_a_panic_in_an_attempt_that_was_repeated_stays() -> None:
     (boot,) = told(job(FIRMWARE + PANIC + FIRMWARE))
     assert (boot.attempts, [fault.kind.value for fault in boot.faults]) == (2, ["panic"])

@@ -80,6 +80,23 @@ def test_complete_hides_no_message_that_lava_saw() -> None:
     assert [panic.line for panic in found.panics] == ["LAVA saw the kernel fail in an attempt to boot"]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "deaths"),
+    [
+        (["DUT_has_reset"], 0),
+        (["DUT_has_reset", "panic"], 1),
+        ([], 1),
+        ([None], 1),
+        (["DUT_has_reset", "DUT_has_reset"], 0),
+    ],
+)
+def test_a_board_that_starts_again_is_no_death_by_itself(kinds: list[str | None], deaths: int) -> None:
+    """LAVA from 2025.04 on takes the boot loader's banner for a message of the kernel; the power may have failed."""
+    seen = result("kernel-messages", "fail", extra={"extra": [{"kind": kind} for kind in kinds]})
+    found = classify(job("Complete"), lines(deploy(1), boot_lines(2), seen, lava_log.shell(3), end_lines()))
+    assert len(found.panics) == deaths
+
+
 PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") + result("auto-login-action", "fail")
 
 
@@ -121,6 +138,15 @@ PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") +
             "hang",
             "the test hung",
             id="hang during the test",
+        ),
+        pytest.param(
+            (deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: measuring, 4 records so far"])),
+            "Test",
+            "lava-docker-test-shell timed out after 600 seconds",
+            Blame.LAB,
+            "lab",
+            "LAVA ended the test while rtgate was measuring",
+            id="LAVA's limit was too short",
         ),
         pytest.param(
             WHOLE, "Test", "dut-dead: no prompt", Blame.PRODUCT, "hang", "dut-dead: no prompt", id="declared dead"

@@ -59,7 +59,7 @@ _FIRMWARE = tuple(
         r"\bGNU GRUB {1,3}version \S+",
         r"^UEFI firmware \(version .*",
         r"^SeaBIOS \(version .*",
-        r"^(?:\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? )?(?:efi: EFI v\S+ by .*|DMI: .*|psci: PSCIv\S+ detected.*)",
+        r"^(?:\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? )?(?:efi: EFI v\S+ by .*|DMI: .*\bBIOS\b.*|psci: PSCIv\S+ detected.*)",
     )
 )
 _STAMP = re.compile(r"^\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ")

@@ -9,10 +9,11 @@ decides: how far the boot came, what the kernel said, which action failed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 from rtgate.board.boot import State
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
@@ -102,6 +103,7 @@ _IMAGE = re.compile(
     re.IGNORECASE,
 )
 _STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
+_MEASURES = f"{SAYS}measuring, "  # said by `rtgate in-job` every half minute
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
@@ -252,6 +254,9 @@ def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]
         return Blame.PRODUCT, State.HANG, failure.message
     if not boot.shell:
         return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failure.message}"
+    if _DEADLINE.search(failure.message) and any(line.text.startswith(_MEASURES) for line in boot.shell):
+        # It has deadlines of its own, shorter than LAVA's, and records a kernel that hangs.
+        return Blame.LAB, State.LAB, f"LAVA ended the test while rtgate was measuring: {failure.message}"
     if _DEADLINE.search(failure.message):
         return Blame.PRODUCT, State.HANG, f"the test hung: {failure.message}"
     return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failure.message}"
@@ -281,9 +286,20 @@ def _panics(job_boots: Sequence[Boot]) -> Iterator[Panic]:
             yield Panic(boot=boot.number, kind=fault.kind, line=phrase(fault.line))
         for line in () if faults else boot.lines:
             result = line.result
-            if result.get("case") == "kernel-messages" and result.get("result") == "fail":
+            if result.get("case") == "kernel-messages" and result.get("result") == "fail" and not _only_reset(result):
                 sentence = "LAVA saw the kernel fail in an attempt to boot"
                 yield Panic(boot=boot.number, kind=FaultKind.PANIC, line=sentence)
+
+
+def _only_reset(result: Mapping[str, Any]) -> bool:
+    """Return whether all that LAVA saw is the board's boot loader again (`DUT_has_reset`, LAVA 2025.04 and later).
+
+    A board may start again because its power failed: whose fault that is, other boots tell.
+    """
+    extra = result.get("extra")
+    messages = extra.get("extra") if isinstance(extra, Mapping) else None
+    kinds = {one.get("kind") for one in messages if isinstance(one, Mapping)} if isinstance(messages, list) else set()
+    return kinds == {"DUT_has_reset"}
 
 
 def _last(boot: Boot) -> str:
