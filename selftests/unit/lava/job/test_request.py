@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rtgate import strict_yaml
 from rtgate.board import boards
+from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import request as orders
@@ -16,6 +17,7 @@ from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.fio import FioRead
 
 KERNEL = KernelIdentity(
     name="k", flavour="preempt_rt", release="6.12", image_sha256="a" * 64, source="debian", provenance="rtgate"
@@ -120,6 +122,24 @@ def test_a_board_that_cools_down_is_given_the_time(monkeypatch: pytest.MonkeyPat
     board = boards.board(ORDER.board)
     monkeypatch.setattr(boards, "board", lambda _name: replace(board, cool_to=55))
     assert ORDER.boot_s == before + LONGEST_S
+
+
+def test_a_board_that_writes_its_test_files_first_is_given_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = boards.board(ORDER.board)
+    nvme = Storage(
+        serial="1",
+        model="",
+        overwrite=Overwrite.PARTITION,
+        name="rtgate-test",
+        file_system=FileSystem.EXT4,
+        size_mib=65536,
+    )
+    order = replace(ORDER, cases=(*ORDER.cases, Case(suite="nvme", tool=FioRead(), load="idle")))
+    seconds = []
+    for size in (20_000, 80_000):
+        monkeypatch.setattr(boards, "board", lambda _name, size=size: replace(board, nvme=replace(nvme, size_mib=size)))
+        seconds.append(order.boot_s)
+    assert seconds[1] - seconds[0] == pytest.approx((60_000 << 20) / 20e6, abs=1)
 
 
 def test_a_boot_that_takes_longer_than_an_hour_is_a_job_all_the_same() -> None:

@@ -20,11 +20,13 @@ from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import ARMS
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX, role
 from rtgate.lava.results.expected import Expected
+from rtgate.measure import storage_use
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import KernelIdentity
 from rtgate.records.schedule import Steps, format_steps, parse_steps
+from rtgate.tools import Setting
 from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
@@ -83,7 +85,15 @@ class MeasurementRequest:
         """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
         # LAVA would end the test of a board that is still cooling down, and that would look like a kernel that hangs.
         cooling = 0.0 if boards.board(self.board).cool_to is None else LONGEST_S
-        return int(_AROUND_S + cooling + sum(1.5 * length + _CASE_S for length in self._lengths()))
+        storage = sum(map(self._storage_s, self.cases))
+        return int(_AROUND_S + cooling + storage + sum(1.5 * length + _CASE_S for length in self._lengths()))
+
+    def _storage_s(self, case: Case) -> float:
+        """Return the seconds in which a case may write its test file before it measures: as long as its plan allows."""
+        board = boards.board(self.board)
+        setting = Setting(cpus=board.cpus, duration_s=0.0, virtual_time=False, storage=board.nvme)
+        use = storage_use.use(case.tools, setting)
+        return use.preparation_s if use else 0.0
 
     @property
     def usual_s(self) -> float:
