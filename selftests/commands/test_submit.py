@@ -424,6 +424,18 @@ def test_parts_that_nobody_came_to_are_missed(
 
 
 @_LONG
+def test_no_part_of_a_comparison_runs_on_another_board(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
+    server.devices.append({**server.devices[0], "hostname": "another"})
+    server.stories.append(compared(tmp_path, TURNS[:2]))
+    assert main.main([*LOOKS, "--boots", "3"]) == 3
+    assert len(server.jobs) == 1
+    assert "not measured on: no tag keeps a job on the board that the others ran on" in capsys.readouterr().err
+
+
+@_LONG
 def test_equal_boots_end_at_the_first_look_and_it_is_written_down(
     server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

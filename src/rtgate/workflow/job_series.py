@@ -27,6 +27,8 @@ from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.sequential import StoredComparison
 
+_NOT_KEPT = "not measured on: no tag keeps a job on the board that the others ran on: give each device one of its own"
+
 
 @dataclass(kw_only=True)
 class Series:
@@ -115,10 +117,18 @@ def carry_out(series: Series, output: Path) -> list[JobAttempts]:
         job_results.look(all_jobs, output)
         order = further.order()
         if order is not None and not series.kept:
-            series.watch.say("not measured on: no tag keeps a job on the board that the others ran on")
+            series.watch.say(_NOT_KEPT)
             break
     job_results.look(all_jobs, output)
     return all_jobs
+
+
+def _may_go_on(series: Series, order: MeasurementRequest) -> bool:
+    """Return whether the next part runs on the same board as the last one; boots of two boards are not compared."""
+    if series.kept or len(order.kernels) == 1:
+        return True
+    series.watch.say(_NOT_KEPT)
+    return False
 
 
 def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobAttempts]:
@@ -126,7 +136,7 @@ def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobA
     jobs: list[JobAttempts] = []
     for part in order.parts():
         endpoint = series.writer.endpoint
-        if jobs and not jobs[-1].is_complete:
+        if jobs and not (jobs[-1].is_complete and _may_go_on(series, order)):
             job_results.mark_missing(part, output)
             other = job_results.keep_endpoint(endpoint.order, (), output, series.watch) if endpoint else None
             jobs.append(JobAttempts(part, (), other))
