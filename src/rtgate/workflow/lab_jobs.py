@@ -15,7 +15,7 @@ _LATEST = 200
 
 
 def select_jobs(lava: Lava, metadata: Mapping[str, str], *, active: bool, everybody: bool = False) -> list[Job]:
-    """Return the latest jobs that fit, newest first.
+    """Return the jobs that fit, newest first: of those that have ended the latest.
 
     Args:
         lava: the server.
@@ -25,7 +25,7 @@ def select_jobs(lava: Lava, metadata: Mapping[str, str], *, active: bool, everyb
     """
     return [
         job
-        for job in lava.jobs(_LATEST)
+        for job in (lava.active_jobs() if active else lava.jobs(_LATEST))
         if (everybody or orders.NONCE in job.definition)
         and not (active and job.finished)
         and (not metadata or metadata.items() <= orders.metadata(job.definition).items())

@@ -34,7 +34,8 @@ class Waits:
         running: from the start of the job to its end; LAVA's own limit comes first if it works.
         panic: for a kernel that died while booting, for LAVA to end the job or to boot it once more; it looks for the
             end of a panic, which a kernel that restarts at once never prints, and then waits for minutes.
-        ending: after a job was cancelled, for LAVA to say so.
+        ending: after a job was cancelled, for LAVA to say so: its worker asks every 20 s, gives the job two minutes to
+            end and five to clean up (`lava_dispatcher/worker.py`).
         busy, idle: between two questions, while the job runs and while it waits.
     """
 
@@ -42,7 +43,7 @@ class Waits:
     away: float = 600.0
     running: float = 12 * 3600.0
     panic: float = 30.0
-    ending: float = 120.0
+    ending: float = 480.0
     busy: float = 1.0
     idle: float = 2.0
 
