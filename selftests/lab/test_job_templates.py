@@ -22,7 +22,7 @@ from rtgate.board import boards
 from rtgate.board.boards import Board, Lava
 from rtgate.lava.job import multinode, template
 from rtgate.lava.job.definition import ARMS, TRANSPORTS, Files, JobArm, JobRequest, render
-from rtgate.lava.lab import health
+from rtgate.lava.lab import check, health
 
 FILES = "file:///mnt/files"
 STEPS = ("schema", "device", "dispatcher")
@@ -43,10 +43,11 @@ for program; do ln -s /bin/false "$tree/tmp/bin/$program"; done
 exec env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin:/tmp/bin \
     chroot "$tree" /usr/bin/python3 /tmp/validate.py /mnt
 """
+NEWEST = (2026, 10)  # in sid
 CONNECTION = """\
 {% set connection_list = ['uart0'] %}
 {% set connection_commands = {'uart0': 'telnet 127.0.0.1 7001'} %}
-{% set connection_tags = {'uart0': ['primary', 'telnet']} %}
+{% set connection_tags = {'uart0': ['primary', 'shell']} %}
 {% set hard_reset_command = '/bin/true' %}
 {% set power_on_command = '/bin/true' %}
 {% set power_off_command = '/bin/true' %}
@@ -81,7 +82,7 @@ def files_of(board: Board) -> Files:
     )
 
 
-def job_of(board: Board, transport: str, family: str) -> str:
+def job_of(board: Board, transport: str, family: str, server: tuple[int, int] = check.TESTED) -> str:
     arms = tuple(JobArm(name=name, files=files_of(board), identity='{"name": "k"}') for name in ARMS)
     request = JobRequest(
         name="merge request 42",
@@ -92,6 +93,7 @@ def job_of(board: Board, transport: str, family: str) -> str:
         profile="mr",
         metadata={"rtgate.nonce": "0123456789abcdef", "title": "it's a <test>: {{ x }}"},
         transport=transport,
+        server=server,
         family=family,
         tags=("lab-a",),
         visibility="group:rt",
@@ -129,8 +131,8 @@ def parts_of_two_boards() -> list[tuple[str, Board, str]]:
     ]
 
 
-def jobs() -> dict[str, tuple[Board, str]]:
-    """Return all jobs by name, each with its board."""
+def jobs(server: tuple[int, int] = check.TESTED) -> dict[str, tuple[Board, str]]:
+    """Return all jobs for a server of this release by name, each with its board."""
     found = {}
     ways = {lava_of(board).boot for board in BOARDS}
     others = [booting_by(way) for way in site.names(template.KIND) if way not in ways]
@@ -140,7 +142,7 @@ def jobs() -> dict[str, tuple[Board, str]]:
             if transport == "board" and template.find(lava_of(board).boot).root == "disk":
                 continue
             for family in lava_of(board).consoles or ("mainline",):
-                found[f"{name}-{transport}-{family}"] = (board, job_of(board, transport, family))
+                found[f"{name}-{transport}-{family}"] = (board, job_of(board, transport, family, server))
             found[f"{name}-{transport}-health"] = (
                 board,
                 health.definition(board, files_of(board), transport=transport),
@@ -195,7 +197,8 @@ def validated(tree: Path, directory: Path, wanted: dict[str, tuple[Board, str]])
 
 @pytest.fixture(scope="module")
 def said(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    return validated(tree, tmp_path_factory.mktemp("jobs"), jobs())
+    server = check.TESTED if "bookworm" in tree.name else NEWEST
+    return validated(tree, tmp_path_factory.mktemp("jobs"), jobs(server))
 
 
 @pytest.mark.parametrize("name", jobs())

@@ -115,6 +115,34 @@ def test_a_single_connection_command_does_for_newer_servers_only() -> None:
     assert not missing(found(SINGLE, **changes), "docker")
 
 
+@pytest.mark.parametrize(
+    ("tags", "version", "works"),
+    [
+        (["primary"], OLD, True),
+        (["primary"], NEW, False),
+        (["primary", "shell"], NEW, True),
+        (["primary", "ssh"], NEW, True),
+    ],
+)
+def test_newer_servers_must_know_how_to_let_go_of_a_console(
+    tags: list[str], version: tuple[int, int], works: bool
+) -> None:
+    """`DisconnectDevice` refuses the job else, before anything boots."""
+    connection = {"uart0": {"connect": "telnet 127.0.0.1 7001", "tags": tags}}
+    findings = found(version, commands__connections=connection)
+    assert ("LAVA cannot let go of its console, uart0" in "".join(missing(findings, "docker"))) is not works
+    assert not missing(findings, "board")
+
+
+def test_newer_servers_want_tags_of_each_connection() -> None:
+    connections = {
+        "uart0": {"connect": "telnet 127.0.0.1 7001", "tags": ["primary", "shell"]},
+        "uart1": {"connect": "telnet 127.0.0.1 7002"},
+    }
+    (text,) = missing(found(NEW, commands__connections=connections), "docker")
+    assert text.startswith("LAVA's worker fails at its connection uart1, which has no connection_tags")
+
+
 def test_a_console_on_another_machine_needs_no_network_of_the_worker() -> None:
     connection = {"uart0": {"connect": "telnet lab-serial 2001", "tags": ["primary"]}}
     assert not missing(found(commands__connections=connection, actions__test=None), "docker")

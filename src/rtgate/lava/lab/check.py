@@ -20,6 +20,7 @@ from rtgate.lava.job.template import Template
 TESTED = (2023, 1)  # the oldest server that rtgate is tested with
 SINGLE = (2025, 2)  # from here a test also gets the console of a dictionary with a single `connection_command`
 _LOCAL = re.compile(r"\b(?:localhost|127\.0\.0\.1|::1)\b")
+_RELEASABLE = {"telnet", "ssh", "shell"}  # lava_dispatcher/connections/serial.py, DisconnectDevice
 _POWER = ("hard_reset", "power_on", "power_off")
 
 
@@ -112,12 +113,29 @@ def _connection(
             "connection_tags, one connection tagged 'primary'",
         )
         return
+    yield from _release(version, connections, primary)
     options = _mapping(dictionary, "actions", "test", "methods", "docker").get("options") or []
     if _LOCAL.search(connect) and not any("host" in str(option) for option in options):
         yield Finding(
             ("docker",),
             f"{_program(connect)} connects to the worker itself, which a container does not reach: the device type "
             "needs --network=host (actions, test, methods, docker, options)",
+        )
+
+
+def _release(version: tuple[int, int], connections: Mapping[str, Any], primary: list[str]) -> Iterator[Finding]:
+    """Find what keeps LAVA from letting go of the console, which rtgate's jobs ask of servers that can."""
+    if version < DISCONNECT or not primary:
+        return
+    for name in connections:
+        if "tags" not in _mapping(connections, name):
+            yield Finding(("docker",), f"LAVA's worker fails at its connection {name}, which has no connection_tags")
+    tags = _mapping(connections, primary[0]).get("tags") or ()
+    if not _RELEASABLE & set(tags):
+        yield Finding(
+            ("docker",),
+            f"LAVA cannot let go of its console, {primary[0]}: beside 'primary' its connection_tags need 'shell' (or "
+            "'telnet', 'ssh': what its command is)",
         )
 
 
