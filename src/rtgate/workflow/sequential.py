@@ -102,7 +102,7 @@ class ComparisonOptions:
 
     budget: Budget
     extend: bool = True
-    first: Batch = Batch()
+    first: Batch = field(default_factory=Batch)
 
 
 def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:

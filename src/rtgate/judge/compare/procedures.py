@@ -44,7 +44,7 @@ class Measure:
     """Measure so many more pairs, baseline and candidate alternately.
 
     Attributes:
-        look: how many pairs the look takes that they are for. The same order twice means that nothing came of the first.
+        look: how many pairs the look takes that they are for. The same order twice: nothing came of the first.
     """
 
     cases: tuple[str, ...]
