@@ -25,8 +25,10 @@ from selftests.unit.lava.results.test_classify import PANIC
 from rtgate import strict_yaml
 from rtgate.cli import main
 from rtgate.console.faults import scan
+from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.looks import RELEASE
 from rtgate.judge.compare.procedures import Measure
+from rtgate.lava.client.submission import Attempt, Submission
 from rtgate.lava.job.artefacts import serving
 from rtgate.lava.job.request import MeasurementRequest
 from rtgate.measure.case import Case
@@ -421,6 +423,28 @@ def test_parts_that_nobody_came_to_are_missed(
     assert main.main([*WAIT, "--boots", "6"]) == 3
     (missing,) = (one["sentence"] for one in verdicts() if one["kind"] == "missing")
     assert missing.startswith("4 of 6 boots left no record")
+
+
+@_LONG
+def test_a_server_that_is_lost_takes_no_failure_with_it(
+    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
+    run = Submission.run
+
+    def lose_the_second(submission: Submission) -> tuple[Attempt, ...]:
+        if server.jobs:
+            raise InfrastructureError("the server does not answer")
+        return run(submission)
+
+    monkeypatch.setattr(Submission, "run", lose_the_second)
+    story = [deploy(1)]
+    for number, (arm, outcome) in enumerate(zip(TURNS, (measured_outcome(), HANG), strict=False), 1):
+        story += [boot_lines(3 * number), told_in(outcome, tmp_path / str(number), number, arm)]
+    server.stories.append(Story(log=[*story, end_lines()]))
+    assert main.main([*LOOKS, "--boots", "3"]) == 1
+    assert "not measured on: the server does not answer" in capsys.readouterr().err
+    assert {"FAIL", "MISS"} <= {one["status"] for one in verdicts()}
 
 
 @_LONG

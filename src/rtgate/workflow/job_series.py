@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
+from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
@@ -107,7 +108,7 @@ def carry_out(series: Series, output: Path) -> list[JobAttempts]:
     all_jobs: list[JobAttempts] = []
     order: MeasurementRequest | None = further.first()
     while order is not None:
-        jobs = _parts(series, order, output)
+        jobs = _parts(series, order, output, began=bool(all_jobs))
         all_jobs += jobs
         if not all(job.is_complete for job in jobs):
             break
@@ -131,22 +132,37 @@ def _may_go_on(series: Series, order: MeasurementRequest) -> bool:
     return False
 
 
-def _parts(series: Series, order: MeasurementRequest, output: Path) -> list[JobAttempts]:
-    """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing."""
+def _attempts(series: Series, part: MeasurementRequest, *, began: bool) -> tuple[Attempt, ...]:
+    """Carry out a part of an order; return its attempts, none if the server is lost.
+
+    Raises InfrastructureError where nothing was measured before: what was is judged all the same.
+    """
+    try:
+        with silence():  # the job's log speaks
+            return series.submission(part).run()
+    except InfrastructureError as error:
+        if not began:
+            raise
+        series.watch.say(f"not measured on: {error}")
+        return ()
+    finally:
+        series.watch.close()
+
+
+def _parts(series: Series, order: MeasurementRequest, output: Path, *, began: bool) -> list[JobAttempts]:
+    """Carry out every part of an order, one after the other on the same board; a part that none came to has nothing.
+
+    `began` says that earlier orders brought something.
+    """
     jobs: list[JobAttempts] = []
     for part in order.parts():
-        endpoint = series.writer.endpoint
-        if jobs and not (jobs[-1].is_complete and _may_go_on(series, order)):
+        endpoint, attempts = series.writer.endpoint, tuple[Attempt, ...]()
+        if not jobs or (jobs[-1].is_complete and _may_go_on(series, order)):
+            attempts = _attempts(series, part, began=began or bool(jobs))
+        if attempts:
+            job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
+        else:
             job_results.mark_missing(part, output)
-            other = job_results.keep_endpoint(endpoint.order, (), output, series.watch) if endpoint else None
-            jobs.append(JobAttempts(part, (), other))
-            continue
-        try:
-            with silence():  # the job's log speaks
-                attempts = series.submission(part).run()
-        finally:
-            series.watch.close()
-        job_results.keep(part, attempts, output, series.watch, series.criteria.thresholds)
         other = job_results.keep_endpoint(endpoint.order, attempts, output, series.watch) if endpoint else None
         jobs.append(JobAttempts(part, attempts, other))
         if jobs[-1].is_complete:

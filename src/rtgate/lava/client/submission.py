@@ -107,13 +107,19 @@ class Submission:
 
         Raises:
             ConfigError: the server does not take the job.
-            InfrastructureError: no board, or no server.
+            InfrastructureError: no board, or no server, at the first attempt.
             KeyboardInterrupt: the user stopped; the job is cancelled.
         """
         attempts: list[Attempt] = []
         tags = self.tags
         while True:
-            attempts.append(self._attempt(tags))
+            try:
+                attempts.append(self._attempt(tags))
+            except InfrastructureError as error:
+                if not attempts:
+                    raise
+                self.watch.say(str(error))  # what the attempts before it left is kept
+                return tuple(attempts)
             ending, job = attempts[-1].ending, attempts[-1].job
             if not ending.may_retry or ending.panics or len(attempts) >= self.attempts:
                 return tuple(attempts)
