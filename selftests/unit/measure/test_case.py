@@ -268,6 +268,20 @@ def test_facts_may_hold_colons_and_lines(content: bytes, expected: str) -> None:
     assert environment.kernel_version == "#1 SMP PREEMPT_RT Mon Jan  1 00:00:00 UTC 2024"
 
 
+def test_where_a_lab_has_put_files_for_one_boot_is_no_difference_of_the_board() -> None:
+    """Two boots of one kernel, as GRUB and LAVA start them."""
+    lines = [
+        f"BOOT_IMAGE=(tftp,10.0.0.1)/{job}/tftp-deploy-{where}/kernel/bzImage console=ttyS0 root=/dev/nfs rw "
+        f"nfsroot=10.0.0.1:/var/lib/lava/dispatcher/tmp/{job}/extract-nfsrootfs-{where},tcp,hard isolcpus=1"
+        for job, where in ((12, "a1b2"), (13, "c3d4"))
+    ]
+    found = [
+        _record(measured_outcome(facts=facts("facts", {"/proc/cmdline": line.encode()}))).environment.command_line
+        for line in lines
+    ]
+    assert found == ["console=ttyS0 root=/dev/nfs rw nfsroot=10.0.0.1:*,tcp,hard isolcpus=1"] * 2
+
+
 @pytest.mark.parametrize("text", [b"", b"grep: no such file", b"\n\n", b"/proc/cmdline", b"/proc/cmdline\0"])
 def test_facts_without_a_path_say_nothing(text: bytes) -> None:
     found = _record(measured_outcome(facts=text))

@@ -334,7 +334,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         kernel_version=version,
         build_id=build_id.in_notes(files.get("notes", b"")),
         config_sha256=text(files, "config.sha256").split(" ")[0],
-        command_line=facts.get("/proc/cmdline", ""),
+        command_line=observations.command_line(facts),
         tuning=arm.tuning.name,
         clocksource=before.get(observations.CLOCK, ""),
         rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),

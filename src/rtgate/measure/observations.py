@@ -19,6 +19,8 @@ from rtgate.validity import links, readings
 from rtgate.validity.plan_files import stats, text, uptime
 
 _FACT = re.compile(r"(?P<path>/sys/bus/pci/devices/[0-9a-f:.]{1,20}/[^:]*|[^:]*):(?P<content>.*)")
+_BOOT_IMAGE = re.compile(r"(?:^|(?<=\s))BOOT_IMAGE=\S*\s*")
+_NFS_DIRECTORY = re.compile(r"(?:^|(?<=\s))(nfsroot=(?:[^\s,:]*:)?)[^\s,]+")
 CPU = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # Settings that every target has: one that was not read is missing, not unchanged.
@@ -33,6 +35,16 @@ def facts(files: Mapping[str, bytes], name: str) -> dict[str, str]:
         if match:
             contents.setdefault(match["path"], []).append(match["content"])
     return {path: "\n".join(lines).strip() for path, lines in contents.items()}
+
+
+def command_line(facts: Mapping[str, str]) -> str:
+    """Return the kernel's arguments, without where a boot loader has taken its files from in this boot.
+
+    GRUB begins with the path of the image (`BOOT_IMAGE=`), and a root file system on the network has its directory in
+    `nfsroot=`. LAVA makes both anew for each boot, so equal boots would never be comparable.
+    """
+    text = facts.get("/proc/cmdline", "")
+    return _NFS_DIRECTORY.sub(r"\1*", _BOOT_IMAGE.sub("", text)).strip()
 
 
 def uname_flavour(version: str) -> str:
