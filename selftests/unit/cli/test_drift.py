@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from selftests.unit.judge.compare.test_drift import CASE, branch
 from selftests.written_records import write
 
+from rtgate.board.boot import State
 from rtgate.cli.drift import share
 from rtgate.cli.main import main
 from rtgate.judge.compare.drift import Gate
@@ -49,6 +51,33 @@ def test_a_gate_of_what_was_not_merged_is_not_added(
     assert main([*ASKED, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {tuple(step["run"] for step in one["steps"]) for one in found} == {("merge-3",)}
+
+
+def test_a_boot_that_was_not_good_takes_no_gate_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.0, 1.05, 1.05])
+    hung = replace(gates[1].candidate[3], state=State.HANG, message="it hung", measurements=())
+    gates[1] = replace(gates[1], candidate=[*gates[1].candidate[:3], hung, *gates[1].candidate[4:]])
+    stored(tmp_path, monkeypatch, gates)
+    capsys.readouterr()
+    assert main(ASKED) == 1
+    assert "over 3 gates" in capsys.readouterr().out
+
+
+def test_nothing_is_added_up_over_a_gate_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.0, 1.05, 1.05])
+    other = [replace(one, evidence=replace(one.evidence, load="another")) for one in gates[1].candidate]
+    gates[1] = replace(gates[1], candidate=other)
+    stored(tmp_path, monkeypatch, gates)
+    capsys.readouterr()
+    assert main([*ASKED, "--json"]) == 5
+    said = capsys.readouterr()
+    assert {tuple(step["run"] for step in one["steps"]) for one in json.loads(said.out)} == {("merge-3",)}
+    assert "merge-2 is not added up: load: " in said.err
+    assert f"{CASE}: what lies before that gate is not added up either" in said.err
 
 
 def test_a_history_without_gates_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,11 +37,14 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
     by_case: dict[str, list[Boot]] = {}
     for boot in queries.find(history, boot_filter):
         by_case.setdefault(boot.case, []).append(boot)
-    case_drifts = [
-        drift
-        for case in sorted(by_case)
-        for drift in drifts(case, _gates(history, chain(by_case[case], arguments.last)))
-    ]
+    case_drifts: list[Drift] = []
+    gaps: list[str] = []
+    for case in sorted(by_case):
+        groups = chain(by_case[case], arguments.last)
+        gates = _gates(history, groups)
+        case_drifts += drifts(case, gates)
+        if len(gates) < len(groups):
+            gaps.append(case)
     beyond = [drift for drift in case_drifts if drift.beyond(arguments.drift_budget)]
     if arguments.json:
         print(
@@ -54,11 +57,20 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
     if not case_drifts:
         print("rtgate: no gate on virtual time with both kernels was stored that could be added up", file=sys.stderr)
         return 5
-    return 1 if beyond else 0
+    for case in gaps:
+        print(f"rtgate: {plain_text(case)}: what lies before that gate is not added up either", file=sys.stderr)
+    return 1 if beyond else 5 if gaps else 0
 
 
 def _gates(history: History, groups: Sequence[Sequence[Boot]]) -> list[Gate]:
-    return [gate for boots in groups if (gate := _gate(history, boots)) is not None]
+    """Return the newest gates, oldest first, up to one that cannot be added up: a sum over a gap says nothing."""
+    gates: list[Gate] = []
+    for boots in reversed(groups):
+        gate = _gate(history, boots)
+        if gate is None:
+            break
+        gates.insert(0, gate)
+    return gates
 
 
 def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
@@ -91,8 +103,8 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     for boot, record in zip(boots, queries.records(history, boots), strict=True):
         if boot.arm in arms:
             arms[boot.arm].append(record)
-    before, after = arms["baseline"], arms["candidate"]
-    if not all(record.virtual_time for record in (*before, *after)):
+    before, after = _same_seeds(arms["baseline"], arms["candidate"])
+    if not before or not all(record.virtual_time for record in (*before, *after)):
         return None
     if why := differences(before, after):
         print(f"rtgate: {boots[0].run} is not added up: {plain_text('; '.join(why))}", file=sys.stderr)
@@ -100,6 +112,12 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     last = next(boot for boot in boots if boot.arm == ArmName.CANDIDATE)
     kernel = f"{last.kernel_name} {last.source}".strip() or last.kernel_release
     return Gate(run=last.run, kernel=kernel, baseline=before, candidate=after)
+
+
+def _same_seeds(before: Sequence[Record], after: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """Return the boots with seeds that both kernels have: of a boot that was not good the other one stands alone."""
+    seeds = {record.seed for record in before} & {record.seed for record in after}
+    return [record for record in before if record.seed in seeds], [record for record in after if record.seed in seeds]
 
 
 def _show(case_drifts: Sequence[Drift], beyond: Sequence[Drift], budget: float) -> None:
