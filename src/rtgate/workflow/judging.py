@@ -29,11 +29,13 @@ class Criteria:
         thresholds: limits, instead of those of the site and of rtgate.
         history: URL of earlier boots; None for none.
         allow_unjudged: exit code 0 although nothing was judged.
+        boards: of a lab, whose comparisons share the false alarms that are allowed; known before they are measured.
     """
 
     thresholds: Path | None = None
     history: str | None = None
     allow_unjudged: bool = False
+    boards: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

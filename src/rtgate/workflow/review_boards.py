@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.board import boards
@@ -161,7 +161,7 @@ def _measure(
         in_looks=True,
         options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
         budget=Budget(entry.budget),
-        criteria=request.criteria,
+        criteria=replace(request.criteria, boards=len(request.entries)),
         tags=entry.tags,
     )
     with ExitStack() as stack, step(f"measuring on {entry.board}"):

@@ -52,7 +52,7 @@ class StoredComparison:
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
         subjects = [subject for subject in judging.subjects if subject.records]
         with grounds(self.criteria.history) as rests:
-            next_ = next_measurement(comparable_on_boards(subjects), rests.history)
+            next_ = next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards)
         if not isinstance(next_, Measure):
             return None
         failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}

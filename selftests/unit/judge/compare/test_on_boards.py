@@ -90,6 +90,16 @@ def test_a_clear_verdict_ends_at_its_look_and_an_open_one_wants_the_next() -> No
     assert "not enough data in 3 pairs" in told(subject(little[:3], base(3))).sentence
 
 
+def test_what_ends_the_measuring_of_one_of_two_boards_stands_when_both_are_judged() -> None:
+    """They share the false alarms: a regression that is clear for one board alone may be open beside another."""
+    first = subject(slow(3), base(3))
+    second = replace(subject(same(3), base(3)), board="rk3588-evb1")
+    said = compare([first, second], ComparisonInputs(history=Qualified()))
+    assert [verdict.kind for verdict in said if verdict.board == first.board] == [Kind.INCONCLUSIVE]
+    assert next_measurement([first], Qualified(), boards=2) == Measure((CASE,), 3, 6)
+    assert isinstance(next_measurement([subject(slow(6), base(6))], Qualified(), boards=2), Done)
+
+
 def test_judging_later_spends_what_the_looks_were_allowed() -> None:
     looked, once = told(subject(slow(6), base(6))), told(subject(slow(6), base(6), Schedule()))
     assert {looked.kind, once.kind} == {Kind.REGRESSION}

@@ -67,9 +67,15 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
             yield case.subject, _judge(case, by_case.get(case.subject.case), state, past)
 
 
-def next_measurement(subjects: Sequence[Subject], past: HistoryProvider) -> Done | Screen | Measure:
-    """Return what a board, the only one, has to measure next; by the records' own schedule."""
-    return next_step(_state([_case(subject, past) for subject in subjects], 1.0))
+def next_measurement(subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1) -> Done | Screen | Measure:
+    """Return what a board has to measure next; by the records' own schedule.
+
+    Args:
+        subjects: its cases.
+        past: what the history knows.
+        boards: how many will be judged with it: what ends its measuring must stand in `pairs`, too.
+    """
+    return next_step(_state([_case(subject, past) for subject in subjects], 1 / boards))
 
 
 def has_screen(subject: Subject) -> bool:
