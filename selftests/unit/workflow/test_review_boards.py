@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from selftests.unit.lava.client.test_server import job
 from selftests.unit.lava.conftest import _no_identities, lava, server
 
 from rtgate.errors import BuildError, ConfigError, InfrastructureError
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.merge import Commits
+from rtgate.lava.client import access
 from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
@@ -42,6 +44,7 @@ DEAD = Verdict(
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Return what is submitted."""
     submitted: list[Any] = []
+    monkeypatch.setenv("RTGATE_LAVA_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(suites, "cases", lambda *_, **__: CASES)
     monkeypatch.setattr(kernels, "build_commit", lambda *_: tmp_path / "kernel")
     monkeypatch.setattr(review_boards, "prepare_series", lambda submission, *_: submitted.append(submission))
@@ -111,6 +114,24 @@ def test_a_policy_with_boards_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> 
     check_lab([])
     with pytest.raises(ConfigError, match=r"boards of a lab \(lab-virt-arm64\).*RTGATE_LAVA_TOKEN_FILE"):
         check_lab([ENTRY])
+
+
+def test_a_review_without_any_lab_leaves_its_boards_open(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of merge requests in which nobody may have the lab's token (docs/how-to/review-unknown-code.md)."""
+    monkeypatch.setattr(access, "LAB_TOKEN", tmp_path / "none")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RTGATE_LAVA_URL", "RTGATE_LAVA_TOKEN", "RTGATE_LAVA_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    check_lab([ENTRY])
+    done = measure_on_boards(_request(tmp_path), [])
+    assert [(one.status, one.kind, one.board) for one in done.verdicts] == [
+        (Status.DONE, Kind.INCONCLUSIVE, "lab-virt-arm64")
+    ]
+    assert (done.cases, asked) == ({}, [])
+    assert exit_code([replace(done.verdicts[0], status=Status.PASS, kind=Kind.NO_WORSE), *done.verdicts]) == 5
+    assert "no board is asked (lab-virt-arm64): this review has no lab" in capsys.readouterr().err
 
 
 def test_jobs_of_a_former_review_of_the_same_merge_request_are_cancelled(

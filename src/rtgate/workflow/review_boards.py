@@ -12,9 +12,9 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.compare.procedures import INTERLEAVED
 from rtgate.judge.compare.triage import fatal_verdicts
-from rtgate.judge.verdict import Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
-from rtgate.lava.client.access import TOKEN_FILE, URL, access
+from rtgate.lava.client.access import TOKEN_FILE, URL, access, is_named
 from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
 from rtgate.report.notices import say, step
@@ -37,6 +37,7 @@ from rtgate.workflow.verdicts import lab_verdict
 _PAIRS = INTERLEAVED.looks.steps[0][0]
 _QUEUE_S = 4 * 3600.0  # for a free board
 _ARMS = ("baseline", "candidate")
+_NO_LAB = f"this review has no lab ({URL} is not set); one that a member starts by `/rtgate run` may have"
 
 
 @dataclass(slots=True)
@@ -53,8 +54,13 @@ class OnBoards:
 
 
 def check_lab(entries: Sequence[LabBoard]) -> None:
-    """Find out before an hour of building and measuring that no lab would take a job. Raises ConfigError."""
-    if entries and access().token is None:
+    """Find out before an hour of building and measuring that no lab would take a job. Raises ConfigError.
+
+    A review may have no lab at all, as that of code which no member has read: then no board is asked.
+    """
+    if entries and not is_named():
+        say(f"no board is asked ({', '.join(entry.board for entry in entries)}): {_NO_LAB}")
+    elif entries and access().token is None:
         raise ConfigError(
             f"the policy names boards of a lab ({', '.join(entry.board for entry in entries)}), and there is no token "
             f"for {access().url}: set {URL} and {TOKEN_FILE}"
@@ -111,6 +117,9 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
         if not cases:
             say(f"{entry.board}: the screen leaves nothing to measure")
             continue
+        if not is_named():
+            on_boards.verdicts.append(_not_asked(entry))
+            continue
         try:
             both = build_both(request.builds, entry.build, request.commits, entry.board)
             if isinstance(both, Verdict):
@@ -124,6 +133,19 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
             say(f"{entry.board}: not measured: {error}")
             on_boards.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
     return on_boards
+
+
+def _not_asked(entry: LabBoard) -> Verdict:
+    """Return that a board's part is open: what the screen said stands, and is no PASS of the whole."""
+    return Verdict(
+        status=Status.DONE,
+        kind=Kind.INCONCLUSIVE,
+        sentence=f"not asked: {_NO_LAB}",
+        board=entry.board,
+        arm="",
+        flavour="",
+        case="",
+    )
 
 
 def _wish(entry: LabBoard) -> Wish:

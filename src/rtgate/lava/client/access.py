@@ -70,6 +70,13 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     raise ConfigError(f"--server {name} is neither a URL nor an identity of lavacli.yaml (there: {names})")
 
 
+def is_named(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether anything says which LAVA server is meant, so that `access` has an answer or a mistake to tell."""
+    variables = os.environ if environment is None else environment
+    names = (URL, TOKEN, TOKEN_FILE)
+    return any(map(variables.get, names)) or "default" in _identities(variables) or os.access(LAB_TOKEN, os.R_OK)
+
+
 def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
     token = _token(variables) or _find_token(_identities(variables), url, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
