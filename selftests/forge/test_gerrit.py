@@ -15,6 +15,7 @@ from selftests.forge.gerrit_server import NO_LABEL, NO_VOTE, PASSWORDS, Author, 
 from selftests.forge.relay import spoiling
 
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge import gerrit as gerrit_forge
 from rtgate.forge.merge_request import Answer
 from rtgate.http.patience import Patience
 
@@ -100,9 +101,12 @@ def test_what_is_not_a_clone(gerrit: GerritServer, author: Author, tmp_path: Pat
         one.fetch(tmp_path, one.merge_request())
 
 
-def test_commits_that_are_not_there(gerrit: GerritServer, author: Author, tree: Path) -> None:
+def test_commits_that_are_not_there(
+    gerrit: GerritServer, author: Author, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     author.commit("there")
     one = forge(gerrit, author, author.push())
+    monkeypatch.setattr(gerrit_forge, "_FETCH_PAUSES_S", (0.0, 0.1))
     with pytest.raises(InfrastructureError, match="git fetched no 0000"):
         one.fetch(tree, replace(one.merge_request(), head="0" * 40))
 

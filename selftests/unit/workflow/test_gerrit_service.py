@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.forge.gerrit_events import Event
 from rtgate.forge.gerrit_server import Access, GerritServer
 from rtgate.http.secret import Token
+from rtgate.workflow.gerrit_queue import STARTS, Journal, ReviewQueue
 from rtgate.workflow.gerrit_service import GerritService, Review, ServiceSettings, review_command
 from rtgate.workflow.gerrit_stream import SshAddress, ssh_address
 
@@ -79,14 +80,61 @@ def test_ssh_asks_nobody_and_takes_no_option_for_a_host() -> None:
     assert argv[-6:] == ["--", "h", "gerrit", "stream-events", "-s", "patchset-created"]
 
 
+ONE = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
+
+
+def service_in(output: Path, said: list[str]) -> GerritService:
+    account = Access(url="https://example.org", user="bot", password=Token("secret-of-tests", "a test"))
+    made = GerritService(
+        GerritServer(access=account),
+        SshAddress(host="h", user="bot"),
+        replace(settings("a"), output=output, command=("false",)),
+        said.append,
+    )
+    made._queue = ReviewQueue(Journal(output / "reviewed.json"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("code", "answered", "again"),
+    [(0, False, False), (3, True, False), (3, False, True), (4, False, True), (-9, True, True)],
+)
+def test_a_review_that_left_no_answer_is_made_again(tmp_path: Path, code: int, answered: bool, again: bool) -> None:
+    """Gerrit was away for longer than the review waits, or the disk was full: nobody has heard of it."""
+    said: list[str] = []
+    service = service_in(tmp_path, said)
+    service._queue.journal.start(ONE)
+    if answered:
+        service.settings.answered(ONE).touch()
+    service._note_end(ONE, code, ONE)
+    assert service._queue.changes == ((4711,) if again else ())
+    assert (f"exit code {code}), waits for another one" in said[0]) is again
+
+
+def test_it_is_given_up_after_some_attempts(tmp_path: Path) -> None:
+    said: list[str] = []
+    service = service_in(tmp_path, said)
+    for _ in range(STARTS):
+        service._queue.journal.start(ONE)
+    service._note_end(ONE, 3, ONE)
+    assert said == ["change 4711, patch set 3: review left no answer (exit code 3) 3 times, given up"]
+
+
+def test_a_full_disk_is_nobody_s_mistake_and_costs_no_attempt(tmp_path: Path) -> None:
+    service = service_in(tmp_path / "not-there", [])
+    for _ in range(STARTS + 1):
+        with pytest.raises(InfrastructureError, match=r"reviewed\.json cannot be written"):
+            service._start((ONE,))
+    assert service._queue.changes == (4711,)
+    (tmp_path / "not-there").mkdir()
+    review = service._start((ONE,))
+    assert review.child.wait() == 1
+
+
 def test_who_wants_a_review_again_while_it_runs_is_told_so(tmp_path: Path) -> None:
     said: list[str] = []
-    server = GerritServer(
-        access=Access(url="https://example.org", user="bot", password=Token("secret-of-tests", "a test"))
-    )
-    service = GerritService(server, SshAddress(host="h", user="bot"), settings("a"), said.append)
-    one = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
+    service = service_in(tmp_path, said)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # ends with the block, whatever happens in it
-        service._review = Review((one,), child)
+        service._review = Review((ONE,), child)
         service._reopen(Event(kind="comment-added", project="a", change=4711, run_for="ann"))
     assert said == ["change 4711: ann wants it reviewed again, but its review runs"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +21,14 @@ from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git, git_of_user, require_clone
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
+ANSWERED = "RTGATE_GERRIT_ANSWERED"
+"""Names a file for `rtgate gerrit`, which exists once every patch set of a review has its answer."""
 # Gerrit's own limit (change.commentSizeLimit) is 16384 UTF-16 units.
 _MESSAGE = 16000
 _CUT = "\n[the rest is in the report]"
 # What a board measured for an hour waits for a server that is being upgraded.
 _PATIENCE = Patience(total=1800.0)
-_FETCHES = 3
+_FETCH_PAUSES_S = (0.0, 5.0, 30.0)  # before each attempt
 _SIBLINGS = 10  # of a topic that are named
 _CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -38,6 +41,7 @@ class Gerrit:
         chain: the patch sets that are answered with this one, which is the last of them; empty for it alone.
         label: what is voted on.
         url: of the change's page, as Jenkins has it; empty for the one that Gerrit has by itself.
+        answered: a file that is made when the answer is in Gerrit; None for none.
     """
 
     server: GerritServer
@@ -45,6 +49,7 @@ class Gerrit:
     chain: tuple[PatchSet, ...] = ()
     label: str = DEFAULT_LABEL
     url: str = ""
+    answered: Path | None = None
 
     @classmethod
     def from_environment(
@@ -71,6 +76,7 @@ class Gerrit:
             chain=chain_of(environment, tip),
             label=environment.get(LABEL) or DEFAULT_LABEL,
             url=page if re.fullmatch(r"https?://[\x21-\x7e]+", page) else "",
+            answered=Path(environment[ANSWERED]) if environment.get(ANSWERED) else None,
         )
 
     def merge_request(self) -> MergeRequest:
@@ -101,7 +107,8 @@ class Gerrit:
         """
         require_clone(tree)
         commits = problem = ""
-        for _ in range(_FETCHES):
+        for pause in _FETCH_PAUSES_S:
+            time.sleep(pause)
             # Waits for a server that is away, and says who must act when it refuses us.
             self.server.branch(self.patch_set.project, self.patch_set.branch)
             problem = self._fetch(tree)
@@ -139,6 +146,8 @@ class Gerrit:
                 self._cast(ballot, server)
             except ConfigError as error:  # the others get their messages all the same
                 problem = error
+        if self.answered is not None:
+            self.answered.touch()
         if problem is not None:
             raise problem
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import exclusive_lock
+from rtgate.forge.gerrit import ANSWERED
 from rtgate.forge.gerrit_chain import chain
 from rtgate.forge.gerrit_change import CHAIN, PatchSet, chain_variable
 from rtgate.forge.gerrit_events import DROPPED, KINDS, QUERY_KINDS, Event
@@ -41,6 +42,7 @@ _STEADY_S = 60.0  # a connection that held so long was a good one: the next wait
 # `rtgate review` cancels its jobs in the lab when it is told to end.
 _END_S = 120.0
 _ENDS = range(6)  # exit codes of rtgate; an interrupted one has others
+_OURS = (3, 4)  # of a review that found Gerrit away, or a disk full: it may have left no answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,10 @@ class ServiceSettings:
     def log(self, patch_set: PatchSet) -> Path:
         """Return the file of what a review says; its report is in the directory of that name without `.log`."""
         return self.output / f"{patch_set.change}-{patch_set.number}.log"
+
+    def answered(self, patch_set: PatchSet) -> Path:
+        """Return the file that a review leaves when its answer is in Gerrit."""
+        return self.log(patch_set).with_suffix(".answered")
 
     def search(self) -> str:
         """Return the search for open changes that are ready for review. Raises ConfigError."""
@@ -110,17 +116,23 @@ class Review:
 
     @classmethod
     def start(cls, chain: tuple[PatchSet, ...], settings: ServiceSettings, url: str) -> Review:
-        """Start a review; what it says is in a log beside its directory."""
+        """Start a review; what it says is in a log beside its directory. Raises InfrastructureError: it cannot be."""
         patch_set = chain[-1]
-        with settings.log(patch_set).open("ab") as log:
-            child = subprocess.Popen(
-                die_with_parent(settings.review(patch_set), "TERM"),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **patch_set.variables(), CHAIN: chain_variable(chain), URL: url},
-                start_new_session=True,
-            )
+        answered = settings.answered(patch_set)
+        own = {**patch_set.variables(), CHAIN: chain_variable(chain), URL: url, ANSWERED: str(answered)}
+        try:
+            answered.unlink(missing_ok=True)
+            with settings.log(patch_set).open("ab") as log:
+                child = subprocess.Popen(
+                    die_with_parent(settings.review(patch_set), "TERM"),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **own},
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise InfrastructureError(f"{patch_set.name}: its review cannot be started: {error}") from error
         return cls(chain, child)
 
     @property
@@ -310,7 +322,7 @@ class GerritService:
         if self._review is not None and (code := self._review.child.poll()) is not None:
             review, self._review = self._review, None
             for patch_set in review.chain:
-                self._note_end(patch_set, code)
+                self._note_end(patch_set, code, review.patch_set)
 
     def _begin_review(self) -> None:
         """Start the next review, unless one runs."""
@@ -320,11 +332,26 @@ class GerritService:
         members = self._chain(patch_set) if patch_set else ()
         for member in members:
             self._queue.withdraw(member.change)
-            self._queue.journal.start(member)
         if members:
             below = ", ".join(str(member.change) for member in members[:-1])
             self.say(f"{members[-1].name}: review begins{f', with those below it: {below}' if below else ''}")
-            self._review = Review.start(members, self.settings, self.server.access.url)
+            self._review = self._start(members)
+
+    def _start(self, members: tuple[PatchSet, ...]) -> Review:
+        """Start a review; one that cannot be, as on a full disk, does not count. Raises InfrastructureError."""
+        starts: list[PatchSet] = []
+        try:
+            for member in members:
+                starts.append(member)
+                self._queue.journal.start(member)
+            return Review.start(members, self.settings, self.server.access.url)
+        except InfrastructureError:
+            for member in starts:
+                with contextlib.suppress(InfrastructureError):  # the journal knows it all the same
+                    self._queue.journal.undo(member)
+            for member in members:
+                self._queue.offer(member)
+            raise
 
     def _chain(self, patch_set: PatchSet) -> tuple[PatchSet, ...]:
         """Return what is reviewed with a patch set; nothing where a newer one has come meanwhile."""
@@ -338,15 +365,20 @@ class GerritService:
         members = chain(links, patch_set, self._queue.waiting)
         return members if self._vouched(members[-1]) else ()
 
-    def _note_end(self, patch_set: PatchSet, code: int) -> None:
-        """Every exit code is an end, also that of a lab that failed; what somebody killed is tried again."""
-        if code in _ENDS:
-            self._queue.journal.end(patch_set)
+    def _note_end(self, patch_set: PatchSet, code: int, tip: PatchSet) -> None:
+        """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again."""
+        if code in _ENDS and (code not in _OURS or self.settings.answered(tip).exists()):
+            try:
+                self._queue.journal.end(patch_set)
+            except InfrastructureError as error:
+                self.say(str(error))  # it is in memory, and on disk with the next word
             self.say(f"{patch_set.name}: review ended with exit code {code} (log: {self.settings.log(patch_set)})")
-        elif self._queue.offer(patch_set):
-            self.say(f"{patch_set.name}: review was interrupted (exit code {code}), waits for another one")
+            return
+        what = f"review {'left no answer' if code in _ENDS else 'was interrupted'} (exit code {code})"
+        if self._queue.offer(patch_set):
+            self.say(f"{patch_set.name}: {what}, waits for another one")
         else:
-            self.say(f"{patch_set.name}: review was interrupted (exit code {code}) {STARTS} times, given up")
+            self.say(f"{patch_set.name}: {what} {STARTS} times, given up")
 
     def _end_review(self, reason: str) -> tuple[PatchSet, ...]:
         """End the review that runs, without a vote, as if it had not begun; return the patch sets below it."""
