@@ -206,6 +206,14 @@ def test_a_change_for_the_worse_is_found_with_its_run(
     assert len(body["series"]) == 14
 
 
+@pytest.mark.parametrize(("now", "code"), [(57_000, 1), (31_000, 0)])
+def test_a_small_recovery_does_not_hide_a_change_for_the_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: int, code: int
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000] * 7 + [60_000] * 7 + [now] * 7)
+    assert main(["trend", "--board", "virt-arm64"]) == code
+
+
 def test_a_change_for_the_better_and_no_change_end_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

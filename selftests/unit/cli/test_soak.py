@@ -51,7 +51,7 @@ ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "
                 "--continue",
                 "x",
             ],
-            "--board, --case, --chunk, --records, --kernel, --flavour, --tuning, --for: only where a soak begins",
+            "--board, --case, --chunk, --records, --flavour, --tuning, --for: only where a soak begins",
         ),
         (["soak", "--stop", "x", "--chunk", "10min"], "--chunk: only where a soak begins, not with --stop"),
     ],

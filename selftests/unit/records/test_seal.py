@@ -76,6 +76,8 @@ def test_files_that_are_being_written_and_reports_are_no_records(tmp_path: Path)
     records = _sealed(tmp_path, records=".")
     (records / "board" / "2.writing").write_text("half")
     (records / "junit.xml").write_text("<testsuites/>")
+    (records / "summary.html").write_text("<html/>")
+    (records / ".soak.lock").touch()
     (records / "allure-results").mkdir()
     (records / "allure-results" / "one.json").write_text("{}")
     assert check(tmp_path) == SAME

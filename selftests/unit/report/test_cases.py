@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rtgate.judge.verdict import Kind, Status
-from rtgate.report.cases import cases, cpus, figures
+from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.report.cases import cases, change, cpus, figures
 from rtgate.units import Quantity, Unit
 
 if TYPE_CHECKING:
@@ -44,6 +45,37 @@ def test_a_pass_does_not_hide_that_another_limit_was_not_decided(world: World) -
     assert cases([], [world.within_limit(), known])[0].status is Status.PASS
     assert cases([], [world.within_limit(), known, open_end])[0].headline is open_end
     assert cases([], [world.within_limit(), open_end, world.over_limit()])[0].status is Status.FAIL
+
+
+def test_a_pass_does_not_hide_what_was_waived(world: World) -> None:
+    waived = world.verdict(Status.DONE, Kind.WAIVED, "known since the timer rework")
+    (case,) = cases([], [world.within_limit(), waived])
+    assert (case.status, case.headline) == (Status.DONE, waived)
+
+
+def test_of_limits_for_classes_of_cpus_the_one_that_decided_is_shown(world: World) -> None:
+    little, big = world.within_limit(), world.over_limit()
+    tight = replace(big, limit=Figure(Quantity(8, Unit.VIRTUAL_US), "8 virtual us"))
+    (case,) = cases([], [little, tight])
+    assert case.limit("latency.max") == Quantity(8, Unit.VIRTUAL_US)
+    (case,) = cases([], [replace(tight, status=Status.PASS), little])
+    assert case.limit("latency.max") == Quantity(8, Unit.VIRTUAL_US)
+
+
+def test_a_longer_section_keeps_its_sentence_beside_what_it_made_slower(world: World) -> None:
+    slow = world.verdict(Status.FAIL, Kind.REGRESSION, "latency mean +9.9%", measurement="latency mean")
+    also = world.verdict(Status.FAIL, Kind.REGRESSION, "latency p50 +9%", measurement="latency p50")
+    section = world.verdict(Status.FAIL, Kind.REGRESSION, "interrupts off in my_isr", measurement="critical section")
+    (case,) = cases([], [slow, also, section])
+    assert [one.sentence for one in case.causes] == [
+        "latency mean +9.9%; also p50 in single boots",
+        "interrupts off in my_isr",
+    ]
+
+
+def test_a_difference_to_nothing_is_in_the_unit_of_the_table() -> None:
+    assert change(Quantity(0, Unit.VIRTUAL_NS), Quantity(30_792, Unit.VIRTUAL_NS)) == "+30.8"
+    assert change(Quantity(0, Unit.COUNT), Quantity(3, Unit.COUNT)) == "+3"
 
 
 def test_a_limit_that_was_kept_does_not_hide_that_the_change_did_not_run(world: World) -> None:

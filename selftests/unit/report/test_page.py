@@ -112,6 +112,24 @@ def test_what_the_compiler_says_is_shown_at_once_and_no_table_of_nothing(world: 
         assert "<pre>hrtimer.c:7: error: no &lt;x&gt;</pre>" in shown
 
 
+def test_what_did_not_decide_is_looked_at_before_what_passed(world: World) -> None:
+    passed = [world.within_limit(case=f"latency/a:{number}") for number in range(3)]
+    undecided = world.verdict(Status.DONE, Kind.INCONCLUSIVE, "not enough", case="latency/z:idle")
+    not_run = world.verdict(Status.SKIP, Kind.NOT_EXERCISED, "not exercised here", case="latency/y:idle")
+    skipped = world.verdict(Status.SKIP, Kind.UNJUDGED, "needs tracing", case="latency/x:idle")
+    failed = world.over_limit(case="latency/w:idle")
+    found = page.worst_first(cases([], [*passed, skipped, not_run, undecided, failed]))
+    assert [case.load if case.status is Status.PASS else case.tool for case in found] == [
+        "w",
+        "y",
+        "z",
+        "0",
+        "1",
+        "2",
+        "x",
+    ]
+
+
 def test_of_many_causes_the_worst_are_shown(world: World) -> None:
     verdicts = [
         world.verdict(Status.FAIL, Kind.LIMIT, f"latency.max was {n} us", case=f"latency/a:{n}", measurement="x")

@@ -48,7 +48,7 @@ examples:
 
 _CHUNK = "10 min"
 # What a soak was begun with; its target has it already. `arguments` has the names without dashes.
-_BEGUN_WITH = {name: f"--{name}" for name in ("board", "case", "chunk", "records", "kernel", "flavour", "tuning")}
+_BEGUN_WITH = {name: f"--{name}" for name in ("board", "case", "chunk", "records", "flavour", "tuning")}
 _BEGUN_WITH["length"] = "--for"
 
 
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
         if arguments.going_on or arguments.stop:
             order = orders.read(records)
-            case, arm = _resume(order, arguments.console)
+            case, arm = _resume(order, arguments.console, arguments.kernel)
         else:
             case, arm = _case_and_arm(arguments)
             count = math.ceil(durations.option("--for", arguments.length) / arm.profile.lengths.duration_s)
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if arguments.stop:
             chunks.give_up()
-            return _judge(records, order.board, arguments.thresholds)
+            return _judge(records, arguments.thresholds)
         progress.begin(records_by_case(records, order.board).get(order.case, ()))
         try:
             why = _measure(chunks)
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 130
     if why != COMPLETE:
         say(f"the soak ended early: {why}")
-    return _judge(records, order.board, arguments.thresholds)
+    return _judge(records, arguments.thresholds)
 
 
 def _measure(chunks: Chunks) -> str:
@@ -155,13 +155,21 @@ def _case_and_arm(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     return case, arm
 
 
-def _resume(order: SoakSpec, console: str | None) -> tuple[Case, Arm]:
-    """Return the case and the arm of a soak that was begun; its console may have another name now."""
+def _resume(order: SoakSpec, console: str | None, kernel: Path | None) -> tuple[Case, Arm]:
+    """Return the case and the arm of a soak that was begun; its console may have another name now.
+
+    `kernel` is for a board that rtgate starts, and must be the one that it began with. Raises ConfigError.
+    """
     case = _case(CaseName.parse(order.case))
-    request = ArmRequest(
-        board=order.board, kernels={}, profile="mr", console=console or order.console, tuning=order.tuning
-    )
-    return case, replace(_arm(request, order.chunk_s), kernel=order.kernel)
+    console = console or order.console
+    if kernel and console != "host":
+        raise ConfigError("--kernel: only where a soak begins, not with --continue or --stop (but of --console host)")
+    kernels = {"candidate": kernel} if kernel else {}
+    request = ArmRequest(board=order.board, kernels=kernels, profile="mr", console=console, tuning=order.tuning)
+    arm = _arm(request, order.chunk_s)
+    if kernel and arm.kernel.image_sha256 != order.kernel.image_sha256:
+        raise ConfigError(f"--kernel {kernel} is another kernel than {order.kernel.name}, which the soak measures")
+    return case, replace(arm, kernel=order.kernel)
 
 
 def _arm(request: ArmRequest, chunk_s: float) -> Arm:
@@ -203,7 +211,7 @@ def _levels(thresholds: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:
     return [(limit.measurement, limit.over) for limit in real]
 
 
-def _judge(records: Path, board: str, thresholds: Path | None) -> int:
-    """Judge every case of the board that has records there; return the exit code."""
-    request = JudgingRequest(records=records, board=board, criteria=Criteria(thresholds=thresholds))
+def _judge(records: Path, thresholds: Path | None) -> int:
+    """Judge every case that has records there, also of another board's soak; return the exit code."""
+    request = JudgingRequest(records=records, criteria=Criteria(thresholds=thresholds))
     return conclude(records, request, page=False)

@@ -75,8 +75,11 @@ class Trend:
 
     @property
     def worse(self) -> bool:
-        """Whether the last change was for the worse."""
-        return bool(self.changes) and self.changes[-1].after > self.changes[-1].before
+        """Whether a change for the worse is still there: what has got better since did not take half of it back."""
+        return any(
+            change.after > change.before and self.changes[-1].after - change.before > (change.after - change.before) / 2
+            for change in self.changes
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:

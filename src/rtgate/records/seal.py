@@ -22,7 +22,9 @@ LIST = "records.sha256"
 VERDICT_DIGEST = "verdict.sha256"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 # A soak's lie among its records.
-_NOT_RECORDS = frozenset({LIST, VERDICT_DIGEST, "verdict.json", "junit.xml", "allure-results"})
+_NOT_RECORDS = frozenset(
+    {LIST, VERDICT_DIGEST, "verdict.json", "junit.xml", "allure-results", "summary.html", ".soak.lock"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

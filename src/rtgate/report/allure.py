@@ -19,7 +19,7 @@ from allure_commons.model2 import Status as AllureStatus
 
 from rtgate import __version__
 from rtgate.errors import InfrastructureError
-from rtgate.judge.verdict import Status, Verdict, exit_code
+from rtgate.judge.verdict import Status, Verdict, exit_code, is_open
 from rtgate.records.record import Record
 from rtgate.report import page
 from rtgate.report.cases import CaseReport, cases, figures
@@ -117,7 +117,8 @@ def write(
 
 def _detailed_cases(reports: Sequence[CaseReport]) -> Collection[page.Place]:
     """Return the cases with plots, boots and files: all of a usual report, of a large one the worst."""
-    worst = [case.place for case in page.worst_first(reports) if case.status is not Status.SKIP]
+    cases = page.worst_first(reports)
+    worst = [case.place for case in cases if case.status is not Status.SKIP or is_open(case.headline)]
     few = len(worst) <= _MOST_DETAILED
     return {case.place for case in reports} if few else set(worst[:_WORST_DETAILED])
 

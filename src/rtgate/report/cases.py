@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rtgate.judge.compare.section_findings import CALL
+from rtgate.judge.compare.section_findings import MEASUREMENT as SECTION
 from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
@@ -78,9 +80,13 @@ class CaseReport:
 
     @property
     def causes(self) -> tuple[Verdict, ...]:
-        """The verdicts, worst first; regressions are one: a change that moves a mean moves most quantiles with it."""
+        """The verdicts, worst first; regressions are one: a change that moves a mean moves most quantiles with it.
+
+        But for one of critical sections, whose sentence names the place.
+        """
         verdicts = sorted(self.verdicts or (self._silent(),), key=lambda verdict: verdict.status.rank)
-        first, *rest = [verdict for verdict in verdicts if verdict.kind is Kind.REGRESSION] or verdicts[:1]
+        moves = [v for v in verdicts if v.kind is Kind.REGRESSION and v.measurement not in {SECTION, CALL}]
+        first, *rest = moves or verdicts[:1]
         if not rest:
             return tuple(verdicts)
         also = ", ".join(_regression_text(verdict, first.measurement.partition(" ")[0]) for verdict in rest)
@@ -89,19 +95,23 @@ class CaseReport:
         return (
             *verdicts[:place],
             summary,
-            *(verdict for verdict in verdicts[place:] if verdict.kind is not Kind.REGRESSION),
+            *(verdict for verdict in verdicts[place:] if not any(verdict is move for move in moves)),
         )
 
     @property
     def headline(self) -> Verdict:
-        """The verdict that stands for the case: its worst, but one that did not decide is never hidden by a PASS."""
+        """The verdict that stands for the case: its worst, but a PASS hides none that did not decide, or was waived."""
         causes = self.causes
         lead = causes[0]
         if lead.status is not Status.PASS:
             return lead
         # A guarantee that was kept does not make up for figures that nobody judged.
         alone = all(verdict.kind is Kind.GUARANTEE for verdict in causes if verdict.status is Status.PASS)
-        open_verdicts = (verdict for verdict in causes if is_open(verdict) or (alone and verdict.status is Status.DONE))
+        open_verdicts = (
+            verdict
+            for verdict in causes
+            if is_open(verdict) or verdict.kind is Kind.WAIVED or (alone and verdict.status is Status.DONE)
+        )
         return next(open_verdicts, lead)
 
     @property
@@ -126,12 +136,18 @@ class CaseReport:
         return self.limit(f"{family(self.records)}.max")
 
     def limit(self, measurement: str) -> Quantity | None:
-        """Return the limit of a measurement in a file: not a share of it, and not the tolerance of a comparison."""
-        for verdict in self.verdicts:
-            limit = verdict.limit.quantity if verdict.measurement == measurement and verdict.limit else None
-            if limit is not None and limit.unit is not Unit.RATIO and verdict.kind is not Kind.REGRESSION:
-                return limit
-        return None
+        """Return the limit of a measurement in a file: not a share of it, and not the tolerance of a comparison.
+
+        Of several, as of classes of CPUs, the one that decided: of the worst verdict, then the tightest.
+        """
+        limits = [
+            (verdict.status.rank, verdict.limit.quantity)
+            for verdict in self.verdicts
+            if verdict.measurement == measurement and verdict.kind is not Kind.REGRESSION
+            if verdict.limit and verdict.limit.quantity and verdict.limit.quantity.unit is not Unit.RATIO
+        ]
+        _, limit = min(limits, key=lambda entry: (entry[0], entry[1].value), default=(0, None))
+        return limit
 
 
 def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseReport, ...]:
@@ -161,9 +177,11 @@ def cases(records: Sequence[Record], verdicts: Sequence[Verdict]) -> tuple[CaseR
 
 
 def change(baseline: Quantity, quantity: Quantity) -> str:
-    """Return how much a figure changed, as a share of the baseline; as a number where the baseline is zero."""
+    """Return how much a figure changed, as a share of the baseline; as a number where that is zero: of times in us."""
+    if baseline.unit.dimension in {"time", "virtual time"}:
+        baseline = microseconds(baseline)
     difference = quantity.to(baseline.unit).value - baseline.value
-    return f"{difference / abs(baseline.value):+.1%}" if baseline.value else f"{difference:+g}"
+    return f"{difference / abs(baseline.value):+.1%}" if baseline.value else f"{round(difference, 1):+g}"
 
 
 def _regression_text(verdict: Verdict, family: str) -> str:

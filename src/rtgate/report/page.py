@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Kind, Status, is_open
 from rtgate.records.record import Record
 from rtgate.report.answers import lead, sections
 from rtgate.report.cases import CaseReport, cpus, figures
@@ -91,8 +91,14 @@ def _plotted_cases(reports: Sequence[CaseReport], plots: Mapping[Place, Picture]
 
 
 def worst_first(reports: Sequence[CaseReport]) -> list[CaseReport]:
-    """Return cases in the order in which somebody must look at them."""
-    return sorted(reports, key=lambda case: (case.status.rank, not any(verdict.cause for verdict in case.causes)))
+    """Return cases in the order in which somebody must look at them: what did not decide before what passed."""
+    return sorted(reports, key=lambda case: (_urgency(case), not any(verdict.cause for verdict in case.causes)))
+
+
+def _urgency(case: CaseReport) -> int:
+    undecided = case.status is Status.DONE or is_open(case.headline)
+    rank = case.status.rank
+    return min(rank, Status.PASS.rank) if undecided else rank + (rank >= Status.PASS.rank)
 
 
 def _content(reports: Sequence[CaseReport], exit_code: int) -> dict[str, object]:
