@@ -64,7 +64,7 @@ ELSEWHERE = {
 DRIVERS = "devices"
 """The group whose kernels have drivers of the board's devices."""
 FOLLOWED = ("four-cpus", "x86-64", "other-loads", DRIVERS)
-"""Groups of which the shipped placebos.yaml knows nothing: only their sections are compared."""
+"""Groups of which only the sections are compared: they are followed without being gated."""
 _KEPT = 10  # sites that grew most
 _LEFT_OUT: Mapping[str, Any] = dict.fromkeys(
     ("baseline_longest", "candidate_longest", "baseline_holds", "candidate_holds"), ()
@@ -193,9 +193,11 @@ class Followed:
         """Use what `bench/comparisons.py` has built, in a place such as `virt-arm64 latency/cyclictest:idle`."""
         board, _, case = place.partition(" ")
         named = CaseName.parse(case)
+        kernel_build = comparisons.builds()[board, case]
+        own = "" if kernel_build == comparisons.BUILD else kernel_build
         made = ChangedKernels(
-            kernels=work.absolute() / "kernels",
-            records=work.absolute() / "records",
+            kernels=work.absolute() / "kernels" / own,
+            records=work.absolute() / "records" / own,
             changes={name: one.kernel for name, one in placebos().items()},
             profile=gate_profile,
         )

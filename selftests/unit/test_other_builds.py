@@ -55,7 +55,12 @@ def test_harmless_kernels_keep_every_limit(place: Place) -> None:
 def test_placebos_are_known_of_what_the_guest_s_clock_counts() -> None:
     known = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards"))
     taught = {place for place in PLACES if placebos_of(kernels(place))}
-    assert taught == {("virt-arm64", "pcie/edu-msi:idle"), ("virt-riscv64", "latency/cyclictest:idle")}
+    loads = ("idle", "hackbench", "stress-ng")
+    assert taught == {
+        ("virt-arm64", "pcie/edu-msi:idle"),
+        ("virt-riscv64", "latency/cyclictest:idle"),
+        *(("virt-x86_64", f"latency/cyclictest:{load}") for load in loads),
+    }
     for board, case in taught:
         assert known.cases[board, "preempt_rt", case]
         assert all(known.model_for(one).figures for one in kernels((board, case))[UNPATCHED].records)

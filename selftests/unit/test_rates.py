@@ -54,6 +54,7 @@ def _all() -> list[tuple[Place, str]]:
 
 
 RISCV = ("virt-riscv64", "latency/cyclictest:idle")
+X86_64 = ("virt-x86_64", "latency/cyclictest:idle")
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
 SHORT = {
     # Harm of each kind, where it shows: the middle by least, the tail, what takes a second look; a flavour, a failure.
@@ -63,6 +64,7 @@ SHORT = {
     (("virt-arm64", "scheduling/pip_stress:idle"), "priority-inheritance-lost"),
     (("virt-arm64", "pcie/edu-msi:idle"), "msi-handler-longer"),
     (RISCV, "wake-up-3-percent-longer"),
+    (X86_64, "wake-up-3-percent-longer"),
     # Placebos: one that moves all code, and the one with the largest spike of all.
     *((IDLE, name) for name in ("link-order", "dotted-word")),
 }

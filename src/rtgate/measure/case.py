@@ -336,7 +336,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         config_sha256=text(files, "config.sha256").split(" ")[0],
         command_line=observations.command_line(facts),
         tuning=arm.tuning.name,
-        clocksource=before.get(observations.CLOCK, ""),
+        clocksource=observations.clocksource(before),
         rt_runtime_us=before.get("/proc/sys/kernel/sched_rt_runtime_us", ""),
         isolated=facts.get(f"{observations.CPU}/isolated", ""),
         nohz_full=facts.get(f"{observations.CPU}/nohz_full", ""),

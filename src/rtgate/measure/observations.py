@@ -70,11 +70,15 @@ def flavour(facts: Mapping[str, str]) -> str:
 
 
 def settings(files: Mapping[str, bytes], name: str) -> dict[str, str]:
-    """Return the settings; `tsc-early` is the same counter as `tsc`, before its calibration (arch/x86/kernel/tsc.c)."""
+    """Return the settings."""
     contents = facts(files, name)
-    if contents.get(CLOCK) == "tsc-early":
-        contents[CLOCK] = "tsc"
-    return contents
+    return {**contents, CLOCK: clocksource(contents)} if CLOCK in contents else contents
+
+
+def clocksource(facts: Mapping[str, str]) -> str:
+    """Return the counter of time; `tsc-early` is `tsc` before its calibration (arch/x86/kernel/tsc.c)."""
+    name = facts.get(CLOCK, "")
+    return "tsc" if name == "tsc-early" else name
 
 
 def faults(outcome: Outcome, functions: Mapping[str, Function]) -> tuple[Fault, ...]:
