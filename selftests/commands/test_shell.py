@@ -22,6 +22,7 @@ from selftests.commands.conftest import DATA, ECHOING, NONCE, QUICK, opened, soo
 from selftests.faults import lines
 from selftests.faults.lines import Line, OneByte
 
+from rtgate.board import boards
 from rtgate.console import collect
 from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.console.transport import ProgramTransport, SerialTransport, Transport
@@ -34,6 +35,7 @@ from rtgate.errors import (
     KernelFaultError,
     TransportError,
 )
+from rtgate.target.live import LiveTarget
 
 CONSOLES = Path(__file__).resolve().parents[1] / "data" / "console"
 _LONG = pytest.mark.long("other words to the same shell; some are in make test")
@@ -48,6 +50,29 @@ def test_a_shell_is_found_on_any_line(any_shell: Shell) -> None:
     assert b"one" in output
     assert b"two" in output
     assert b"MRK" not in output
+
+
+def test_no_name_of_an_exit_code_comes_again() -> None:
+    """A shell that outlives a case would answer with an earlier command's where a damaged line was not carried out."""
+    with opened(ProgramTransport(["sh"])) as shell:
+        first = Shell(shell.transport, threading.Event(), waits=QUICK).next()
+        second = Shell(shell.transport, threading.Event(), waits=QUICK).next()
+        assert first.variable != second.variable
+
+
+def test_a_board_that_was_up_all_the_time_is_found_after_a_death(tmp_path: Path) -> None:
+    """It survived, and is silent: nothing is to be seen of a boot."""
+    live = LiveTarget(
+        board=boards.board("rk3568-evb1"),
+        open=lambda: ProgramTransport(["sh"]),
+        stop=threading.Event(),
+        boots=True,
+        machine={},
+        waits=replace(QUICK, boot=1.0, attach=20.0),
+    )
+    with opened(ProgramTransport(["sh"])) as shell:
+        live.ready(shell)
+        assert shell.run("echo alive", soon())[0] == 0
 
 
 @pytest.mark.parametrize("code", [0, 1, 12, 127, 255])

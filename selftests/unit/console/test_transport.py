@@ -64,6 +64,17 @@ def terminal() -> Iterator[tuple[int, str]]:
     os.close(far)
 
 
+def test_a_serial_port_is_one_run_s_alone(terminal: tuple[int, str]) -> None:
+    _, name = terminal
+    first = open_transport(f"serial:{name}", 9600)
+    try:
+        with pytest.raises(TransportError, match="cannot be opened"):
+            open_transport(f"serial:{name}", 9600)
+    finally:
+        first.close()
+    open_transport(f"serial:{name}", 9600).close()
+
+
 @pytest.fixture
 def port() -> Iterator[tuple[socket.socket, int]]:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -150,7 +150,10 @@ def test_psync_is_called_so() -> None:
         *("psync.completion.p99.9", "psync.completion.p99.99", "psync.completion.max"),
     }
     assert "bandwidth" not in found
-    assert FioRandwrite().expected(setting).steady == "psync.bandwidth"
+    steady = FioRandwrite().expected(setting).steady
+    assert steady == "psync.bandwidth"
+    rounds = [one for one in FioRandwrite().parse(_output("psync", setting)) if one.name == f"round.{steady}"]
+    assert len(rounds) > 1
 
 
 @pytest.mark.parametrize("kind", [FioRead, FioRandwrite])

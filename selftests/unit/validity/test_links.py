@@ -129,6 +129,9 @@ def test_one_error_of_a_port_is_told_once_and_another_kind_too() -> None:
 def test_a_link_that_rose_or_sleeps_is_no_fault() -> None:
     assert lines(state(current_link_speed=("2.5 GT/s PCIe", "8.0 GT/s PCIe"), current_link_width=("1", "4"))) == []
     assert lines(state(current_link_speed=("8.0 GT/s PCIe", "Unknown"))) == []
+    # A function in D3cold answers with ones, until it wakes up.
+    asleep = {"current_link_speed": ("Unknown", "2.5 GT/s PCIe"), "current_link_width": ("63", "1")}
+    assert lines(state(**asleep)) == []
 
 
 def test_a_function_nobody_expects_is_told_by_its_address() -> None:

@@ -77,6 +77,9 @@ _STARTS: tuple[tuple[FaultKind, str], ...] = (
     # arch/x86/kernel/dumpstack.c: `invalid opcode: 0000 [#1]`; `Oops: ` stands before it since 6.10
     (FaultKind.OOPS, r"general protection fault[,:]|[a-z)]: [0-9a-f]{4} \[#\d+\]"),
     (FaultKind.BUG, r"[Kk]ernel BUG at |\bBUG: "),  # lib/bug.c and others
+    (FaultKind.BUG, r"\bBUG \S{1,80} \((?:Not tainted|Tainted: )[^)]{0,80}\): "),  # mm/slub.c, slab_bug
+    (FaultKind.BUG, r"UBSAN: [\w-]{1,60} in \S"),  # lib/ubsan.c
+    (FaultKind.WARNING, r"irq \d{1,5}: nobody cared"),  # kernel/irq/spurious.c: the interrupt is switched off
     # kernel/rcu/tree_stall.h and tree_exp.h with `rcu: ` before it, kernel/rcu/tasks.h without
     (FaultKind.RCU_STALL, r"INFO: rcu\w{0,40} (?:self-)?detected (?:expedited )?stall"),
     # kernel/hung_task.c; `in I/O wait` since 7.1

@@ -111,7 +111,9 @@ class SerialTransport:
 
     def __init__(self, url: str, baud: int) -> None:
         try:
-            self._port = serial.serial_for_url(url, baudrate=baud, timeout=_POLL_S, write_timeout=10)
+            # Nobody else may read what a board says meanwhile, or start something on it.
+            own = None if "://" in url else True
+            self._port = serial.serial_for_url(url, baudrate=baud, timeout=_POLL_S, write_timeout=10, exclusive=own)
         except (serial.SerialException, ValueError, OSError) as error:
             raise TransportError(f"the console {url} cannot be opened: {error}") from error
 

@@ -212,8 +212,8 @@ class LiveTarget:
                     raise
             else:
                 return
-        # What starts the system may run in front, and Ctrl-C would end it.
-        shell.find(deadline, gently=self.boots)
+        # What starts the system may run in front, and Ctrl-C would end it. A board that was up all the time is silent.
+        shell.find(Deadline.after(max(deadline.remaining, self.waits.attach)), gently=self.boots)
 
     def _has_booted(self, log: bytearray) -> bool:
         """Return whether the prompt is behind the kernel's first line; a boot loader prints what looks like it."""

@@ -150,7 +150,7 @@ class Fio(DestructiveTool):
         self._check_fill(jobs, setting)
         rounds = [
             rate(
-                "round.bandwidth",
+                f"round.{_prefix(setting)}bandwidth",
                 by_name[name].figures(self).bandwidth,
                 output.megabytes_per_second,
                 {"round": name[5:]},
