@@ -95,6 +95,20 @@ def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob(".rtgate-build-*")] == []
 
 
+def test_a_tree_that_changes_while_it_is_built_makes_no_kernel(
+    describe: Describe, fake_tree: Path, tmp_path: Path, git: Git
+) -> None:
+    def save(_count: int, _total: int | None, _file: str) -> None:
+        (fake_tree / "kernel/sched.c").write_text("int saved_meanwhile;\n")
+
+    with pytest.raises(ConfigError, match="was changed while it was built: build again"):
+        build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(progress=save)))
+    assert not (tmp_path / "out").exists()
+    seen = Recorder()
+    build(describe(), open_tree(fake_tree), tmp_path / "out", seen.options)
+    assert not any("nothing changed" in notice for notice in seen.notices)
+
+
 def test_nothing_changed(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     first = build(describe(), open_tree(fake_tree), tmp_path / "out")
     seen = Recorder()

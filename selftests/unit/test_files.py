@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
@@ -55,6 +56,26 @@ def test_a_huge_yaml_file_is_refused_and_a_large_one_is_read_soon(tmp_path: Path
     began = time.monotonic()
     assert len(strict_yaml.load(path).entries()) == 80_000
     assert time.monotonic() - began < 30
+
+
+def test_a_tree_is_removed_whatever_its_modes_are() -> None:
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        if root:
+            os.seteuid(65534)  # root may remove it in any case
+        try:
+            place = Path(name, "x")
+            (place / "y").mkdir(parents=True)
+            (place / "y" / "z").touch()
+            (place / "link").symlink_to("/")
+            (place / "y").chmod(0o555)
+            place.chmod(0)
+            files.remove_tree(place)
+            assert not place.exists()
+        finally:
+            if root:
+                os.seteuid(0)
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:

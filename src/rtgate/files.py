@@ -34,6 +34,20 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOCK_S = 4 * 3600.0  # longer than a cold build of a distribution's kernel on two cores
 
 
+def remove_tree(path: Path) -> None:
+    """Remove a directory with all in it, also where it takes its owner's rights away. Raises OSError if that fails."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    path.chmod(0o700)
+    for directory, names, _ in os.walk(path):
+        for name in names:
+            below = Path(directory, name)
+            if not below.is_symlink():
+                below.chmod(0o700)
+    shutil.rmtree(path)
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """Return what a file holds. A link to a regular file is followed.
 

@@ -56,6 +56,29 @@ def test_damage_in_the_cache_is_mended(fake_tree: Path, git: Git) -> None:
     assert (place / "rtgate-build-x").is_dir()
 
 
+def test_a_checkout_that_was_stopped_leaves_no_file_for_the_next(fake_tree: Path, git: Git) -> None:
+    """git writes its index last, so of files that it had written when it was killed it knows nothing."""
+    with checkout(fake_tree, "main", "baseline") as tree:
+        place = tree.path
+    (place / "kernel/of_another_commit.c").write_text("int stray;\n")
+    (place / "localversion-stray").write_text("-stray")
+    place.with_suffix(".unfinished").touch()
+    with checkout(fake_tree, "main", "baseline") as tree:
+        assert not (tree.path / "kernel/of_another_commit.c").exists()
+        assert not (tree.path / "localversion-stray").exists()
+    assert not place.with_suffix(".unfinished").exists()
+
+
+def test_a_commit_that_no_file_system_takes_is_its_author_s(fake_tree: Path, git: Git) -> None:
+    blob = git("hash-object", "-w", "init/main.c")
+    git("update-index", "--add", "--cacheinfo", f"100644,{blob},init/{'n' * 300}.c")
+    git("commit", "--quiet", "--message=long")
+    with pytest.raises(BuildError, match="cannot be checked out"), checkout(fake_tree, "HEAD", "candidate"):
+        pass
+    with checkout(fake_tree, "HEAD~1", "candidate"):
+        pass
+
+
 @pytest.mark.parametrize("reference", ["nope", "--all", "HEAD:init"])
 def test_no_such_commit(fake_tree: Path, git: Git, reference: str) -> None:
     with pytest.raises(ConfigError, match="has no commit"), checkout(fake_tree, reference, "baseline"):

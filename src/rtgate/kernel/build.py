@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from rtgate import site
 from rtgate.arches import ARCHES
-from rtgate.errors import BuildError, BuildLimitError, ConfigError
-from rtgate.files import waiting_lock
+from rtgate.errors import BuildError, BuildLimitError, ConfigError, InfrastructureError
+from rtgate.files import remove_tree, waiting_lock
 from rtgate.kernel import artefacts, build_log, jailhouse, publish, tuxmake
 from rtgate.kernel.configure import configure_if_needed, refuse_lost
+from rtgate.kernel.identity import of_tree
 from rtgate.kernel.make import make
 from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from rtgate.kernel.artefacts import KernelBuild
@@ -79,13 +80,20 @@ def _discard_untrusted(work: Work) -> Iterator[None]:
     if work.job.trusted:
         yield
         return
-    for directory in work.job.writable:
-        shutil.rmtree(directory, ignore_errors=True)
+    _remove(work.job.writable)
     try:
         yield
     finally:
-        for directory in work.job.writable:
-            shutil.rmtree(directory, ignore_errors=True)
+        _remove(work.job.writable)
+
+
+def _remove(directories: Iterable[Path]) -> None:
+    """Remove directories, whatever a build has done to their modes. Raises InfrastructureError."""
+    for directory in directories:
+        try:
+            remove_tree(directory)
+        except OSError as error:
+            raise InfrastructureError(f"{directory} cannot be removed: {error}") from error
 
 
 @contextmanager
@@ -134,9 +142,16 @@ def _make(work: Work, listener: Listener) -> publish.BuildResult:
         refuse_lost(work)
         steps, hits, misses = _compile(work, listener)
         refuse_lost(work)
+        _refuse_edits(work.tree)
     build_result = publish.BuildResult(work.inputs, round(time.monotonic() - start, 1), steps, hits, misses)
     build_result.write(stamp)
     return build_result
+
+
+def _refuse_edits(tree: Tree) -> None:
+    """Refuse a tree of a user that was changed while it was built: no identity would be that of the image."""
+    if not tree.owned and of_tree(tree.path, str(tree.version)).fingerprint != tree.identity.fingerprint:
+        raise ConfigError(f"{tree.path} was changed while it was built: build again")
 
 
 @contextmanager

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import process, site
-from rtgate.errors import BuildError
-from rtgate.files import waiting_lock
+from rtgate.errors import BuildError, InfrastructureError
+from rtgate.files import remove_tree, waiting_lock
 from rtgate.kernel import merge
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
 from rtgate.kernel.orphans import note_origins
@@ -49,12 +48,14 @@ def checkout(
         note_origins(place, repository, notice=notice)
         # Git's own lock, left by one that was killed: whoever lives waits for ours.
         place.with_suffix(".index.lock").unlink(missing_ok=True)
-        if not keep:
+        # git writes its index last: of a checkout that was stopped it does not know what is there.
+        mark = place.with_suffix(".unfinished")
+        if not keep or mark.exists():
             _empty(place)
         _empty_if_converted(git, place, commit, index)
-        process.output([*git, "read-tree", "--reset", "-u", commit], environment=index)
-        # Also files that somebody changed in the cache.
-        process.output([*git, "checkout-index", "--all", "--force", "--index", "--quiet"], environment=index)
+        mark.touch()
+        _write(git, place, commit, index)
+        mark.unlink()
         try:
             yield _tree(git, place, repository, commit)
         finally:
@@ -62,9 +63,25 @@ def checkout(
                 _empty(place)
 
 
+def _write(git: list[str], place: Path, commit: str, index: dict[str, str]) -> None:
+    """Write a commit's files. Raises BuildError for a name or a link that is too long, else InfrastructureError."""
+    # The second: also files that somebody changed in the cache.
+    for words in (["read-tree", "--reset", "-u", commit], ["checkout-index", "--all", "--force", "--index", "--quiet"]):
+        try:
+            process.output([*git, *words], environment=index)
+        except InfrastructureError as error:
+            if "File name too long" in str(error):
+                _empty(place)
+                raise BuildError(f"{commit[:12]} cannot be checked out: {error}") from error
+            raise
+
+
 def _empty(place: Path) -> None:
-    """Remove a tree, and what git knows of it."""
-    shutil.rmtree(place)
+    """Remove a tree, and what git knows of it. Raises InfrastructureError."""
+    try:
+        remove_tree(place)
+    except OSError as error:
+        raise InfrastructureError(f"{place} cannot be removed: {error}") from error
     place.mkdir()
     place.with_suffix(".index").unlink(missing_ok=True)
 
