@@ -225,9 +225,14 @@ class _Stack:
         return new_frame
 
 
+# The second: where the branch history is mitigated, as on Cortex-A76 (arch/arm64/kernel/entry.S).
+_VECTORS = {"vectors", "__bp_harden_el1_vectors", "tramp_vectors"}
+
+
 def _is_entry(name: str) -> bool:
     """Return whether a function is where an exception enters the kernel: arm64's vectors, x86's entry code."""
-    return name == "vectors" or name.startswith(("asm_sysvec_", "asm_exc_", "asm_common_interrupt", "irq_entries_"))
+    starts = ("asm_sysvec_", "asm_exc_", "asm_common_interrupt", "irq_entries_")
+    return name in _VECTORS or name.startswith(starts)
 
 
 def _sum_profile(frames: Sequence[_Frame], changed_names: frozenset[str]) -> Profile:

@@ -93,10 +93,10 @@ class Replay:
             plugin_option = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
             record, outcome = measure(self.case, arm, self.seed)
+            if "trace: " in outcome.message:  # the plugin refuses: this QEMU, or no memory left
+                raise InfrastructureError(outcome.message)
             if not record.has_results:
                 raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")
-            if "trace: " in outcome.message:
-                raise InfrastructureError(outcome.message)
             self._check_same(record)
             return record, trace.read(directory / "trace", followed=order.preemption is not None)
 

@@ -256,4 +256,16 @@ def _meets(baseline: Vmlinux, left: int, candidate: Vmlinux, right: int) -> bool
     if baseline.marks_at(left) & candidate.marks_at(right):
         return True
     token = target(baseline, left)
-    return token == target(candidate, right) and not (isinstance(token, tuple) and token[0] == "nowhere")
+    return token == target(candidate, right) and not (isinstance(token, tuple) and _says_nothing(token))
+
+
+_SPACE = (".text", ".bss", ".orc_unwind")
+
+
+def _says_nothing(token: tuple[object, ...]) -> bool:
+    """Return whether any two numbers may mean this: what lies outside of sections, or is only the space between things.
+
+    Else a constant that changed would pass for two addresses. What code reaches without a name is elsewhere, as in
+    .rodata and .altinstr_aux.
+    """
+    return token[0] == "nowhere" or (token[0] == "unnamed" and str(token[1]).startswith(_SPACE))

@@ -47,6 +47,44 @@ CALLED = replace(
 )
 
 
+@pytest.mark.parametrize("longer", [(), (SITE,)], ids=["nothing", "a section"])
+@pytest.mark.parametrize("arm", ["baseline", "candidate"])
+def test_sections_of_a_boot_that_is_invalid_say_nothing(arm: str, longer: tuple[LongerSection, ...]) -> None:
+    seen = SectionComparison(
+        baseline_image="a",
+        candidate_image="b",
+        seeds=(1, 2),
+        boots_digest="",
+        instruction_ns=8,
+        cpus=1,
+        reached=5,
+        longer=longer,
+    )
+    kernels = {name: [record(seed=seed, arm=name) for seed in (1, 2, 3)] for name in ("baseline", "candidate")}
+
+    def judged() -> Finding:
+        subject = Subject(
+            case=CASE,
+            board=BOARD,
+            arm="candidate",
+            flavour=FLAVOUR,
+            records=kernels["candidate"],
+            baseline=kernels["baseline"],
+            sections=seen,
+        )
+        ((_, finding),) = section_findings([subject], PLACEBOS)
+        return finding
+
+    good = judged()
+    assert good.status is (Status.FAIL if longer else Status.PASS)
+    threads = kernels[arm][1].evidence
+    kernels[arm][2] = replace(kernels[arm][2], evidence=replace(threads, load="another"))
+    kernels[arm][1] = replace(kernels[arm][1], evidence=replace(threads, threads=()))
+    finding = judged()
+    assert (finding.status, finding.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert f"not judged: seed 2 of the {arm} is invalid" in finding.sentence
+
+
 def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
     seen = SectionComparison(
         baseline_image="a",

@@ -30,13 +30,14 @@ def test_the_figures_of_a_case(boots: list[Record]) -> None:
 
 def test_cases_of_two_boards_are_told_apart(boots: list[Record]) -> None:
     other = [
-        replace(one, board="virt-x86_64", environment=replace(one.environment, board="virt-x86_64")) for one in boots
+        replace(one, board="virt-x86_64-smp2", environment=replace(one.environment, board="virt-x86_64-smp2"))
+        for one in boots
     ]
     first, second = plannable([*other, *boots], PLACEBOS)
     assert {figure.case for figure in first.figures} == {" ".join(IDLE)}
     assert second.figures == ()
     (remark,) = second.remarks
-    assert remark.startswith("virt-x86_64 latency/cyclictest:idle: placebos.yaml does not say")
+    assert remark.startswith("virt-x86_64-smp2 latency/cyclictest:idle: placebos.yaml does not say")
 
 
 def test_a_case_without_placebos_has_no_figures(boots: list[Record]) -> None:

@@ -14,6 +14,7 @@ from functools import cache
 from math import comb
 
 from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.compare.usable import is_flawed, is_usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
 from rtgate.judge.verdict import Figure, Kind, Status
@@ -39,6 +40,7 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
     if comparison.why_not:
         sentence = f"critical sections were not compared: {comparison.why_not}"
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
+    flawed = _flawed_boots(subject, comparison)
     longer = grown_sections(comparison)
     finding = (
         _longer(comparison, longer) if longer else _unsure(comparison) or _usual(comparison) or _no_longer(comparison)
@@ -47,10 +49,23 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
     if caveat := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
         return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=f"{finding.sentence}; {caveat}")
+    # What is no good news says nothing against a section that is longer, unless the figures themselves are wrong.
+    if bad := [boot for boot, usable in flawed if not (usable and longer)]:
+        sentence = f"{finding.sentence}; not judged: {', '.join(bad[:4])} {'is' if len(bad) == 1 else 'are'} invalid"
+        return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     if not longer and not comparison.reached and not (subject.explained and subject.explained.executed):
         sentence = f"not exercised here: no function that differs ran in a critical section; {finding.sentence}"
         return replace(finding, status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
     return finding
+
+
+def _flawed_boots(subject: Subject, comparison: SectionComparison) -> list[tuple[str, bool]]:
+    """Return the boots that were followed and lack something, by kernel and seed, and whether their figures stand."""
+    return [
+        (f"{record.boot} of the {record.arm}", is_usable(record, subject.not_applicable))
+        for record in (*subject.baseline, *subject.records)
+        if record.seed in comparison.seeds and is_flawed(record, subject.not_applicable)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
