@@ -128,6 +128,7 @@ def test_nothing_of_a_build_lives_longer_than_it(job: tuxmake.Job) -> None:
         ("rm -f System.map; ln -s /etc/passwd System.map", "made a link of System.map"),
         ("rm -rf arch; ln -s /etc arch", "made a link of Image"),
         ("rm -f vmlinux; mkfifo vmlinux", "made something else of vmlinux"),
+        ("truncate -s 3G vmlinux", "made vmlinux larger than 2 GiB"),
     ],
 )
 def test_results_that_lead_elsewhere_are_not_read(job: tuxmake.Job, make: str, message: str) -> None:

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from rtgate.kernel import identity
+from rtgate.kernel.patches import synchronise
+from rtgate.kernel.source import open_tree
 
 from .conftest import Git
 
@@ -67,6 +70,39 @@ def test_git_tree_with_changes(fake_tree: Path, git: Git) -> None:
     found.append(identity.of_git(fake_tree, "6.12.7"))
     assert [one.dirty for one in found] == [False, True, True]
     assert len({one.fingerprint for one in found}) == 3
+
+
+@pytest.mark.parametrize("submodule", [False, True])
+def test_files_of_a_repository_in_the_tree_count(fake_tree: Path, git: Git, tmp_path: Path, *, submodule: bool) -> None:
+    """A vendor's driver that was cloned into the tree: git says nothing of what is in it."""
+    driver = fake_tree / "drivers" / "wifi"
+    driver.mkdir(parents=True)
+    (driver / "w.c").write_text("int one;\n")
+    own = [
+        "git",
+        "-C",
+        str(driver),
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=one"]):
+        subprocess.run([*own, *words], check=True, capture_output=True)
+    if submodule:
+        commit = subprocess.run([*own, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        git("update-index", "--add", "--cacheinfo", f"160000,{commit},drivers/wifi")
+        git("commit", "--quiet", "--message=submodule")
+    fingerprints = set()
+    for text in ("int two;\n", "int three;;\n"):
+        (driver / "w.c").write_text(text)
+        fingerprints.add(open_tree(fake_tree).identity.fingerprint)
+    assert len(fingerprints) == 2
+    synchronise(fake_tree, tmp_path / "copy")
+    assert (tmp_path / "copy/drivers/wifi/w.c").read_text() == "int three;;\n"
+    assert not (tmp_path / "copy/drivers/wifi/.git").exists()
 
 
 def test_ignored_files_do_not_count(fake_tree: Path, git: Git) -> None:

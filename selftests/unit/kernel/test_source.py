@@ -36,6 +36,14 @@ def test_a_tree_that_is_not_there(tmp_path: Path) -> None:
         source.open_tree(tmp_path / "nosuch")
 
 
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/null", "nowhere"])
+def test_a_makefile_that_leads_elsewhere_is_not_read(fake_tree: Path, target: str) -> None:
+    (fake_tree / "Makefile").unlink()
+    (fake_tree / "Makefile").symlink_to(target)
+    with pytest.raises(ConfigError):
+        source.open_tree(fake_tree)
+
+
 def test_makefile_without_a_version(fake_tree: Path) -> None:
     (fake_tree / "Makefile").write_text("all:\n")
     with pytest.raises(ConfigError, match="no VERSION, PATCHLEVEL and SUBLEVEL"):

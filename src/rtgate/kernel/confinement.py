@@ -51,6 +51,9 @@ def confine(command: Sequence[str], readable: Sequence[Path], writable: Sequence
     return [*words, "--remount-ro", "/", "--chdir", str(directory), "--", *command]
 
 
+_LARGEST = 2 << 30  # bytes of a file that is read from outside: a vmlinux with all debug information has one
+
+
 def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
     """Check what a confined command left before it is read from outside, where a link leads wherever it says.
 
@@ -69,6 +72,8 @@ def require_own_files(paths: Iterable[Path], writable: Iterable[Path]) -> None:
             raise BuildError(f"the build made a link of {path.name}, which is a file in every kernel's build")
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
             raise BuildError(f"the build made something else of {path.name}, which is a file in every kernel's build")
+        if os.path.lexists(path) and path.lstat().st_size > _LARGEST:
+            raise BuildError(f"the build made {path.name} larger than {_LARGEST >> 30} GiB")
 
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:

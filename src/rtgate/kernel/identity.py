@@ -13,7 +13,7 @@ from rtgate import process
 from rtgate.kernel.merge import git_of_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 BUILD_DIRECTORY_PREFIX = "rtgate-build-"
@@ -69,7 +69,11 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
     untracked_files = sorted(filter(None, _git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")))
     state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
     for name in untracked_files:
-        state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+        if not name.endswith("/"):  # a repository within this one
+            state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+    for name in _repositories_within(tree, untracked_files):
+        for line in sorted(_states(str(tree / name), f"{name}/")):
+            state.update(line.encode("utf-8", "surrogateescape"))
     return SourceIdentity(
         kind="git",
         version=version,
@@ -89,7 +93,22 @@ def _git(tree: Path, *arguments: str) -> str:
 def git_files(tree: Path) -> tuple[str, ...]:
     """Return the files of a git working tree as they are now: tracked ones and new ones, not the ignored."""
     names = _git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    return tuple(sorted({name for name in names if name and os.path.lexists(tree / name)}))
+    within = set(_repositories_within(tree, names))
+    files = {name for name in names if name and name.rstrip("/") not in within and os.path.lexists(tree / name)}
+    for name in within:
+        files |= {line.partition("\0")[0] for line in _states(str(tree / name), f"{name}/")} - {""}
+    return tuple(sorted(files))
+
+
+def _repositories_within(tree: Path, names: Iterable[str]) -> list[str]:
+    """Return the directories with a repository of their own: submodules, and what somebody has cloned into the tree.
+
+    git says nothing of the files in them. `names` are what it calls untracked: those end with a slash.
+    """
+    stages = _git(tree, "ls-files", "-z", "--stage").split("\0")
+    submodules = {entry.partition("\t")[2] for entry in stages if entry.startswith("160000 ")}
+    directories = submodules | {name.rstrip("/") for name in names if name.endswith("/")}
+    return sorted(name for name in directories if (tree / name).is_dir() and not (tree / name).is_symlink())
 
 
 def of_directory(tree: Path, version: str) -> SourceIdentity:
@@ -111,7 +130,7 @@ def _states(directory: str, prefix: str) -> Iterator[str]:
             name = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 # Build directories live inside trees that rtgate owns; they are no source.
-                if name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
+                if entry.name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
                     yield from _states(entry.path, f"{name}/")
             elif prefix or not any(fnmatchcase(name, pattern) for pattern in TEMPORARY):
                 yield _entry_state(entry, name)

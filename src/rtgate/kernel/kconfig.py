@@ -34,6 +34,8 @@ class Sources:
         """Return the Kconfig files that this architecture can see."""
         exclusions = {"Documentation", "tools", "samples"}
         for top in sorted(self.tree.iterdir()):
+            if top.is_symlink():
+                continue  # it may lead anywhere; Linux has none here
             if top.name.startswith("Kconfig"):
                 yield top
             elif top.is_dir() and top.name == "arch":

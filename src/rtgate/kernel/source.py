@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rtgate import files
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
 from rtgate.kernel import debian, identity
@@ -66,7 +67,10 @@ def read_version(tree: Path, title: str = "") -> KernelVersion:
     for name in ("Makefile", "Kbuild", "Kconfig", "arch"):
         if not (tree / name).exists():
             raise ConfigError(f"{title} is not a kernel tree: it has no {name}")
-    text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
+    try:  # of code that nobody has read it may be a link to something endless
+        text = files.read_bytes(tree / "Makefile", files.YAML_LIMIT).decode(errors="replace")
+    except OSError as error:
+        raise ConfigError(f"{title}: its Makefile cannot be read: {error}") from error
     numbers = {name: int(number) for name, number in _ASSIGNMENT.findall(text)}
     if not {"VERSION", "PATCHLEVEL", "SUBLEVEL"} <= numbers.keys():
         raise ConfigError(f"{title} is not a kernel tree: its Makefile has no VERSION, PATCHLEVEL and SUBLEVEL")
