@@ -36,14 +36,13 @@ from rtgate.errors import ConfigError, ParseError  # noqa: E402
 from rtgate.explain.comparing import vmlinux  # noqa: E402
 from rtgate.explain.sections import BootSections  # noqa: E402
 from rtgate.files import write_text  # noqa: E402
-from rtgate.judge.compare.section_findings import CALL  # noqa: E402
-from rtgate.judge.compare.section_findings import MEASUREMENT as SECTION  # noqa: E402
 from rtgate.kernel.harmless import UNPATCHED, KernelChange  # noqa: E402
 from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
 from rtgate.measure.case import Arm, Case  # noqa: E402
 from rtgate.measure.profiles import seeds  # noqa: E402
 from rtgate.records.bound import MEASUREMENT as BOUND  # noqa: E402
-from rtgate.records.longer_sections import SectionComparison  # noqa: E402
+from rtgate.records.longer_sections import CALL, SectionComparison  # noqa: E402
+from rtgate.records.longer_sections import MEASUREMENT as SECTION  # noqa: E402
 from rtgate.tools import loads  # noqa: E402
 from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.registry import TOOLS  # noqa: E402

@@ -20,6 +20,10 @@ from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
 _NAME = "sections.json"
+MEASUREMENT = "critical section"
+"""What a verdict on a comparison is of."""
+CALL = "call in a critical section"
+"""The same where a call of a changed function gained most: the section need not be longer."""
 LENGTHS = ("irqsoff", "preemptoff", "preemptirqsoff")
 """What limits call the longest sections, by what was off: ftrace's names."""
 RAWLOCK = "rawlock"

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rtgate.judge.compare.section_findings import CALL
-from rtgate.judge.compare.section_findings import MEASUREMENT as SECTION
 from rtgate.judge.verdict import Kind, Status, Verdict, is_open
+from rtgate.records.longer_sections import CALL
+from rtgate.records.longer_sections import MEASUREMENT as SECTION
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.units import Quantity, Unit, plural

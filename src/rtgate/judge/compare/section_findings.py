@@ -18,12 +18,17 @@ from rtgate.judge.compare.usable import is_flawed, is_usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
 from rtgate.judge.verdict import Figure, Kind, Status
-from rtgate.records.longer_sections import GAINED, GROWN, LongerSection, SectionComparison, least_gain
+from rtgate.records.longer_sections import (
+    CALL,
+    GAINED,
+    GROWN,
+    MEASUREMENT,
+    LongerSection,
+    SectionComparison,
+    least_gain,
+)
 from rtgate.units import Quantity, Unit, plural
 
-MEASUREMENT = "critical section"
-CALL = "call in a critical section"
-"""What a finding is of where a call of a changed function gained most: the section need not be longer."""
 CHANCE = 0.005
 """How often at most a section may seem to be the candidate's alone that is as likely in every boot of both kernels."""
 
