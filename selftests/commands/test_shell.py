@@ -64,7 +64,7 @@ def test_a_board_that_was_up_all_the_time_is_found_after_a_death(tmp_path: Path)
     """It survived, and is silent: nothing is to be seen of a boot."""
     live = LiveTarget(
         board=boards.board("rk3568-evb1"),
-        open=lambda: ProgramTransport(["sh"]),
+        open=lambda _stack, _plan: ProgramTransport(["sh"]),
         stop=threading.Event(),
         boots=True,
         machine={},

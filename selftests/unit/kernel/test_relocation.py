@@ -29,7 +29,7 @@ def test_the_space_between_things_means_nothing(tmp_path: Path, section: str, sa
     found = kernel("x86_64", tmp_path, "one", a=f"int f(void) {{ return 1; }} {space}")
     place = next(one for one in found.sections.values() if one.name == section)
     first, second = place.address + 128, place.address + 160
-    assert target(found, first)[0] == target(found, second)[0] == "unnamed"
+    assert target(found, first) == target(found, second) == ("unnamed", section)
     assert _meets(found, first, found, second) is same
 
 

@@ -279,8 +279,7 @@ class Shell:
         """Return a command to be asked about, which is still to be sent."""
         self._count += 1
         mark = f"MRK{self._count:05d}{time.monotonic_ns() % 1_000_000_007:010d}"
-        # A shell outlives this object: a name that was used in it before would have an earlier command's exit code.
-        return PendingCommand(mark, f"r{mark}", len(self.log))
+        return PendingCommand(mark, f"r{mark}", len(self.log))  # the shell outlives this object: no name comes again
 
     def ask(self, pending: PendingCommand, command: str, *, checked: bool) -> PendingCommand:
         """Send a command, and the question how it ended."""

@@ -298,8 +298,9 @@ def _only_reset(result: Mapping[str, Any]) -> bool:
     """
     extra = result.get("extra")
     messages = extra.get("extra") if isinstance(extra, Mapping) else None
-    kinds = {one.get("kind") for one in messages if isinstance(one, Mapping)} if isinstance(messages, list) else set()
-    return kinds == {"DUT_has_reset"}
+    if not isinstance(messages, list):
+        return False
+    return {message.get("kind") for message in messages if isinstance(message, Mapping)} == {"DUT_has_reset"}
 
 
 def _last(boot: Boot) -> str:
