@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -147,7 +148,8 @@ class Gerrit:
             except ConfigError as error:  # the others get their messages all the same
                 problem = error
         if self.answered is not None:
-            self.answered.touch()
+            with contextlib.suppress(OSError):  # then the review may be made once more
+                self.answered.touch()
         if problem is not None:
             raise problem
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BUILD_DIRECTORY_PREFIX = "rtgate-build-"
 """Build directories inside trees that rtgate owns; no part of the source."""
 
+_SOURCE_NAMES = (".c", ".h", ".S", ".dts", ".dtsi", "Makefile", "Kbuild", "Kconfig")
 TEMPORARY = (".tmp.config.??????????", ".merge_tmp.config.??????????", "sed??????")
 """Files that scripts/kconfig/merge_config.sh and its sed keep at the top of a tree for a moment, as shell patterns."""
 
@@ -84,6 +85,18 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         subject=_git(tree, "log", "-1", "--format=%s", commit).strip(),
         dirty=bool(changes or untracked_files),
     )
+
+
+def sources(tree: Path, commit: str) -> str:
+    """Return a hash of what a git tree has for the compiler: tracked files against a commit, and new ones by name.
+
+    It stays the same if somebody commits what is there, or writes a log or a build into the tree. Raises as `of_git`.
+    """
+    state = hashlib.sha256(_git(tree, "diff", commit, "--binary", "--no-ext-diff").encode("utf-8", "surrogateescape"))
+    for name in sorted(_git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")):
+        if name.endswith(_SOURCE_NAMES):
+            state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+    return state.hexdigest()
 
 
 def _git(tree: Path, *arguments: str) -> str:

@@ -30,6 +30,7 @@ class Tree:
     Attributes:
         owned: rtgate made it, below its cache, and may keep build directories in it.
         warnings: what the reader of a result must know about this source.
+        sources: of a user's git tree, what tells whether somebody edits it (`identity.sources`).
     """
 
     path: Path
@@ -37,6 +38,7 @@ class Tree:
     identity: SourceIdentity
     owned: bool = False
     warnings: tuple[str, ...] = ()
+    sources: str = ""
 
 
 def open_tree(path: Path) -> Tree:
@@ -48,7 +50,8 @@ def open_tree(path: Path) -> Tree:
     """
     real_path = path.resolve()
     version = read_version(real_path)
-    return Tree(real_path, version, identity.of_tree(real_path, str(version)))
+    found = identity.of_tree(real_path, str(version))
+    return Tree(real_path, version, found, sources=identity.sources(real_path, found.commit) if found.commit else "")
 
 
 def read_version(tree: Path, title: str = "") -> KernelVersion:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
@@ -23,6 +22,8 @@ from rtgate.workflow.suite_process import Batch, SuiteOptions, prepare_suites
 
 MOST_COMMITS = 32  # five further gates at most
 DIRECTORY = "bisect"
+_Finding = tuple[Status, Kind, str]
+"""Of a verdict: what is said of which measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +137,11 @@ def _failure_to_find(
     """
     by_board = {screen.board: screen for screen in policy.screens}
     failures = [verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.board in by_board]
+    known: dict[tuple[str, str], frozenset[_Finding]] = {}
     for verdict in sorted(failures, key=lambda failure: failure.kind is not Kind.BUILD):
-        attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output)
-        if verdict.kind is Kind.BUILD or (verdict.kind, verdict.measurement) not in attempt.known_failures:
+        attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output, known)
+        finding = (verdict.status, verdict.kind, verdict.measurement)
+        if verdict.kind is Kind.BUILD or finding not in attempt.known_findings:
             return attempt
         say(f"not bisected: the target branch fails {verdict.case} on {verdict.board} as well: {verdict.measurement}")
     return None
@@ -165,6 +168,7 @@ class _Attempt:
     screen: Screen
     verdict: Verdict
     output: Path
+    known: dict[tuple[str, str], frozenset[_Finding]]
 
     def fails(self, commit: str) -> bool:
         """Return whether a commit fails as the whole does: it cannot be built, or the case fails in it.
@@ -186,20 +190,25 @@ class _Attempt:
                 raise _Untestable("cannot be built") from error
             return self.verdict.kind is not Kind.BUILD and self._is_worse(commit, kernel)
 
-    @cached_property
-    def known_failures(self) -> frozenset[tuple[Kind, str]]:
-        """What the target branch itself fails in the case: its boots were made already, for the review."""
-        with step("is the target branch good"):
-            verdicts, _ = self._gate("target-branch", self.builds.base(self.screen.build, self.base))
-        return frozenset(_failures(verdicts))
+    @property
+    def known_findings(self) -> frozenset[_Finding]:
+        """What is said of the target branch itself in the case: its boots were made already, for the review."""
+        place = (self.verdict.board, self.verdict.case)
+        if place not in self.known:
+            with step("is the target branch good"):
+                verdicts, _ = self._gate("target-branch", self.builds.base(self.screen.build, self.base))
+            self.known[place] = frozenset(_findings(verdicts))
+        return self.known[place]
 
     def _is_worse(self, commit: str, kernel: Path) -> bool:
         verdicts, whole = self._gate(commit[:12], kernel)
-        if _failures(verdicts) - self.known_failures:
+        new = _findings(verdicts) - self.known_findings
+        statuses = {status for status, _, _ in new}
+        if Status.FAIL in statuses:
             return True
-        if not whole or any(verdict.status in {Status.ERROR, Status.MISS} for verdict in verdicts):
+        if not whole or statuses & {Status.ERROR, Status.MISS}:
             raise _Untestable("was not measured")
-        if any(verdict.kind is Kind.INCONCLUSIVE for verdict in verdicts):
+        if any(kind is Kind.INCONCLUSIVE for _, kind, _ in new):
             raise _Untestable("is not decided")
         return False
 
@@ -221,5 +230,5 @@ class _Attempt:
         return verdicts, outcome.whole
 
 
-def _failures(verdicts: Sequence[Verdict]) -> set[tuple[Kind, str]]:
-    return {(verdict.kind, verdict.measurement) for verdict in verdicts if verdict.status is Status.FAIL}
+def _findings(verdicts: Sequence[Verdict]) -> set[_Finding]:
+    return {(verdict.status, verdict.kind, verdict.measurement) for verdict in verdicts}

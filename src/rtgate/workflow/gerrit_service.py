@@ -365,9 +365,12 @@ class GerritService:
         members = chain(links, patch_set, self._queue.waiting)
         return members if self._vouched(members[-1]) else ()
 
+    def _has_answered(self, code: int | None, tip: PatchSet) -> bool:
+        return code in _ENDS and (code not in _OURS or self.settings.answered(tip).exists())
+
     def _note_end(self, patch_set: PatchSet, code: int, tip: PatchSet) -> None:
         """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again."""
-        if code in _ENDS and (code not in _OURS or self.settings.answered(tip).exists()):
+        if self._has_answered(code, tip):
             try:
                 self._queue.journal.end(patch_set)
             except InfrastructureError as error:
@@ -386,7 +389,7 @@ class GerritService:
         review, self._review = self._review, None
         self.say(f"{review.patch_set.name}: review is ended: {reason}")
         review.end()
-        if review.child.returncode in _ENDS:  # it has come to its end meanwhile
+        if self._has_answered(review.child.returncode, review.patch_set):  # it has come to its end meanwhile
             for patch_set in review.chain:
                 self._queue.journal.end(patch_set)
             return ()
