@@ -50,8 +50,8 @@ def open_tree(path: Path) -> Tree:
     """
     real_path = path.resolve()
     version = read_version(real_path)
-    found = identity.of_tree(real_path, str(version))
-    return Tree(real_path, version, found, sources=identity.sources(real_path, found.commit) if found.commit else "")
+    source = identity.of_tree(real_path, str(version))
+    return Tree(real_path, version, source, sources=identity.sources(real_path, source.commit) if source.commit else "")
 
 
 def read_version(tree: Path, title: str = "") -> KernelVersion:

@@ -137,9 +137,9 @@ def _failure_to_find(
     """
     by_board = {screen.board: screen for screen in policy.screens}
     failures = [verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.board in by_board]
-    known: dict[tuple[str, str], frozenset[_Finding]] = {}
+    of_target: dict[tuple[str, str], frozenset[_Finding]] = {}
     for verdict in sorted(failures, key=lambda failure: failure.kind is not Kind.BUILD):
-        attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output, known)
+        attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output, of_target)
         finding = (verdict.status, verdict.kind, verdict.measurement)
         if verdict.kind is Kind.BUILD or finding not in attempt.known_findings:
             return attempt
@@ -161,14 +161,18 @@ class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bi
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Gates of single commits against the same baseline, for one failure."""
+    """Gates of single commits against the same baseline, for one failure.
+
+    Attributes:
+        of_target: what was found of the target branch itself, by board and case; attempts for other failures share it.
+    """
 
     builds: CommitBuilds
     base: str
     screen: Screen
     verdict: Verdict
     output: Path
-    known: dict[tuple[str, str], frozenset[_Finding]]
+    of_target: dict[tuple[str, str], frozenset[_Finding]]
 
     def fails(self, commit: str) -> bool:
         """Return whether a commit fails as the whole does: it cannot be built, or the case fails in it.
@@ -194,11 +198,11 @@ class _Attempt:
     def known_findings(self) -> frozenset[_Finding]:
         """What is said of the target branch itself in the case: its boots were made already, for the review."""
         place = (self.verdict.board, self.verdict.case)
-        if place not in self.known:
+        if place not in self.of_target:
             with step("is the target branch good"):
                 verdicts, _ = self._gate("target-branch", self.builds.base(self.screen.build, self.base))
-            self.known[place] = frozenset(_findings(verdicts))
-        return self.known[place]
+            self.of_target[place] = frozenset(_findings(verdicts))
+        return self.of_target[place]
 
     def _is_worse(self, commit: str, kernel: Path) -> bool:
         verdicts, whole = self._gate(commit[:12], kernel)
