@@ -36,6 +36,7 @@ from selftests.campaigns.comparisons import (  # noqa: E402
     campaigns,
     changes,
     keep,
+    of_build,
     places,
     records,
 )
@@ -228,15 +229,11 @@ def _case(name: str) -> Case:
 
 
 def _kernels(arguments: argparse.Namespace) -> Path:
-    return _output_place(arguments.work / "kernels", arguments.build)
+    return of_build(arguments.work / "kernels", arguments.build)
 
 
 def _records(arguments: argparse.Namespace) -> Path:
-    return _output_place(arguments.work / "records", arguments.build)
-
-
-def _output_place(place: Path, build_name: str) -> Path:
-    return place if build_name == BUILD else place / build_name
+    return of_build(arguments.work / "records", arguments.build)
 
 
 def _kernel(arguments: argparse.Namespace, change: Change | None) -> Path:

@@ -193,10 +193,9 @@ class Followed:
         board, _, case = place.partition(" ")
         named = CaseName.parse(case)
         kernel_build = comparisons.builds()[board, case]
-        own = "" if kernel_build == comparisons.BUILD else kernel_build
         made = ChangedKernels(
-            kernels=work.absolute() / "kernels" / own,
-            records=work.absolute() / "records" / own,
+            kernels=comparisons.of_build(work.absolute() / "kernels", kernel_build),
+            records=comparisons.of_build(work.absolute() / "records", kernel_build),
             changes={name: one.kernel for name, one in placebos().items()},
             profile=gate_profile,
         )

@@ -182,9 +182,14 @@ def _change(name: str, group: str, entry: Entry, directory: Path) -> Change:
     )
 
 
+def of_build(place: Path, build: str) -> Path:
+    """Return where below a place what is of a build lies: `BUILD` has no directory of its own."""
+    return place if build == BUILD else place / build
+
+
 def campaign(rootfs: str, build: str = BUILD, measured: Path = MEASURED) -> Path:
     """Return the directory of what is measured of a build's kernels with the root file system of this SHA-256."""
-    return (measured if build == BUILD else measured / build) / f"rootfs-{rootfs[:8]}"
+    return of_build(measured, build) / f"rootfs-{rootfs[:8]}"
 
 
 def campaigns(measured: Path = MEASURED) -> tuple[Path, ...]:

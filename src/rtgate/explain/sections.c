@@ -103,7 +103,7 @@ struct cpu {
 	struct calls calls[POID];
 };
 
-static bool wanted, with_calls;
+static bool wanted, with_calls; /* the second is asked at each block */
 static uint64_t count_offset, current_offset, softirq_offset;
 static uint32_t softirq_mask;
 static struct ranges exceptions;

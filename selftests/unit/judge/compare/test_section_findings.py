@@ -41,6 +41,7 @@ SITE = LongerSection(
     begin="run_timer_softirq",
     spread=0,
 )
+SEEN = SectionComparison(baseline_image="a", candidate_image="b", seeds=(), boots_digest="", instruction_ns=8, cpus=1)
 CHANCE = replace(SITE, place="rt_spin_lock", candidate=2115, begin="")
 CALLED = replace(
     SITE, candidate=900, begin="", function="sched_tick", call=3787, call_before=1235, call_seed=3, call_spread=0
@@ -50,16 +51,7 @@ CALLED = replace(
 @pytest.mark.parametrize("longer", [(), (SITE,)], ids=["nothing", "a section"])
 @pytest.mark.parametrize("arm", ["baseline", "candidate"])
 def test_sections_of_a_boot_that_is_invalid_say_nothing(arm: str, longer: tuple[LongerSection, ...]) -> None:
-    seen = SectionComparison(
-        baseline_image="a",
-        candidate_image="b",
-        seeds=(1, 2),
-        boots_digest="",
-        instruction_ns=8,
-        cpus=1,
-        reached=5,
-        longer=longer,
-    )
+    seen = replace(SEEN, seeds=(1, 2), reached=5, longer=longer)
     kernels = {name: [record(seed=seed, arm=name) for seed in (1, 2, 3)] for name in ("baseline", "candidate")}
 
     def judged() -> Finding:
@@ -86,15 +78,7 @@ def test_sections_of_a_boot_that_is_invalid_say_nothing(arm: str, longer: tuple[
 
 
 def grown(one: LongerSection, cpus: int = 1, boots: int = 7) -> bool:
-    seen = SectionComparison(
-        baseline_image="a",
-        candidate_image="b",
-        seeds=tuple(range(boots)),
-        boots_digest="",
-        instruction_ns=8,
-        cpus=cpus,
-        longer=(one,),
-    )
+    seen = replace(SEEN, seeds=tuple(range(boots)), cpus=cpus, longer=(one,))
     return [growth.section for growth in grown_sections(seen)] == [one]
 
 
