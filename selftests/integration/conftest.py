@@ -13,19 +13,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import pytest
-from selftests import spoken
+from selftests import debian_qemu, spoken
 
 from rtgate import site
 from rtgate.board import boards
 from rtgate.files import waiting_lock
 from rtgate.kernel.patches import load_series
 from rtgate.rootfs import images
-from rtgate.target.qemu import Machine
+from rtgate.target.qemu import Machine, version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,6 +62,17 @@ def site_of_builds(directory: Path, builds: Mapping[str, str], fragments: Mappin
     for name, text in fragments.items():
         (configs / "fragments" / f"{name}.config").write_text(text)
     return directory
+
+
+@pytest.fixture
+def qemu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Put the QEMU of a suite of Debian before this machine's own, which is that of no suite."""
+    if request.param:
+        programs = debian_qemu.programs(request.param, CACHE / "self-tests" / "qemu")
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    version.cache_clear()
+    yield request.param
+    version.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rtgate.explain import plugin, trace
 from rtgate.explain.trace import TraceRequest
+from rtgate.target.qemu import version
 
 # A boot sector. It copies a loop to 0x8ff5, where the sixth byte of `movl` is in the next page, and runs it nine times.
 LOOP, ROUNDS = 0x8FF5, 9
@@ -34,7 +35,10 @@ def test_an_instruction_that_crosses_into_another_page_belongs_to_one_block(tmp_
         subprocess.run(command, cwd=tmp_path, check=True)
     machine = ["-M", "pc", "-display", "none", "-icount", "shift=3,sleep=off", "-device", "isa-debug-exit,iobase=0xf4"]
     drive = ["-drive", f"format=raw,if=floppy,file={tmp_path / 'sector'}"]
-    traced = ["-plugin", f"{plugin.library()},order={tmp_path / 'order'},into={tmp_path / 'trace'}"]
+    traced = [
+        "-plugin",
+        f"{plugin.library(version('qemu-system-x86_64'))},order={tmp_path / 'order'},into={tmp_path / 'trace'}",
+    ]
     done = subprocess.run(["qemu-system-x86_64", *machine, *drive, *traced], timeout=120, check=False)
     assert done.returncode & 1  # isa-debug-exit
     found = trace.read(tmp_path / "trace")

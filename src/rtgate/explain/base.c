@@ -3,13 +3,14 @@
 
 #include "base.h"
 
-uint64_t n;
+static uint64_t none;
+uint64_t *executed = &none;
 unsigned int slice_bits;
 const char *prefix;
 
 uint32_t slice_now(void)
 {
-	return slice_bits ? n >> slice_bits : 0;
+	return slice_bits ? *executed >> slice_bits : 0;
 }
 
 void fail(const char *what, const char *name)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-extern uint64_t n; /* instructions executed since power-on, by all CPUs; translated code adds to it */
+extern uint64_t *executed; /* instructions since power-on, by all CPUs; translated code adds to it */
 extern unsigned int slice_bits; /* what is followed is counted in slices of 2^slice_bits instructions; 0: in one */
 uint32_t slice_now(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * guest: reads what QEMU 7.2 does not give to plugins. A QEMU that is built with modules, as Debian's is, exports the
+ * guest: reads what QEMU does not give to plugins. A QEMU that is built with modules, as Debian's is, exports the
  * functions that know it.
  *
  * Where QEMU keeps the mask and the registers is found out and checked, as its structures are in no header that is
@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@
 #include "guest.h"
 #include "machine.h"
 
-/* Bytes of a state of a CPU at most; words of CPUState with pointers, bytes up to the state. */
-enum { STATE_SIZE = 1 << 20, CPU_WORDS = 512, CPU_SIZE = 1 << 16 };
+/* Bytes of a state of a CPU at most. */
+enum { STATE_SIZE = 1 << 20 };
 enum { RAW_WRITE = 2, PAGE = 4096, MOST_REGISTERS = 31 };
 
 /* What differs between architectures. */
@@ -50,7 +51,8 @@ static void **current_cpu;
 static void (*cpsr_write)(void *, uint32_t, uint32_t, int);
 static void (*cpu_load_eflags)(void *, int, int);
 static int (*read_register)(void *, struct bytes *, int);
-static uint64_t (*page_of)(void *, uint64_t, void *);
+static uint64_t (*page_of)(void *, uint64_t, void *); /* QEMU 11.1 has the other */
+static bool (*translate)(uint64_t, uint64_t *);
 static void *(*map)(uint64_t, uint64_t *, bool);
 static int (*read_memory)(void *, uint64_t, void *, size_t, bool);
 static struct bytes *(*new_bytes)(void);
@@ -65,6 +67,14 @@ static void *needed(const char *name)
 	return symbol;
 }
 
+/* Return the first that there is. */
+static void *either(const char *name, const char *other)
+{
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+
+	return symbol ? symbol : needed(other);
+}
+
 void guest_install(void)
 {
 	machine = machine_arm64 ? &ARM64 : &X86_64;
@@ -73,8 +83,10 @@ void guest_install(void)
 	else
 		cpu_load_eflags = (void (*)(void *, int, int))needed(machine->writes);
 	read_register = (int (*)(void *, struct bytes *, int))needed(machine->reads);
-	page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
-	map = (void *(*)(uint64_t, uint64_t *, bool))needed("cpu_physical_memory_map");
+	translate = (bool (*)(uint64_t, uint64_t *))dlsym(RTLD_DEFAULT, "qemu_plugin_translate_vaddr");
+	if (!translate)
+		page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
+	map = (void *(*)(uint64_t, uint64_t *, bool))either("cpu_physical_memory_map", "physical_memory_map");
 	read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))needed("cpu_memory_rw_debug");
 	new_bytes = (struct bytes * (*)(void)) needed("g_byte_array_new");
 	set_size = (struct bytes * (*)(struct bytes *, unsigned int)) needed("g_byte_array_set_size");
@@ -144,14 +156,14 @@ bool guest_prepare(struct guest_cpu *cpu)
 {
 	uint64_t values[MOST_REGISTERS];
 	size_t size = machine->registers * sizeof(*values);
-	const char *state = NULL;
+	const char *state = NULL, *this, *end;
 	int different = 0;
-	char *this;
 
 	/* A variable of the thread that runs CPUs, so it cannot be asked for before. */
 	if (!current_cpu)
 		current_cpu = needed("current_cpu");
 	this = *current_cpu;
+	end = this + malloc_usable_size(*current_cpu);
 	for (int i = 0; i < machine->registers; i++) {
 		uint64_t value = gdb_register(i, 8);
 
@@ -160,13 +172,12 @@ bool guest_prepare(struct guest_cpu *cpu)
 	}
 	if (different < machine->different)
 		return false;
-	for (char **word = (char **)this; word < (char **)this + CPU_WORDS; word++) {
-		if (*word <= this || *word >= this + CPU_SIZE || *word == state ||
-		    memcmp(*word + machine->at, values, size))
+	for (const char *place = this; place + size <= end; place += sizeof(*values)) {
+		if (memcmp(place, values, size))
 			continue;
 		if (state)
 			fail("this QEMU has the registers twice", "CPUState");
-		state = *word;
+		state = place - machine->at;
 	}
 	if (!state)
 		fail("this QEMU keeps registers otherwise than is known", "CPUState");
@@ -181,26 +192,34 @@ uint64_t guest_gs(void)
 	return gdb_register(GS_BASE, 8);
 }
 
-uint64_t guest_page(uint64_t address)
+/* Return the physical address of a page, ~0ull if it is nowhere. */
+static uint64_t physical(uint64_t page)
 {
-	uint64_t attributes = 0, page;
+	uint64_t attributes = 0, found;
 
 	if (!current_cpu)
 		current_cpu = needed("current_cpu");
-	page = page_of(*current_cpu, address, &attributes);
+	if (translate)
+		return translate(page, &found) ? found : ~0ull;
+	return page_of(*current_cpu, page, &attributes);
+}
+
+uint64_t guest_page(uint64_t address)
+{
+	uint64_t page = physical(address);
+
 	if (page == ~0ull)
-		fail("code that runs is not in the guest's memory", "cpu_get_phys_page_attrs_debug");
+		fail("code that runs is not in the guest's memory", "guest_page");
 	return page;
 }
 
 const void *guest_memory(uint64_t address, uint64_t size)
 {
-	uint64_t attributes = 0, length = size, within = address % PAGE;
-	uint64_t page = page_of(*current_cpu, address - within, &attributes);
+	uint64_t length = size, within = address % PAGE, page = physical(address - within);
 	const void *memory = page == ~0ull ? NULL : map(page + within, &length, false);
 
 	if (!memory || length < size)
-		fail("what is followed is not in the guest's memory", "cpu_physical_memory_map");
+		fail("what is followed is not in the guest's memory", "guest_memory");
 	return memory;
 }
 

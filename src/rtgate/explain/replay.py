@@ -29,6 +29,7 @@ from rtgate.kernel.raw_locks import LockFunctions, lock_functions
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
+from rtgate.target.qemu import version
 from rtgate.target.virtual import VirtualBoard
 
 LEAD = 4000  # instructions before an interval, from which its callers become known
@@ -85,12 +86,13 @@ class Replay:
             InfrastructureError: this machine cannot trace.
             ParseError: it did not measure, or not what was expected: the trace is of another boot.
         """
-        target = self.arm.target
-        if not isinstance(target, VirtualBoard) or self.instruction_ns != 8:
+        target, qemu = self.arm.target, self.arm.board.qemu
+        if not isinstance(target, VirtualBoard) or qemu is None or self.instruction_ns != 8:
             raise ConfigError(f"{self.arm.board.name} is not a virtual-time board with 8 ns per instruction")
         with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
             (directory / "order").write_text(order.text(), encoding="utf-8")
-            plugin_option = f"{plugin.library()},order={directory / 'order'},into={directory / 'trace'}"
+            library = plugin.library(version(qemu.binary))
+            plugin_option = f"{library},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
             record, outcome = measure(self.case, arm, self.seed)
             if "trace: " in outcome.message:  # the plugin refuses: this QEMU, or no memory left

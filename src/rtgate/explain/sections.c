@@ -34,7 +34,7 @@
 #include "sections.h"
 #include "sites.h"
 
-enum { KINDS = 4, CPUS = 8, TASKS = 1 << 16 };
+enum { KINDS = 4, TASKS = 1 << 16 };
 /* The last: preemption or interrupts disabled, but for the interrupts in it, which postpone the scheduler themselves. */
 enum kind { IRQSOFF, PREEMPTOFF, PREEMPTIRQSOFF, POID };
 enum context { THREAD, SOFTIRQ, HARDIRQ, NMI, SWITCHED = 1 << 8 };
@@ -154,7 +154,7 @@ void sections_install(void)
 
 static uint64_t own(const struct cpu *cpu)
 {
-	return cpu->own + n - since;
+	return cpu->own + *executed - since;
 }
 
 /* Return which of a CPU's instructions belong to a section of a kind; no interrupt comes while they are masked. */
@@ -203,7 +203,7 @@ static uint32_t context(const struct cpu *cpu, const struct place *place)
 
 static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint64_t before)
 {
-	struct passage passage = { from, n, before, cpu - cpus, cpu->stretch };
+	struct passage passage = { from, *executed, before, cpu - cpus, cpu->stretch };
 
 	fwrite(&passage, sizeof(passage), 1, stream);
 }
@@ -242,7 +242,7 @@ static void follow_handler(struct cpu *cpu, bool mask, uint32_t off)
 	} else if (cpu->handler == COUNTED || !mask) {
 		log_passage(interrupts, cpu, cpu->from, 0);
 		cpu->handler = NONE;
-		cpu->end = n;
+		cpu->end = *executed;
 	}
 }
 
@@ -276,10 +276,10 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 			if (kind == POID && section->context & SWITCHED)
 				log_passage(switches, cpu, section->from, section->before);
 			if (kind == POID)
-				cpu->end = n;
+				cpu->end = *executed;
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, time_of(cpu, kind, now), caches_misses, cpu->taken_misses, n, spot,
-						     context(cpu, place), n - cpu->end };
+			*section = (struct section){ true, time_of(cpu, kind, now), caches_misses, cpu->taken_misses, *executed, spot,
+						     context(cpu, place), *executed - cpu->end };
 		}
 	}
 	cpu->masked = mask;
@@ -290,7 +290,7 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 
 static void on_store(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-	struct cpu *cpu = &cpus[number];
+	struct cpu *cpu = &cpus[qemu_cpu(number)];
 
 	(void)info;
 	if (cpu->task && address == cpu->task->address + count_offset)
@@ -325,7 +325,7 @@ static void find_variables(struct cpu *cpu, uint64_t base)
  */
 static void on_own_variable(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-	struct cpu *cpu = &cpus[number];
+	struct cpu *cpu = &cpus[qemu_cpu(number)];
 	uint64_t base;
 
 	(void)info;
@@ -345,17 +345,17 @@ static void on_own_variable(unsigned int number, qemu_plugin_meminfo_t info, uin
 
 static void on_release(unsigned int number, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-	struct cpu *cpu = &cpus[number];
+	struct cpu *cpu = &cpus[qemu_cpu(number)];
 
 	(void)info;
 	(void)data;
 	if (cpu->task)
-		locks_release(number, address, own(cpu) - cpu->taken);
+		locks_release(cpu - cpus, address, own(cpu) - cpu->taken);
 }
 
 static void on_mask(unsigned int number, void *data)
 {
-	struct cpu *cpu = &cpus[number];
+	struct cpu *cpu = &cpus[qemu_cpu(number)];
 
 	if (cpu->task && !cpu->masked)
 		follow(cpu, data, own(cpu) + 1, true, count_of(cpu));
@@ -363,17 +363,17 @@ static void on_mask(unsigned int number, void *data)
 
 static void on_change(unsigned int number, void *data)
 {
-	cpus[number].changer = data;
+	cpus[qemu_cpu(number)].changer = data;
 }
 
 static void on_switch(unsigned int number, void *data)
 {
-	cpus[number].switcher = data;
+	cpus[qemu_cpu(number)].switcher = data;
 }
 
 static void on_wait(unsigned int number, void *data)
 {
-	struct cpu *cpu = &cpus[number];
+	struct cpu *cpu = &cpus[qemu_cpu(number)];
 
 	if (!cpu->task)
 		return;
@@ -407,6 +407,7 @@ struct place *sections_translated(uint64_t address)
 void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 {
 	uint64_t address = qemu_plugin_insn_vaddr(insn);
+	uint8_t bytes[INSTRUCTION];
 	struct effect effect;
 	struct place *place;
 	bool store;
@@ -414,7 +415,7 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 	if (!block || !(address >> 63))
 		return;
 	block->at.end = address + qemu_plugin_insn_size(insn);
-	effect = machine_effect(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
+	effect = machine_effect(bytes, qemu_bytes(insn, bytes));
 	store = effect.accesses && (!machine_arm64 || effect.operand == count_offset);
 	if (effect.clears)
 		qemu_plugin_register_vcpu_mem_cb(insn, on_release, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
@@ -473,7 +474,7 @@ static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_
 	cpu->interrupted = true;
 	cpu->interrupt = own(cpu);
 	cpu->interrupt_misses = caches_misses;
-	cpu->from = n;
+	cpu->from = *executed;
 	cpu->stack = stack;
 	/* x86-64 has pushed five words, the stack pointer as the fourth. */
 	if (!machine_arm64 && !guest_read(stack + 24, &cpu->stack, sizeof(cpu->stack)))
@@ -522,8 +523,8 @@ void sections_block(unsigned int number, struct place *block)
 		if (number >= CPUS)
 			fail("more CPUs than there is room for", "sections");
 		if (running)
-			running->own += n - since;
-		since = n;
+			running->own += *executed - since;
+		since = *executed;
 		running = cpu;
 	}
 	if (cpu->switcher) {
@@ -554,7 +555,7 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (block->interrupt && !cpu->interrupted) {
 		cpu->handler = ENTERED;
-		cpu->from = n;
+		cpu->from = *executed;
 	}
 	if (mask != cpu->masked || off != cpu->off || cpu->waiting) {
 		if (off != cpu->off && !cpu->waiting)

@@ -32,10 +32,6 @@
 #include "qemu.h"
 #include "sections.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-EXPORT int qemu_plugin_version = 1;
-
 enum { EVENT_IDLE = 1, EVENT_USER_CLOCK = 2, KERNEL_CLOCK = 3 };
 
 struct event {
@@ -64,13 +60,13 @@ struct block {
 	uint32_t number;
 	uint32_t instructions;
 	uint32_t last_size;
-	uint8_t last[16]; /* the last instruction: how the block is left */
+	uint8_t last[INSTRUCTION]; /* the last instruction: how the block is left */
 	uint32_t size; /* bytes of all its instructions */
 };
 
 struct ending {
 	uint32_t last_size;
-	uint8_t last[16];
+	uint8_t last[INSTRUCTION];
 	uint32_t size;
 };
 
@@ -132,18 +128,18 @@ static int64_t bias(void)
 	if (!current_cpu || !icount_get || !icount_get_raw)
 		return 0;
 	if (exact) {
-		ahead = n - asked(icount_get_raw);
+		ahead = *executed - asked(icount_get_raw);
 		exact = false;
 	}
 	return asked(icount_get) - 8 * (asked(icount_get_raw) + ahead);
 }
 
-static void on_event(unsigned int cpu, void *data)
+static void on_event(unsigned int number, void *data)
 {
 	struct occasion *occasion = data;
 
 	if (occasion->kind != KERNEL_CLOCK) {
-		struct event event = { n, bias(), occasion->address, occasion->kind, cpu };
+		struct event event = { *executed, bias(), occasion->address, occasion->kind, qemu_cpu(number) };
 
 		fwrite(&event, sizeof(event), 1, events);
 	}
@@ -172,8 +168,9 @@ static void add(struct counted *counted, uint64_t instructions, uint32_t slice)
 	counted->count.instructions += instructions;
 }
 
-static void on_block(unsigned int cpu, void *data)
+static void on_block(unsigned int number, void *data)
 {
+	unsigned int cpu = qemu_cpu(number);
 	struct counted *block = data;
 
 	if (reading) {
@@ -183,16 +180,16 @@ static void on_block(unsigned int cpu, void *data)
 	}
 	sections_block(cpu, block->place);
 	accesses_block(block->code);
-	if (before && n - n_before > before->most)
-		before->most = n - n_before;
+	if (before && *executed - n_before > before->most)
+		before->most = *executed - n_before;
 	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
-		add(before, n - n_before, slice_bits ? n_before >> slice_bits : 0);
+		add(before, *executed - n_before, slice_bits ? n_before >> slice_bits : 0);
 	before = block;
-	n_before = n;
-	while (interval_now < interval_count && n >= intervals[interval_now].end)
+	n_before = *executed;
+	while (interval_now < interval_count && *executed >= intervals[interval_now].end)
 		interval_now++;
-	if (interval_now < interval_count && n >= intervals[interval_now].start) {
-		struct run run = { n, bias(), block->block.number, cpu };
+	if (interval_now < interval_count && *executed >= intervals[interval_now].start) {
+		struct run run = { *executed, bias(), block->block.number, cpu };
 
 		block->used = true;
 		fwrite(&run, sizeof(run), 1, runs);
@@ -220,13 +217,12 @@ static uint32_t marked(uint64_t address)
 	return 0;
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void on_translation(struct qemu_plugin_tb *tb)
 {
 	size_t count = qemu_plugin_tb_n_insns(tb);
 	struct counted *counted = room_for(sizeof(*counted));
 	struct block *block = &counted->block;
 
-	(void)id;
 	if (block_count == block_room) {
 		block_room = block_room ? 2 * block_room : 1 << 16;
 		blocks = grown(blocks, block_room * sizeof(*blocks));
@@ -241,8 +237,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, counted);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		const uint8_t *bytes = qemu_plugin_insn_data(insn);
-		size_t size = qemu_plugin_insn_size(insn);
+		uint8_t bytes[INSTRUCTION];
+		size_t size = qemu_bytes(insn, bytes);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
 		uint32_t kind = marked(address);
 
@@ -257,14 +253,13 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		/* What a store misses belongs to the section that it ends, as the store itself does. */
 		accesses_instruction(insn, counted->code);
 		sections_instruction(insn, counted->place);
-		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n, 1);
+		qemu_count(insn);
 		counted->sooner.last_size = block->last_size;
 		memcpy(counted->sooner.last, block->last, sizeof(block->last));
 		counted->sooner.size = block->size;
 		block->size = address + size - block->address;
 		block->last_size = size;
-		memset(block->last, 0, sizeof(block->last));
-		memcpy(block->last, bytes, size < sizeof(block->last) ? size : sizeof(block->last));
+		memcpy(block->last, bytes, sizeof(block->last));
 	}
 }
 
@@ -284,11 +279,10 @@ static void cut(struct counted *counted)
 	block->size = counted->sooner.size;
 }
 
-static void on_exit_of_qemu(qemu_plugin_id_t id, void *data)
+static void on_exit_of_qemu(void)
 {
 	FILE *stream = opened("blocks");
 
-	(void)id, (void)data;
 	for (size_t i = 0; i < block_count; i++) {
 		put(blocks[i]);
 		cut(blocks[i]);
@@ -330,7 +324,7 @@ static void read_order(const char *path)
 	fclose(stream);
 }
 
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "order=", 6))
@@ -347,7 +341,6 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	runs = opened("runs");
 	counts = opened("counts");
 	sections_install();
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
-	qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
+	qemu_install(id, info, on_translation, on_exit_of_qemu);
 	return 0;
 }
