@@ -25,12 +25,11 @@ def test_a_machine_that_is_too_busy_to_list_cases_is_told(monkeypatch: pytest.Mo
 
 
 def test_cases_are_those_of_a_board() -> None:
-    """The profile `compare` has signals on two CPUs, and wake-ups on one."""
+    """The profile `compare` has signals on two CPUs, wake-ups and priority inheritance on one."""
     found = {board: suites.cases((), "compare", "default", board=board) for board in ("virt-arm64", "virt-arm64-smp2")}
     assert {case.name for case in found["virt-arm64-smp2"]} == {"signal/signaltest:idle"}
-    assert {case.name for case in found["virt-arm64"]} == {
-        f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
-    }
+    wakeups = {f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")}
+    assert {case.name for case in found["virt-arm64"]} == {*wakeups, "scheduling/pip_stress:idle"}
 
 
 def test_a_directory_in_which_rtgate_is_called_brings_no_module_of_its_own(

@@ -145,3 +145,11 @@ def reports(case: str) -> Mapping[str, Reports]:
     own = TOOLS[case_name.tool].reports if case_name.tool in TOOLS else {}
     beside = COMPANIONS[load].reports if load in COMPANIONS else {}
     return {**own, **{f"{load}.{name}": kind for name, kind in beside.items()}}
+
+
+def only_passes_or_fails(case: str) -> bool:
+    """Return whether all that a case measures are failures of the kernel: a guarantee judges them, not a comparison.
+
+    Raises ConfigError: no case.
+    """
+    return set(reports(case).values()) == {Reports.FAILURES}

@@ -14,6 +14,7 @@ from rtgate.kernel.toolchain import compiler_of
 from rtgate.measure.case import Arm, Case, setting
 from rtgate.report.notices import say
 from rtgate.target.qemu import version
+from rtgate.tools.registry import only_passes_or_fails
 from rtgate.workflow.verdicts import harmless
 
 _ALONE = "these comparisons end without PASS, and only limits are judged"
@@ -59,6 +60,8 @@ def notices(comparison: PlannedComparison, placebos: Placebos) -> Iterator[str]:
     for name, there in comparison.cases.items():
         arm, cases = _on_board(comparison.arm, name), dict[str, list[str]]()
         for case in there:
+            if only_passes_or_fails(case.name):
+                continue
             cases.setdefault(_known(arm, case, placebos, comparison.compiler), []).append(case.name)
         for sentence, names in cases.items():
             missing = sentence.endswith((_ALONE, _OTHERS))

@@ -24,6 +24,7 @@ from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
+from rtgate.tools.registry import only_passes_or_fails
 
 
 def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Verdict, ...]:
@@ -54,7 +55,8 @@ def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
     return [
         subject
         for subject in subjects
-        if _time(subject) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(subject) and not subject.baseline)
+        if (_time(subject) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(subject) and not subject.baseline))
+        and not only_passes_or_fails(subject.case)
     ]
 
 
@@ -63,7 +65,7 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
     for subject in subjects:
         if subject.arm == ArmName.BASELINE or not _has_results(subject.records) or _has_results(subject.baseline):
             continue
-        if has_screen(subject) and not subject.baseline:
+        if (has_screen(subject) and not subject.baseline) or only_passes_or_fails(subject.case):
             continue
         mismatch = first_mismatch(subject)
         if mismatch:
