@@ -28,12 +28,14 @@ from rich.table import Table  # noqa: E402
 from selftests.campaigns import rates  # noqa: E402
 from selftests.campaigns.comparisons import (  # noqa: E402
     BUILD,
+    EMULATOR,
     IDLE,
     UNPATCHED,
     Change,
+    all_campaigns,
     builds,
     campaign,
-    campaigns,
+    campaign_name,
     changes,
     keep,
     of_build,
@@ -43,6 +45,7 @@ from selftests.campaigns.comparisons import (  # noqa: E402
 from selftests.campaigns.kernels import first_seeds, gate_profile  # noqa: E402
 
 from rtgate.errors import Interrupted, RtgateError  # noqa: E402
+from rtgate.judge.compare import placebos  # noqa: E402
 from rtgate.kernel.build import Listener, Options, build  # noqa: E402
 from rtgate.kernel.configuration import BuildDescription  # noqa: E402
 from rtgate.kernel.patches import synchronise  # noqa: E402
@@ -51,6 +54,7 @@ from rtgate.kernel.source_copy import SourceCopy  # noqa: E402
 from rtgate.measure.case import Case, plan  # noqa: E402
 from rtgate.records import record as records_file  # noqa: E402
 from rtgate.records.record import Record  # noqa: E402
+from rtgate.target import qemu as emulator  # noqa: E402
 from rtgate.target.virtual import VirtualBoard  # noqa: E402
 from rtgate.tools.case_name import CaseName  # noqa: E402
 from rtgate.tools.measurement import Histogram  # noqa: E402
@@ -59,7 +63,7 @@ from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
 from rtgate.workflow.kernels import build_kernel, find_description  # noqa: E402
 
 SEEDS = range(1, 13)
-BEYOND = range(13, 25)  # idle: other phases, for the second look and for one that taught nothing
+BEYOND = range(13, 25)  # idle, with Debian 12's QEMU: other phases, for the second look and for one that taught nothing
 LAST = 36  # of a second look at those
 _WHAT = "build: the kernels; measure: boot them; collect: only write the results anew; show: a table of the results"
 
@@ -155,10 +159,10 @@ def _open_jobs(results: Path) -> list[Boot]:
     A gate's own first look, and one at the seeds beyond it.
     """
     found: dict[Boot, None] = {}
-    directories = {*campaigns(), results}
+    directories = {*all_campaigns(), results}
     beyond = (case for case in rates.looks(directories, BEYOND) if case.place == IDLE)
     for case in chain(rates.looks(directories), beyond):
-        if case.campaign != results.name:
+        if case.campaign != campaign_name(results):
             continue
         board, name_of_case = case.place
         for name in rates.kernels_to_judge(case.place, case.first):
@@ -181,11 +185,18 @@ def _changed_kernels(arguments: argparse.Namespace, known: dict[str, Change]) ->
 
 
 def _campaign(kernels: ChangedKernels, build_name: str) -> Path:
-    """Return the campaign of the root file system that boots of a build have now."""
+    """Return the campaign of the root file system and the QEMU that boots of a build have now."""
     boot = _jobs(build_name, [UNPATCHED])[0]
     arm = kernels.arm(boot)
     assert isinstance(arm.target, VirtualBoard)
-    return campaign(arm.target.rootfs(plan(boot.case, arm, boot.seed)).content_sha256, build_name)
+    rootfs = arm.target.rootfs(plan(boot.case, arm, boot.seed)).content_sha256
+    return campaign(rootfs, build_name, _emulator(kernels))
+
+
+def _emulator(kernels: ChangedKernels) -> str:
+    qemu = kernels.arm(_jobs(BUILD, [UNPATCHED])[0]).board.qemu
+    assert qemu is not None
+    return placebos.version(emulator.version(qemu.binary))
 
 
 def _requested_boots(arguments: argparse.Namespace, boots: Iterable[Boot]) -> list[Boot]:
@@ -202,7 +213,8 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
     kernels = _changed_kernels(arguments, known)
     arguments.results = arguments.results or _campaign(kernels, arguments.build)
     beyond = [one for one in _jobs(arguments.build, built, BEYOND) if (one.board, one.case.name) == IDLE]
-    _boot(arguments, kernels, [*_jobs(arguments.build, built), *beyond])
+    others = beyond if _emulator(kernels) == EMULATOR else []
+    _boot(arguments, kernels, [*_jobs(arguments.build, built), *others])
     _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
     _boot(arguments, kernels, [one for one in _open_jobs(arguments.results) if one.kernel in built])
     return 0
@@ -260,7 +272,7 @@ def _keep(arguments: argparse.Namespace, kernels: ChangedKernels, name: str) -> 
 
 def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
     """Print for each kernel and case what all its boots come to, and which kernel has the same data."""
-    for directory in [arguments.results] if arguments.results else campaigns():
+    for directory in [arguments.results] if arguments.results else all_campaigns():
         _show_campaign(directory, arguments, known, chosen)
     return 0
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from selftests.campaigns.clustering import clustering  # noqa: E402
-from selftests.campaigns.comparisons import UNPATCHED, Place, campaigns, changes  # noqa: E402
+from selftests.campaigns.comparisons import UNPATCHED, Place, all_campaigns, changes  # noqa: E402
 from selftests.campaigns.detecting import FEWEST, sizes_named  # noqa: E402
 from selftests.campaigns.kernels import Kernels, distinct, placebos_of  # noqa: E402
 from selftests.campaigns.planning import plans  # noqa: E402
@@ -123,7 +123,7 @@ def main(words: Sequence[str]) -> int:
     for option in ("seeds", "learnt"):
         if getattr(arguments, option) is not None and arguments.what != "show":
             parser.error(f"--{option} is for show, not for {arguments.what}")
-    directories = list(dict.fromkeys(path.resolve() for path in arguments.results or campaigns()))
+    directories = list(dict.fromkeys(path.resolve() for path in arguments.results or all_campaigns()))
     for path in directories:
         if not (path / f"{UNPATCHED}.json.xz").is_file():
             parser.error(f"{path} is not a campaign: it has no {UNPATCHED}.json.xz")

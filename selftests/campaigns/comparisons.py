@@ -14,7 +14,7 @@ import lzma
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,17 @@ from rtgate.strict_yaml import Entry, Value, load
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "comparisons"
 MEASURED = DATA / "measured"
-"""Has one directory for each campaign: all kernels with one root file system, which gives all boots their phases.
+"""Has one directory for each campaign: kernels with one root file system, which gives all boots their phases.
 
-Those of another build than `BUILD` are below a directory of its name.
+Those of another build than `BUILD` are below a directory of its name, those with another QEMU below one of its version.
 """
 UNPATCHED = harmless.UNPATCHED
 FORMAT = 1
 BUILD = "virt-arm64-preempt_rt"
 """The build of places that name none."""
+EMULATORS = {"7.2": "Debian 12", "10.0": "Debian 13"}
+"""Versions of QEMU with which there are campaigns, and whose they are."""
+EMULATOR = "7.2"
 
 Place = tuple[str, str]
 """A board and a case."""
@@ -187,14 +190,30 @@ def of_build(place: Path, build: str) -> Path:
     return place if build == BUILD else place / build
 
 
-def campaign(rootfs: str, build: str = BUILD, measured: Path = MEASURED) -> Path:
-    """Return the directory of what is measured of a build's kernels with the root file system of this SHA-256."""
-    return of_build(measured, build) / f"rootfs-{rootfs[:8]}"
+def campaign(rootfs: str, build: str = BUILD, emulator: str = EMULATOR, measured: Path = MEASURED) -> Path:
+    """Return the directory of what a QEMU shows of a build's kernels with the root file system of this SHA-256."""
+    return of_build(_of_emulator(measured, emulator), build) / f"rootfs-{rootfs[:8]}"
 
 
-def campaigns(measured: Path = MEASURED) -> tuple[Path, ...]:
-    """Return the directories of all campaigns; those of `BUILD` come first."""
-    return (*sorted(measured.glob("rootfs-*")), *sorted(measured.glob("*/rootfs-*")))
+def campaigns(emulator: str = EMULATOR, measured: Path = MEASURED) -> tuple[Path, ...]:
+    """Return the directories of all campaigns with a QEMU; those of `BUILD` come first."""
+    place = _of_emulator(measured, emulator)
+    others = (one for one in place.glob("*/rootfs-*") if not one.parent.name.startswith("qemu-"))
+    return (*sorted(place.glob("rootfs-*")), *sorted(others))
+
+
+def all_campaigns() -> tuple[Path, ...]:
+    """Return the directories of all campaigns, those of Debian 12's QEMU first."""
+    return tuple(chain.from_iterable(map(campaigns, EMULATORS)))
+
+
+def campaign_name(directory: Path) -> str:
+    """Return what tells a campaign from others: the same root file system may be booted by several QEMUs."""
+    return "/".join((*(one.name for one in directory.parents if one.name.startswith("qemu-")), directory.name))
+
+
+def _of_emulator(measured: Path, emulator: str) -> Path:
+    return measured if emulator == EMULATOR else measured / f"qemu-{emulator}"
 
 
 def records(kernel: str, directory: Path) -> tuple[Record, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from selftests.campaigns.comparisons import UNPATCHED, Place, changes, records
 
+from rtgate.judge.compare.placebos import version
 from rtgate.judge.learn.harmless import FEWEST_BOOTS, Boots, Lesson
 from rtgate.measure.profiles import profile
 from rtgate.records.record import Record
@@ -61,6 +62,11 @@ def first_seeds(case: str) -> tuple[int, ...]:
 def gate_profile(case: str) -> str:
     """Return the profile with which a gate compares two kernels in a case."""
     return "compare-devices" if CaseName.parse(case).suite in {"pcie", "nvme"} else "compare"
+
+
+def emulator_of(kernels: Kernels) -> str:
+    """Return the version of QEMU that kernels were booted with. What one shows says nothing of another."""
+    return version(kernels[UNPATCHED].records[0].environment.emulator)
 
 
 def by_place(directories: Iterable[Path]) -> dict[Place, list[Kernels]]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from selftests.campaigns.comparisons import UNPATCHED, Place
-from selftests.campaigns.kernels import Kernels, by_place, lesson_of, placebos_of
+from selftests.campaigns.comparisons import EMULATORS, UNPATCHED, Place
+from selftests.campaigns.kernels import Kernels, by_place, emulator_of, lesson_of, placebos_of
 
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
 from rtgate.judge.learn import harmless
 from rtgate.judge.learn.harmless import Lesson
-
-NOTE = "Linux 6.12.117, QEMU 7.2 of Debian 12"
+from rtgate.tools.registry import only_passes_or_fails
 
 
 def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, Placebo]:
@@ -53,10 +52,15 @@ def _taught(teachers: Teachers, names: tuple[frozenset[str], ...]) -> Placebos:
 def placebos_yaml(directories: Iterable[Path]) -> str:
     """Return the file that campaigns teach."""
     known = Placebos()
-    for (board, case), campaigns in by_place(directories).items():
-        model = harmless.model_of([lesson_of(kernels) for kernels in campaigns], NOTE)
-        if model is not None:
-            known = harmless.with_model(known, (board, "preempt_rt", case), model)
+    for (board, case), measured in by_place(directories).items():
+        if only_passes_or_fails(case):
+            continue
+        for emulator, debian in EMULATORS.items():
+            lessons = [lesson_of(kernels) for kernels in measured if emulator_of(kernels) == emulator]
+            note = f"Linux 6.12.117, QEMU {emulator} of {debian}"
+            model = harmless.model_of(lessons, note) if lessons else None
+            if model is not None:
+                known = harmless.with_model(known, (board, "preempt_rt", case), model)
     return harmless.placebos_text(known, _HEAD)
 
 

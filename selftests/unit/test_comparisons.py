@@ -14,10 +14,12 @@ import pytest
 from selftests.campaigns.comparisons import (
     BUILD,
     DATA,
+    EMULATOR,
     IDLE,
     SHOWS,
     UNPATCHED,
     Change,
+    all_campaigns,
     builds,
     campaign,
     campaigns,
@@ -31,6 +33,7 @@ from selftests.fake_target import FakeTarget
 from rtgate.board import boards
 from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import ConfigError
+from rtgate.judge.compare.placebos import version
 from rtgate.kernel.fragments import load_fragment
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import profile
@@ -42,12 +45,20 @@ CHANGES = changes()
 HARMFUL = [change for change in CHANGES.values() if change.group == "harmful"]
 PLACEBOS = [change for change in CHANGES.values() if change.group == "placebos"]
 CAMPAIGNS = campaigns()
-MEASURED = [(directory, path.name.removesuffix(".json.xz")) for directory in CAMPAIGNS for path in directory.iterdir()]
+MEASURED = [
+    (directory, path.name.removesuffix(".json.xz")) for directory in all_campaigns() for path in directory.iterdir()
+]
 
 
 def build_of(directory: Path) -> str:
     """Return the build of a campaign's kernels."""
-    return BUILD if directory.parent.name == "measured" else directory.parent.name
+    name = directory.parent.name
+    return BUILD if name == "measured" or name.startswith("qemu-") else name
+
+
+def emulator_of(directory: Path) -> str:
+    """Return the version of QEMU of a campaign."""
+    return next((one.name.removeprefix("qemu-") for one in directory.parents if one.name.startswith("qemu-")), EMULATOR)
 
 
 def test_there_are_enough_of_each() -> None:
@@ -190,7 +201,7 @@ def test_what_was_measured_is_what_changes_yaml_names() -> None:
 
 
 def test_every_campaign_has_what_all_is_compared_with() -> None:
-    assert {directory for directory, kernel in MEASURED if kernel == UNPATCHED} == set(CAMPAIGNS)
+    assert {directory for directory, kernel in MEASURED if kernel == UNPATCHED} == set(all_campaigns())
 
 
 @pytest.mark.parametrize(
@@ -207,7 +218,9 @@ def test_what_was_measured_is_complete(directory: Path, kernel: str) -> None:
     assert kernel in {*CHANGES, UNPATCHED}
     found = records(kernel, directory)
     assert len({record.kernel.image_sha256 for record in found}) == 1
-    assert {campaign(record.environment.rootfs, build_of(directory)) for record in found} == {directory}
+    place = (build_of(directory), emulator_of(directory))
+    assert {campaign(record.environment.rootfs, *place) for record in found} == {directory}
+    assert {version(record.environment.emulator) for record in found} == {place[1]}
     seeds: dict[tuple[str, str], list[int | None]] = {}
     for record in found:
         seeds.setdefault((record.board, record.case), []).append(record.seed)
@@ -243,7 +256,7 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
 def test_plans_of_virtual_time_are_to_the_byte_those_that_the_campaigns_were_measured_with() -> None:
     """16 other bytes in the initramfs move the histogram: limits, placebos and campaigns would have to be made anew."""
     told = {}
-    for record in chain.from_iterable(records(UNPATCHED, place) for place in campaigns()[1:]):
+    for record in chain.from_iterable(records(UNPATCHED, place) for place in all_campaigns()[1:]):
         if record.machine.get("plan") and record.seed in {1, 24}:
             suite, tool, load = re.split("[/:]", record.case)
             case = Case(suite=suite, tool=TOOLS[tool](), load=load, tuning="default")
