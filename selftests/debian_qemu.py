@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -58,7 +59,8 @@ def _write_programs(tree: Path) -> Path:
     directory = tree / "rtgate"
     directory.mkdir(exist_ok=True)
     for program in _PACKAGES:
-        script = _SCRIPT.format(libraries=linker.parent, linker=linker, program=program, tree=tree)
+        paths = {"libraries": linker.parent, "linker": linker, "tree": tree}
+        script = _SCRIPT.format(program=program, **{name: shlex.quote(str(path)) for name, path in paths.items()})
         (directory / program).write_text(script)
         (directory / program).chmod(0o755)
     return directory

@@ -22,6 +22,7 @@ from rtgate.kernel.raw_locks import lock_functions, lock_name
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 from rtgate.measure.case import measure
 from rtgate.records.codec import decode
+from rtgate.target.qemu import version
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
 
@@ -67,12 +68,10 @@ X86 = {
 """And on x86-64, where counting is one instruction instead of three."""
 INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
 """Where the timer's interrupts enter."""
+QEMUS = {"arm64": "qemu-system-aarch64", "x86_64": "qemu-system-x86_64"}
 BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-x86_64", "virt-x86_64-smp2")
 KNOWN = [
-    pytest.param(board, qemu, id=f"{board}-{qemu or 'here'}")
-    for qemu in ("", "trixie", "sid")
-    for board in BOARDS
-    if (board, qemu) != ("virt-x86_64-smp2", "sid")  # with QEMU 11.1 a boot there does not repeat
+    pytest.param(board, qemu, id=f"{board}-{qemu or 'here'}") for qemu in ("", "trixie", "sid") for board in BOARDS
 ]
 LOCK = 2 * 1600  # with what locks and unlocks around it
 LONG_LOCK = 2 * 150_000
@@ -83,10 +82,14 @@ calls the second."""
 
 @pytest.mark.long("a kernel of its own")
 @pytest.mark.parametrize(("board", "qemu"), KNOWN, indirect=["qemu"])
+@pytest.mark.usefixtures("qemu")
 def test_sections_of_known_lengths_are_measured_to_the_instruction(
-    patched: Patched, board: str, qemu: str, request: pytest.FixtureRequest
+    patched: Patched, board: str, request: pytest.FixtureRequest
 ) -> None:
     arch = "x86_64" if "x86_64" in board else "arm64"
+    emulator = version(QEMUS[arch])
+    if board == "virt-x86_64-smp2" and "version 11.1." in emulator:
+        pytest.skip(f"{emulator}: a boot of this board does not repeat")
     unpatched = request.getfixturevalue("x86_64_kernel") if arch == "x86_64" else None
     name = f"known-lengths-{arch}"
     found, log = of_whole_boot(patched(name, DATA / "known-lengths", unpatched), board)

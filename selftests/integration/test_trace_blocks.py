@@ -6,10 +6,13 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rtgate.explain import plugin, trace
 from rtgate.explain.trace import TraceRequest
 from rtgate.target.qemu import version
 
+_FETCHED = pytest.mark.long("another QEMU is fetched and unpacked")
 # A boot sector. It copies a loop to 0x8ff5, where the sixth byte of `movl` is in the next page, and runs it nine times.
 LOOP, ROUNDS = 0x8FF5, 9
 SECTOR = f"""
@@ -27,6 +30,10 @@ outb %al, $0xf4
 """
 
 
+@pytest.mark.parametrize(
+    "qemu", ["", pytest.param("trixie", marks=_FETCHED), pytest.param("sid", marks=_FETCHED)], indirect=True
+)
+@pytest.mark.usefixtures("qemu")
 def test_an_instruction_that_crosses_into_another_page_belongs_to_one_block(tmp_path: Path) -> None:
     (tmp_path / "a.s").write_text(SECTOR)
     (tmp_path / "order").write_text(TraceRequest(slice_bits=40).text())

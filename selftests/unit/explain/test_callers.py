@@ -43,7 +43,7 @@ class Parts(NamedTuple):
     def begin(self, block: Location, before: Location | None, stack: int) -> None:
         """A block begins; each test must keep `before`, as the plugin keeps blocks."""
         self.registers[STACK_POINTER] = stack
-        ctypes.POINTER(ctypes.c_uint64).in_dll(self.library, "executed").contents.value += 3
+        ctypes.POINTER(ctypes.c_uint64).in_dll(self.library, "instruction_count").contents.value += 3
         if block.helper:
             self.library.callers_block(self.cpu, block, before)
 

@@ -44,7 +44,7 @@ def test_a_part_that_changed_makes_another_library(cache: Path, tmp_path: Path) 
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
-@pytest.mark.parametrize("interface", plugin.INTERFACES.values())
+@pytest.mark.parametrize("interface", sorted({*plugin.INTERFACES.values()} - {0}))
 def test_it_compiles_without_a_warning(interface: int, tmp_path: Path) -> None:
     sources = map(str, Path(plugin.__file__).parent.glob("*.c"))
     words = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{tmp_path}/x.so", *sources, "-ldl"]
@@ -58,19 +58,29 @@ def test_it_compiles_without_a_warning(interface: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("emulator", "interface"),
     [
-        ("QEMU emulator version 6.2.0", 1),
+        ("QEMU emulator version 6.0.0", 1),
         (QEMU, 1),
         ("QEMU emulator version 8.2.2 (Debian 1:8.2.2+ds-0ubuntu1)", 1),
         ("QEMU emulator version 9.1.0", 3),
-        ("QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", 3),
+        ("QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)", 4),
+        ("QEMU emulator version 10.2.1", 5),
+        ("QEMU emulator version 11.0.0", 6),
         ("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1)", 7),
         ("QEMU emulator version 12.0.0", 7),
-        ("", 1),  # a boot of which nobody said
     ],
 )
 def test_each_qemu_gets_the_interface_that_it_takes(emulator: str, interface: int) -> None:
     library = ctypes.CDLL(str(plugin.library(emulator)), mode=RTLD_LAZY)
     assert ctypes.c_int.in_dll(library, "qemu_plugin_version").value == interface
+    assert Path(library._name).name == plugin.identity(emulator)
+
+
+@pytest.mark.parametrize("emulator", ["QEMU emulator version 9.0.2", "QEMU emulator version 5.2.0", "a script"])
+def test_a_qemu_without_a_known_interface_is_refused(emulator: str, cache: Path) -> None:
+    with pytest.raises(InfrastructureError, match=f"{emulator} cannot trace here: use the QEMU of Debian 12"):
+        plugin.library(emulator)
+    assert plugin.identity(emulator)
+    assert not cache.exists()
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

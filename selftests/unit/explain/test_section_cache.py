@@ -26,7 +26,7 @@ NONE: frozenset[str] = frozenset()
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names = ["trace-1.so"]
-    monkeypatch.setattr(plugin, "library", lambda _: Path(names[-1]))
+    monkeypatch.setattr(plugin, "identity", lambda emulator: f"{names[-1]} {emulator}")
     return names
 
 

@@ -92,7 +92,7 @@ void accesses_block(const struct code *code)
 
 void accesses_moment(void)
 {
-	struct moment moment = { *executed, caches_misses };
+	struct moment moment = { *instruction_count, caches_misses };
 
 	if (caches_wanted())
 		fwrite(&moment, sizeof(moment), 1, moments);

@@ -4,13 +4,13 @@
 #include "base.h"
 
 static uint64_t none;
-uint64_t *executed = &none;
+uint64_t *instruction_count = &none;
 unsigned int slice_bits;
 const char *prefix;
 
 uint32_t slice_now(void)
 {
-	return slice_bits ? *executed >> slice_bits : 0;
+	return slice_bits ? *instruction_count >> slice_bits : 0;
 }
 
 void fail(const char *what, const char *name)

@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-extern uint64_t *executed; /* instructions since power-on, by all CPUs; translated code adds to it */
+enum { CPUS = 8 }; /* of a board at most */
+
+extern uint64_t *instruction_count; /* since power-on, of all CPUs; qemu.c has translated code add to it */
 extern unsigned int slice_bits; /* what is followed is counted in slices of 2^slice_bits instructions; 0: in one */
 uint32_t slice_now(void);
 

@@ -85,7 +85,7 @@ void callers_block(const struct guest_cpu *cpu, const struct location *block, co
 	if (before && before->helper && before->helper == entry->helper && guest_read(stack, &link, sizeof(link)) &&
 	    before->end != link)
 		before = entry->before;
-	*entry = (struct entry){ block->helper, stack, *executed, before };
+	*entry = (struct entry){ block->helper, stack, *instruction_count, before };
 }
 
 /* Return where a helper was entered: at a place of the stack that is near, and the last time. */

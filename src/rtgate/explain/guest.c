@@ -51,7 +51,7 @@ static void **current_cpu;
 static void (*cpsr_write)(void *, uint32_t, uint32_t, int);
 static void (*cpu_load_eflags)(void *, int, int);
 static int (*read_register)(void *, struct bytes *, int);
-static uint64_t (*page_of)(void *, uint64_t, void *); /* QEMU 11.1 has the other */
+static uint64_t (*page_of)(void *, uint64_t, void *); /* QEMU before 10.1 has this one, later ones the next */
 static bool (*translate)(uint64_t, uint64_t *);
 static void *(*map)(uint64_t, uint64_t *, bool);
 static int (*read_memory)(void *, uint64_t, void *, size_t, bool);
@@ -67,8 +67,8 @@ static void *needed(const char *name)
 	return symbol;
 }
 
-/* Return the first that there is. */
-static void *either(const char *name, const char *other)
+/* Return the first of two that there is. */
+static void *needed_of_two(const char *name, const char *other)
 {
 	void *symbol = dlsym(RTLD_DEFAULT, name);
 
@@ -86,7 +86,7 @@ void guest_install(void)
 	translate = (bool (*)(uint64_t, uint64_t *))dlsym(RTLD_DEFAULT, "qemu_plugin_translate_vaddr");
 	if (!translate)
 		page_of = (uint64_t(*)(void *, uint64_t, void *))needed("cpu_get_phys_page_attrs_debug");
-	map = (void *(*)(uint64_t, uint64_t *, bool))either("cpu_physical_memory_map", "physical_memory_map");
+	map = (void *(*)(uint64_t, uint64_t *, bool))needed_of_two("cpu_physical_memory_map", "physical_memory_map");
 	read_memory = (int (*)(void *, uint64_t, void *, size_t, bool))needed("cpu_memory_rw_debug");
 	new_bytes = (struct bytes * (*)(void)) needed("g_byte_array_new");
 	set_size = (struct bytes * (*)(struct bytes *, unsigned int)) needed("g_byte_array_set_size");
@@ -195,12 +195,12 @@ uint64_t guest_gs(void)
 /* Return the physical address of a page, ~0ull if it is nowhere. */
 static uint64_t physical(uint64_t page)
 {
-	uint64_t attributes = 0, found;
+	uint64_t attributes = 0, address;
 
 	if (!current_cpu)
 		current_cpu = needed("current_cpu");
 	if (translate)
-		return translate(page, &found) ? found : ~0ull;
+		return translate(page, &address) ? address : ~0ull;
 	return page_of(*current_cpu, page, &attributes);
 }
 

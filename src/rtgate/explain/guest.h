@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What QEMU 7.2 does not give to plugins: registers, the mask of interrupts, and memory of the guest. */
+/* What QEMU does not give to plugins: registers, the mask of interrupts, and memory of the guest. */
 #ifndef RTGATE_GUEST_H
 #define RTGATE_GUEST_H
 

@@ -17,7 +17,7 @@
 #include "guest.h"
 #include "locks.h"
 
-enum { CPUS = 8, HELD = 32, RECORDS = 1 << 18 };
+enum { HELD = 32, RECORDS = 1 << 18 };
 
 /* One lock, as one caller takes it, in a slice: lengths in instructions. */
 struct record {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of QEMU's plugin interface is used here; its header is not packaged. QEMU_PLUGIN is the version: 1 (QEMU 6.0 to
- * 8.2), 3 (from 9.1 on) or 7 (from 11.1 on).
+ * What of QEMU's plugin interface is used here; its header is not packaged. QEMU_PLUGIN is the version that this is
+ * compiled for: 1 (QEMU 6.0 to 8.2) or 3 (9.1) to 7 (11.1). 2, that of 9.0, is left out.
  */
 #ifndef RTGATE_QEMU_H
 #define RTGATE_QEMU_H
@@ -68,10 +68,12 @@ void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(void *), void *);
 #endif
 
 /* The same for all versions. */
-enum { INSTRUCTION = 16, CPUS = 8 }; /* bytes of an instruction, and CPUs, at most */
+enum { LATEST_INTERFACE = 7 };
+enum { INSTRUCTION = 16 }; /* bytes of one at most */
 void qemu_count(struct qemu_plugin_insn *insn); /* this instruction, when it runs */
 unsigned int qemu_cpu(unsigned int number); /* which CPU runs, where a callback is told this number */
 size_t qemu_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes); /* the rest is zeroed */
-void qemu_install(qemu_plugin_id_t, const qemu_info_t *, void (*translation)(struct qemu_plugin_tb *), void (*end)(void));
+void qemu_install(qemu_plugin_id_t, const qemu_info_t *, void (*translation_callback)(struct qemu_plugin_tb *),
+		  void (*end_callback)(void));
 
 #endif

@@ -95,7 +95,8 @@ class Replay:
             plugin_option = f"{library},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
             record, outcome = measure(self.case, arm, self.seed)
-            if "trace: " in outcome.message:  # the plugin refuses: this QEMU, or no memory left
+            # The plugin refuses this QEMU, or has no memory left; or QEMU refuses the plugin.
+            if "trace: " in outcome.message or "Could not load plugin" in outcome.message:
                 raise InfrastructureError(outcome.message)
             if not record.has_results:
                 raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")

@@ -66,7 +66,7 @@ class SectionCache:
     def _path(self, boot: Record, names: frozenset[str]) -> Path:
         machine = {name: boot.machine.get(name) for name in _MADE_OF}
         measurements = [measurement.as_json() for measurement in boot.measurements]
-        library = plugin.library(str(boot.machine.get("qemu", "")))
-        inputs = [_FORMAT, library.name, sorted(names), boot.board, boot.case, boot.seed, list(boot.argv)]
+        identity = plugin.identity(str(boot.machine.get("qemu", "")))
+        inputs = [_FORMAT, identity, sorted(names), boot.board, boot.case, boot.seed, list(boot.argv)]
         digest = hashlib.sha256(json.dumps([*inputs, machine, measurements]).encode()).hexdigest()
         return self._directory / f"{digest}.gz"

@@ -154,7 +154,7 @@ void sections_install(void)
 
 static uint64_t own(const struct cpu *cpu)
 {
-	return cpu->own + *executed - since;
+	return cpu->own + *instruction_count - since;
 }
 
 /* Return which of a CPU's instructions belong to a section of a kind; no interrupt comes while they are masked. */
@@ -203,7 +203,7 @@ static uint32_t context(const struct cpu *cpu, const struct place *place)
 
 static void log_passage(FILE *stream, const struct cpu *cpu, uint64_t from, uint64_t before)
 {
-	struct passage passage = { from, *executed, before, cpu - cpus, cpu->stretch };
+	struct passage passage = { from, *instruction_count, before, cpu - cpus, cpu->stretch };
 
 	fwrite(&passage, sizeof(passage), 1, stream);
 }
@@ -242,7 +242,7 @@ static void follow_handler(struct cpu *cpu, bool mask, uint32_t off)
 	} else if (cpu->handler == COUNTED || !mask) {
 		log_passage(interrupts, cpu, cpu->from, 0);
 		cpu->handler = NONE;
-		cpu->end = *executed;
+		cpu->end = *instruction_count;
 	}
 }
 
@@ -276,10 +276,10 @@ static void follow(struct cpu *cpu, const struct place *place, uint64_t now, boo
 			if (kind == POID && section->context & SWITCHED)
 				log_passage(switches, cpu, section->from, section->before);
 			if (kind == POID)
-				cpu->end = *executed;
+				cpu->end = *instruction_count;
 		} else if (!section->open && states[kind]) {
-			*section = (struct section){ true, time_of(cpu, kind, now), caches_misses, cpu->taken_misses, *executed, spot,
-						     context(cpu, place), *executed - cpu->end };
+			*section = (struct section){ true, time_of(cpu, kind, now), caches_misses, cpu->taken_misses, *instruction_count, spot,
+						     context(cpu, place), *instruction_count - cpu->end };
 		}
 	}
 	cpu->masked = mask;
@@ -474,7 +474,7 @@ static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_
 	cpu->interrupted = true;
 	cpu->interrupt = own(cpu);
 	cpu->interrupt_misses = caches_misses;
-	cpu->from = *executed;
+	cpu->from = *instruction_count;
 	cpu->stack = stack;
 	/* x86-64 has pushed five words, the stack pointer as the fourth. */
 	if (!machine_arm64 && !guest_read(stack + 24, &cpu->stack, sizeof(cpu->stack)))
@@ -523,8 +523,8 @@ void sections_block(unsigned int number, struct place *block)
 		if (number >= CPUS)
 			fail("more CPUs than there is room for", "sections");
 		if (running)
-			running->own += *executed - since;
-		since = *executed;
+			running->own += *instruction_count - since;
+		since = *instruction_count;
 		running = cpu;
 	}
 	if (cpu->switcher) {
@@ -555,7 +555,7 @@ void sections_block(unsigned int number, struct place *block)
 	}
 	if (block->interrupt && !cpu->interrupted) {
 		cpu->handler = ENTERED;
-		cpu->from = *executed;
+		cpu->from = *instruction_count;
 	}
 	if (mask != cpu->masked || off != cpu->off || cpu->waiting) {
 		if (off != cpu->off && !cpu->waiting)

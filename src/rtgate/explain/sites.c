@@ -87,7 +87,7 @@ struct known_site *sites_add(const struct site *site, const struct length *lengt
 		sum->longest = length->instructions;
 		sum->of_longest = length->misses;
 		sum->from = length->from;
-		sum->to = *executed;
+		sum->to = *instruction_count;
 	}
 	sum->buckets[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 	return known;

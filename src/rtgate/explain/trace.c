@@ -128,7 +128,7 @@ static int64_t bias(void)
 	if (!current_cpu || !icount_get || !icount_get_raw)
 		return 0;
 	if (exact) {
-		ahead = *executed - asked(icount_get_raw);
+		ahead = *instruction_count - asked(icount_get_raw);
 		exact = false;
 	}
 	return asked(icount_get) - 8 * (asked(icount_get_raw) + ahead);
@@ -139,7 +139,7 @@ static void on_event(unsigned int number, void *data)
 	struct occasion *occasion = data;
 
 	if (occasion->kind != KERNEL_CLOCK) {
-		struct event event = { *executed, bias(), occasion->address, occasion->kind, qemu_cpu(number) };
+		struct event event = { *instruction_count, bias(), occasion->address, occasion->kind, qemu_cpu(number) };
 
 		fwrite(&event, sizeof(event), 1, events);
 	}
@@ -180,16 +180,16 @@ static void on_block(unsigned int number, void *data)
 	}
 	sections_block(cpu, block->place);
 	accesses_block(block->code);
-	if (before && *executed - n_before > before->most)
-		before->most = *executed - n_before;
+	if (before && *instruction_count - n_before > before->most)
+		before->most = *instruction_count - n_before;
 	if (before && (slice_bits || (n_before >= window.start && n_before < window.end)))
-		add(before, *executed - n_before, slice_bits ? n_before >> slice_bits : 0);
+		add(before, *instruction_count - n_before, slice_bits ? n_before >> slice_bits : 0);
 	before = block;
-	n_before = *executed;
-	while (interval_now < interval_count && *executed >= intervals[interval_now].end)
+	n_before = *instruction_count;
+	while (interval_now < interval_count && *instruction_count >= intervals[interval_now].end)
 		interval_now++;
-	if (interval_now < interval_count && *executed >= intervals[interval_now].start) {
-		struct run run = { *executed, bias(), block->block.number, cpu };
+	if (interval_now < interval_count && *instruction_count >= intervals[interval_now].start) {
+		struct run run = { *instruction_count, bias(), block->block.number, cpu };
 
 		block->used = true;
 		fwrite(&run, sizeof(run), 1, runs);

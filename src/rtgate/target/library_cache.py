@@ -27,9 +27,7 @@ def compile_library(source: Path, flags: Sequence[str], purpose: str, parts: Seq
     Raises:
         InfrastructureError: there is no C compiler, or it failed.
     """
-    inputs = [file.read_bytes() for file in (source, *parts)]
-    key = hashlib.sha256(b"\0".join([*inputs, *map(str.encode, flags)])).hexdigest()[:12]
-    library = site.cache() / f"{source.stem}-{key}.so"
+    library = site.cache() / library_name(source, flags, parts)
     if library.is_file():
         return library
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -48,3 +46,10 @@ def compile_library(source: Path, flags: Sequence[str], purpose: str, parts: Seq
         raise InfrastructureError(f"{source.name} does not compile: {error} {output[:300]}") from error
     Path(name).replace(library)
     return library
+
+
+def library_name(source: Path, flags: Sequence[str], parts: Sequence[Path] = ()) -> str:
+    """Return the name of the file that `compile_library` makes of these: another one for other contents."""
+    inputs = [file.read_bytes() for file in (source, *parts)]
+    key = hashlib.sha256(b"\0".join([*inputs, *map(str.encode, flags)])).hexdigest()[:12]
+    return f"{source.stem}-{key}.so"

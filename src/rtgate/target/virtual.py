@@ -164,9 +164,9 @@ class VirtualBoard:
         )
 
     def _digest(self, boot: _Boot) -> str:
-        return boot_cache.digest(
-            self._qemu.binary, boot.command, boot.extra_archive, (boot.machine.image, boot.archive)
-        )
+        # What is called QEMU may be a script, whose bytes say nothing of the QEMU that it starts.
+        command = f"{version(self._qemu.binary)}: {boot.command}"
+        return boot_cache.digest(self._qemu.binary, command, boot.extra_archive, (boot.machine.image, boot.archive))
 
     def _boot(self, boot: _Boot) -> Outcome:
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
