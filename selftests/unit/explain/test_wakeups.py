@@ -94,6 +94,22 @@ def test_a_clock_that_is_read_twice_is_one_wake_up(again: set[int]) -> None:
     assert found.differing == 0
 
 
+@pytest.mark.parametrize("woken", [False, True])
+def test_what_another_program_reads_at_the_same_address_is_no_wake_up(woken: bool) -> None:
+    """Seen with QEMU 10.0 and 11.1: stress-ng ended 300 ms after cyclictest, and both had the vDSO at one address."""
+    latencies = [8000, 9600, 12000, 8800, 8000]
+    seen = events(latencies, {})
+    last = seen[-1]
+    for number in range(3):
+        n, bias = last.n + 1_000_000 * (number + 1), last.bias + 300_000_000
+        if woken:
+            seen.append(Event(n - 50, bias, 0xFFFF000000000030, Kind.TIMER_WAKEUP, 0))
+        seen += [Event(n, bias, CLOCK, Kind.USER_CLOCK, 0), Event(n + 20, bias, CLOCK, Kind.USER_CLOCK, 0)]
+    found = find(seen, answer(latencies), INTERVAL, 8)
+    assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
+    assert found.differing == 0
+
+
 def test_timers_may_expire_on_another_cpu() -> None:
     latencies = [8000, 9600, 12000, 8800, 8000]
     there = [

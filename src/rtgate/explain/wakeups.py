@@ -28,6 +28,8 @@ from rtgate.tools.preemptirq import Preemptirq
 from rtgate.units import Quantity, Unit
 
 _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
+_RETRY = 500_000  # instructions, between which another CPU may have had its turn
+_END = 10  # intervals without a reading, after which those that are too many are another program's
 _NEAR_NS, _ROUNDS = 0.2, 25  # around an estimated interval; thirds of it that are left out one by one
 
 
@@ -107,7 +109,13 @@ def _number(tool: str, values: Mapping[str, Histogram | Quantity | None], name: 
 
 def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
     """Return cyclictest's wake-ups on one CPU. Raises ParseError as `ending_at`, and if there are too few."""
-    return ending_at(_reads(events, report), events, report, interval_ns, instruction_ns)
+    reads = _reads(events, report)
+    axis = Axis(events, instruction_ns)
+    too_many = range(report.cycles, len(reads))
+    pauses = (number for number in too_many if axis.at(reads[number]) - axis.at(reads[number - 1]) > _END * interval_ns)
+    end = next(pauses, len(reads))
+    # The first reads are those of a thread that gets ready.
+    return ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns)
 
 
 def ending_at(
@@ -147,9 +155,10 @@ def _best_latencies(ends: Sequence[int], wakes: Sequence[int], interval: float, 
 
 
 def _reads(events: Sequence[Event], report: CpuReport) -> list[Event]:
-    """Return the events at which the measuring thread read the clock after waking up.
+    """Return the events at which the measuring thread read the clock after waking up, with some before and behind.
 
-    Every program has the code that reads the clock at another address, and no other reads it as often.
+    Every program has the code that reads the clock at an address of its own, which two may share. No other
+    reads it as often.
     """
     mine = [event for event in events if event.kind == Kind.USER_CLOCK and event.cpu == report.cpu]
     counts = Counter(event.address for event in mine)
@@ -164,15 +173,15 @@ def _reads(events: Sequence[Event], report: CpuReport) -> list[Event]:
         reads = _last_tries(events, report.cpu, clock_address, {event.cpu for event in events})
     if len(reads) < report.cycles:
         raise ParseError(f"CPU {report.cpu} read the clock after {len(reads)} wake-ups, of {report.cycles}")
-    # The first reads are those of a thread that gets ready.
-    return reads[-report.cycles :]
+    return reads
 
 
 def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int]) -> list[Event]:
     """Return the reads of which each was the last one after its wake-up.
 
     The vDSO reads the counter once more when the clock's data were updated meanwhile (lib/vdso/gettimeofday.c): then
-    no timer has woken anybody between two reads, and the later one counts.
+    no timer has woken anybody between two reads, and the later one counts. One that comes much later is another
+    program's, such as stress-ng's, which reads the clock when it ends.
     """
     reads: list[Event] = []
     woken = True
@@ -180,9 +189,10 @@ def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int
         if event.kind == Kind.TIMER_WAKEUP:
             woken = woken or event.cpu in wakers
         elif event.kind == Kind.USER_CLOCK and (event.cpu, event.address) == (cpu, address):
-            if not woken:
-                reads.pop()
-            reads.append(event)
+            if woken:
+                reads.append(event)
+            elif event.n - reads[-1].n <= _RETRY:
+                reads[-1] = event
             woken = False
     return reads
 
