@@ -110,6 +110,15 @@ def test_what_another_program_reads_at_the_same_address_is_no_wake_up(woken: boo
     assert found.differing == 0
 
 
+def test_a_stall_in_the_last_wake_up_is_not_taken_for_the_end() -> None:
+    """A thread that gets ready reads the clock, too, so that there are more readings than wake-ups."""
+    latencies = [8000] * 300 + [12_000_000]
+    seen = events(latencies, {300: 11_992_000})
+    ready = Event(seen[0].n - 900, seen[0].bias, CLOCK, Kind.USER_CLOCK, 0)
+    found = find([ready, *seen], answer(latencies), INTERVAL, 8)
+    assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
+
+
 def test_timers_may_expire_on_another_cpu() -> None:
     latencies = [8000, 9600, 12000, 8800, 8000]
     there = [

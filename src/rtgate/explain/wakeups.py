@@ -13,6 +13,7 @@ import itertools
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,8 +29,8 @@ from rtgate.tools.preemptirq import Preemptirq
 from rtgate.units import Quantity, Unit
 
 _DIFFERING = 0.01  # of the wake-ups; of more, something was not understood
-_RETRY = 500_000  # instructions, between which another CPU may have had its turn
-_END = 10  # intervals without a reading, after which those that are too many are another program's
+_RETRY = 500_000  # instructions for each CPU, between which the others may have had their turns
+_END = 10  # intervals without a reading, after which those that are too many may be another program's
 _NEAR_NS, _ROUNDS = 0.2, 25  # around an estimated interval; thirds of it that are left out one by one
 
 
@@ -111,11 +112,24 @@ def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instructi
     """Return cyclictest's wake-ups on one CPU. Raises ParseError as `ending_at`, and if there are too few."""
     reads = _reads(events, report)
     axis = Axis(events, instruction_ns)
-    too_many = range(report.cycles, len(reads))
-    pauses = (number for number in too_many if axis.at(reads[number]) - axis.at(reads[number - 1]) > _END * interval_ns)
-    end = next(pauses, len(reads))
-    # The first reads are those of a thread that gets ready.
-    return ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns)
+    ends = [
+        number
+        for number in range(report.cycles, len(reads))
+        if axis.at(reads[number]) - axis.at(reads[number - 1]) > _END * interval_ns
+    ]
+    # The first reads are those of a thread that gets ready, and what follows a pause may be another program's.
+    found: list[CpuIntervals] = []
+    for end in ends:
+        with suppress(ParseError):
+            found.append(ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns))
+            if not found[-1].differing:
+                return found[-1]
+    try:
+        found.append(ending_at(reads[-report.cycles :], events, report, interval_ns, instruction_ns))
+    except ParseError:
+        if not found:
+            raise
+    return min(found, key=lambda intervals: intervals.differing)
 
 
 def ending_at(
@@ -146,7 +160,7 @@ def _best_latencies(ends: Sequence[int], wakes: Sequence[int], interval: float, 
     best = latencies(interval)
     if not misses(best):
         return best
-    steps = list(_steps(wakes, _numbers(ends, wakes[0], interval)))
+    steps = [step for step in _steps(wakes, _numbers(ends, wakes[0], interval)) if step > 0]
     best = min((best, *map(latencies, steps)), key=misses)
     if misses(best) <= _DIFFERING * len(ends):
         return best
@@ -184,6 +198,7 @@ def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int
     program's, such as stress-ng's, which reads the clock when it ends.
     """
     reads: list[Event] = []
+    retry = _RETRY * len({event.cpu for event in events})
     woken = True
     for event in events:
         if event.kind == Kind.TIMER_WAKEUP:
@@ -191,7 +206,7 @@ def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int
         elif event.kind == Kind.USER_CLOCK and (event.cpu, event.address) == (cpu, address):
             if woken:
                 reads.append(event)
-            elif event.n - reads[-1].n <= _RETRY:
+            elif event.n - reads[-1].n <= retry:
                 reads[-1] = event
             woken = False
     return reads

@@ -176,8 +176,8 @@ def _is_unjudged(verdict: Verdict) -> bool:
 def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> int:
     """Return rtgate's exit code: 1 FAIL, 4 ERROR, 3 MISS, 5 inconclusive or nothing judged, 0 otherwise.
 
-    A guarantee that was kept does not make up for a case that nothing was judged in, nor a limit that was kept for one
-    that was not applied, or for a comparison that came to nothing.
+    A guarantee that was kept does not make up for a case that was skipped or that nothing was judged in, nor a limit
+    that was kept for one that was not applied, or for a comparison that came to nothing.
     """
     all_verdicts = list(verdicts)
     statuses = {verdict.status for verdict in all_verdicts}
@@ -189,6 +189,6 @@ def exit_code(verdicts: Iterable[Verdict], *, allow_unjudged: bool = False) -> i
     if any(is_open(verdict) and not (allow_unjudged and _is_unjudged(verdict)) for verdict in all_verdicts):
         return 5
     kinds = {verdict.kind for verdict in all_verdicts if verdict.status is Status.PASS or verdict.kind is Kind.WAIVED}
-    if (not kinds or (kinds == {Kind.GUARANTEE} and Status.DONE in statuses)) and not allow_unjudged:
+    if (not kinds or (kinds == {Kind.GUARANTEE} and statuses & {Status.DONE, Status.SKIP})) and not allow_unjudged:
         return 5
     return 0

@@ -14,6 +14,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.history.database import History
 from rtgate.history.screens import Screenable, boots_to_screen
 from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Procedure
+from rtgate.tools.registry import only_passes_or_fails
 
 SESSIONS = 10  # of each case: with so many the error rates of a screened comparison were simulated (bench/worlds.py)
 
@@ -66,6 +67,8 @@ def _choose(history: History, comparison: Comparison) -> Choice:
     for device in comparison.devices:
         place = f"{comparison.board} {device}".strip()
         for case in comparison.cases:
+            if only_passes_or_fails(case):  # a guarantee judges it
+                continue
             screenable = Screenable(
                 board=comparison.board,
                 device=device,

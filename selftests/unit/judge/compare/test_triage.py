@@ -45,6 +45,12 @@ def test_the_minimum_is_measured_whatever_the_screen_said() -> None:
     assert chosen((CASES[1],))[CASES[1]] == (Reason.FLAGGED, True)
 
 
+@pytest.mark.parametrize(("case", "waits"), [("scheduling/pip_stress:idle", True), ("latency/cyclictest:idle", False)])
+def test_a_kept_guarantee_is_enough_where_there_is_nothing_else(case: str, waits: bool) -> None:
+    chosen = choose([verdict(case, Status.PASS, Kind.GUARANTEE)], [SelectableCase(case=case, minutes=1.0)], (), 100)
+    assert [one.reason for one in chosen] == ([] if waits else [Reason.UNSEEN])
+
+
 def test_a_kept_limit_alone_is_no_reason_to_wait() -> None:
     """Without a comparison nobody knows whether the case became worse."""
     (only,) = choose([verdict(CASES[0], Status.PASS, Kind.LIMIT)], WANTED[:1], (), 100)

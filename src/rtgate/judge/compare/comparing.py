@@ -65,7 +65,7 @@ def _without_baseline(subjects: Sequence[Subject]) -> Iterator[tuple[Subject, Fi
     for subject in subjects:
         if subject.arm == ArmName.BASELINE or not _has_results(subject.records) or _has_results(subject.baseline):
             continue
-        if (has_screen(subject) and not subject.baseline) or only_passes_or_fails(subject.case):
+        if has_screen(subject) and not subject.baseline:
             continue
         mismatch = first_mismatch(subject)
         if mismatch:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.tools.registry import only_passes_or_fails
 
 _DEAD = frozenset({Kind.BOOT, Kind.FAULT, Kind.HANG, Kind.FLAVOUR, Kind.GUARANTEE})
 
@@ -99,8 +100,12 @@ def _reason(verdicts: Sequence[Verdict]) -> Reason | None:
     for why in (Reason.FLAGGED, Reason.OPEN):
         if any(_tells(verdict, why) for verdict in verdicts):
             return why
-    good = any(verdict.status is Status.PASS and verdict.kind is Kind.NO_WORSE for verdict in verdicts)
-    return None if good else Reason.UNSEEN
+    return None if any(map(_is_good, verdicts)) else Reason.UNSEEN
+
+
+def _is_good(verdict: Verdict) -> bool:
+    kept = verdict.kind is Kind.GUARANTEE and only_passes_or_fails(verdict.case)
+    return verdict.status is Status.PASS and (verdict.kind is Kind.NO_WORSE or kept)
 
 
 def _tells(verdict: Verdict, why: Reason) -> bool:
