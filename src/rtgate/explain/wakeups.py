@@ -118,18 +118,18 @@ def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instructi
         if axis.at(reads[number]) - axis.at(reads[number - 1]) > _END * interval_ns
     ]
     # The first reads are those of a thread that gets ready, and what follows a pause may be another program's.
-    found: list[CpuIntervals] = []
+    results: list[CpuIntervals] = []
     for end in ends:
         with suppress(ParseError):
-            found.append(ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns))
-            if not found[-1].differing:
-                return found[-1]
+            results.append(ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns))
+            if not results[-1].differing:
+                return results[-1]
     try:
-        found.append(ending_at(reads[-report.cycles :], events, report, interval_ns, instruction_ns))
+        results.append(ending_at(reads[-report.cycles :], events, report, interval_ns, instruction_ns))
     except ParseError:
-        if not found:
+        if not results:
             raise
-    return min(found, key=lambda intervals: intervals.differing)
+    return min(results, key=lambda intervals: intervals.differing)
 
 
 def ending_at(

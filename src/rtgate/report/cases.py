@@ -110,7 +110,9 @@ class CaseReport:
         open_verdicts = (
             verdict
             for verdict in causes
-            if is_open(verdict) or verdict.kind is Kind.WAIVED or (alone and verdict.status is Status.DONE)
+            if is_open(verdict)
+            or verdict.kind is Kind.WAIVED
+            or (alone and verdict.status in {Status.DONE, Status.SKIP})
         )
         return next(open_verdicts, lead)
 

@@ -104,8 +104,8 @@ def _reason(verdicts: Sequence[Verdict]) -> Reason | None:
 
 
 def _is_good(verdict: Verdict) -> bool:
-    kept = verdict.kind is Kind.GUARANTEE and only_passes_or_fails(verdict.case)
-    return verdict.status is Status.PASS and (verdict.kind is Kind.NO_WORSE or kept)
+    of_guarantees = verdict.kind is Kind.GUARANTEE and only_passes_or_fails(verdict.case)
+    return verdict.status is Status.PASS and (verdict.kind is Kind.NO_WORSE or of_guarantees)
 
 
 def _tells(verdict: Verdict, why: Reason) -> bool:
