@@ -190,11 +190,12 @@ def _campaign(kernels: ChangedKernels, build_name: str) -> Path:
     arm = kernels.arm(boot)
     assert isinstance(arm.target, VirtualBoard)
     rootfs = arm.target.rootfs(plan(boot.case, arm, boot.seed)).content_sha256
-    return campaign(rootfs, build_name, _emulator(kernels))
+    return campaign(rootfs, build_name, _emulator(kernels, build_name))
 
 
-def _emulator(kernels: ChangedKernels) -> str:
-    qemu = kernels.arm(_jobs(BUILD, [UNPATCHED])[0]).board.qemu
+def _emulator(kernels: ChangedKernels, build_name: str) -> str:
+    """Return the version of QEMU that boots of a build have now."""
+    qemu = kernels.arm(_jobs(build_name, [UNPATCHED])[0]).board.qemu
     assert qemu is not None
     return placebos.version(emulator.version(qemu.binary))
 
@@ -212,9 +213,9 @@ def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
         _say(f"not built yet: {', '.join(missing)}")
     kernels = _changed_kernels(arguments, known)
     arguments.results = arguments.results or _campaign(kernels, arguments.build)
-    beyond = [one for one in _jobs(arguments.build, built, BEYOND) if (one.board, one.case.name) == IDLE]
-    others = beyond if _emulator(kernels) == EMULATOR else []
-    _boot(arguments, kernels, [*_jobs(arguments.build, built), *others])
+    beyond = _jobs(arguments.build, built, BEYOND) if _emulator(kernels, arguments.build) == EMULATOR else []
+    idle = [one for one in beyond if (one.board, one.case.name) == IDLE]
+    _boot(arguments, kernels, [*_jobs(arguments.build, built), *idle])
     _say("judging: what the first look leaves open gets twice as many boots, as in a gate")
     _boot(arguments, kernels, [one for one in _open_jobs(arguments.results) if one.kernel in built])
     return 0

@@ -54,6 +54,13 @@ def test_exit_codes(statuses: tuple[Status, ...], code: int) -> None:
     assert exit_code([_verdict(status) for status in statuses]) == code
 
 
+@pytest.mark.parametrize("beside", [Status.DONE, Status.SKIP])
+def test_a_kept_guarantee_alone_is_not_green_beside_what_nobody_judged(beside: Status) -> None:
+    assert exit_code([_verdict(Status.PASS, Kind.GUARANTEE), _verdict(beside, Kind.UNJUDGED)]) == 5
+    assert exit_code([_verdict(Status.PASS, Kind.GUARANTEE), _verdict(Status.PASS, Kind.LIMIT), _verdict(beside)]) == 0
+    assert exit_code([_verdict(Status.PASS, Kind.GUARANTEE)]) == 0
+
+
 def test_inconclusive_is_five_beside_a_pass_and_although_unjudged_is_allowed() -> None:
     open_ended = _verdict(Status.DONE, Kind.INCONCLUSIVE)
     assert exit_code([_verdict(Status.PASS), open_ended]) == 5
