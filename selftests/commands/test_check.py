@@ -134,8 +134,10 @@ TYPE = "lava-jobs/device-types/mine.jinja2"
         (("a/b.dtb", "../b.dtb"), "boards/b.yaml", "12:20", "'../b.dtb' is not a device tree"),
         (("a/b.dtb", "a/b.dtb"), "boards/b.yaml", "12:9", "{builds} builds no device tree"),
         (("dtbs: {m", 'prompt: "(#"\n  dtbs: {m'), "boards/b.yaml", "12:11", "'(#' is not a regular expression"),
-        (("{% block a %}{% endblock %}", "{% block a %}"), TYPE, "2:1", "block is not closed (endblock is missing)"),
+        (("{% block a %}{% endblock %}", "{% block a %}"), TYPE, "2:1", "Unexpected end of template."),
         (("base-uboot", "base-rtgate-none"), TYPE, "1:1", "unknown base 'base-rtgate-none.jinja2' (allowed: "),
+        (("{% block a", "{{ a | default('x' }}{% block a"), TYPE, "2:1", "unexpected '}', expected ')'"),
+        (("{% block a", "{% frob %}{% block a"), TYPE, "2:1", "Encountered unknown tag 'frob'."),
     ],
 )
 def test_what_a_lab_board_refers_to_is_there(
@@ -151,6 +153,15 @@ def test_what_a_lab_board_refers_to_is_there(
     assert code == 2
     builds = site.shipped_directory() / "kernel-configs" / "virt-arm64-generic.yaml"
     assert [line for line in lines if line.startswith(f"{lab}/{path}:{place}: {message.format(builds=builds)}")]
+
+
+def test_a_device_type_may_use_what_jinja_has(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "lava-jobs" / "device-types").mkdir(parents=True)
+    text = "{% set a %}b{% endset %}{% raw %}{% if %}{% endraw %}{% include 'base-none.jinja2' ignore missing %}\n"
+    (lab / TYPE).write_text("{% extends 'base-uboot.jinja2' %}\n" + text)
+    (lab / "boards" / "b.yaml").write_text(LAB_BOARD)
+    _, lines = said(capsys)
+    assert f"{lab}/{TYPE}: ok" in lines
 
 
 @pytest.mark.parametrize(("tree", "code"), [("rk3588-evb1-v10", 0), ("rk3588s-evb1-v10", 2)])
@@ -276,7 +287,7 @@ _DANGLING = [
         "lava-jobs/device-types/rk3568-evb1.jinja2",
         "default('ttyS2') %}",
         "default('ttyS2')\n",
-        "this {% set is not closed",
+        "expected token 'end of statement block', got '{'",
     ),
     (
         "profiles.yaml",

@@ -10,19 +10,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from jinja2 import Environment, TemplateSyntaxError, nodes
+
 from rtgate import files, site, strict_yaml
 from rtgate.errors import ConfigError, Location
 from rtgate.strict_yaml import Value
 from rtgate.workflow.references import DEVICE_TYPES
 
-_BLOCKS = ("block", "if", "for", "macro", "filter", "call", "raw")
-_STATEMENT = re.compile(
-    r"""\{%[-+]?\s*(?P<word>[a-z]+)(?:\s+(?P<quoted>['"])(?P<name>[^'"]*)(?P=quoted))?"""
-    r"""(?P<rest>(?:(?!%\}|\{%).)*)(?P<end>%\})?""",
-    re.DOTALL,
-)
-_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
-_REFERENCES = ("extends", "include", "import", "from")
 # Bases that LAVA's server has, 2023.01 to 2026.01 (etc/dispatcher-config/device-types of its sources).
 _LAVA_BASES = (
     *("base", "base-barebox", "base-depthcharge", "base-edk2", "base-fastboot"),
@@ -32,40 +26,27 @@ _BOARD = re.compile(r"\brtgate\s+(?:board-health|in-job)\b[^|;\n]*?--board[ =](\
 
 
 def device_type(path: Path) -> None:
-    """Check a LAVA device type: its blocks are closed, and the templates that it extends or includes are there.
+    """Check a LAVA device type: it is a template of Jinja, and the templates that it extends or includes are there.
 
     Raises ConfigError.
     """
     try:
-        text = files.read_text(path, files.YAML_LIMIT)
+        tree = Environment(autoescape=False).parse(files.read_text(path, files.YAML_LIMIT))  # noqa: S701
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    blocks: list[tuple[str, Location]] = []
-    for match in _STATEMENT.finditer(text):
-        word = match["word"]
-        place = _place(path, text, match.start())
-        if match["end"] is None:
-            raise ConfigError(f"this {{% {word} is not closed: end it with %}}", place)
-        if word in _REFERENCES:
-            _check_template(match["name"], optional="ignore missing" in match["rest"], place=place)
-        elif word in _BLOCKS:
-            blocks.append((word, place))
-        elif word.startswith("end") and (not blocks or f"end{blocks.pop()[0]}" != word):
-            raise ConfigError(f"{word} closes nothing that is open here", place)
-    if blocks:
-        raise ConfigError(f"{blocks[-1][0]} is not closed (end{blocks[-1][0]} is missing)", blocks[-1][1])
+    except TemplateSyntaxError as error:
+        raise ConfigError(str(error.message), Location(path, error.lineno, 1)) from error
+    for node in tree.find_all(nodes.Stmt):
+        if not isinstance(node, nodes.Extends | nodes.Include | nodes.Import | nodes.FromImport):
+            continue
+        optional = isinstance(node, nodes.Include) and node.ignore_missing
+        if isinstance(node.template, nodes.Const) and not optional:  # other names are known when it is filled in
+            _check_template(str(node.template.value), Location(path, node.lineno, 1))
 
 
-def _place(path: Path, text: str, at: int) -> Location:
-    return Location(path, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-
-
-def _check_template(name: str | None, *, optional: bool, place: Location) -> None:
+def _check_template(name: str, place: Location) -> None:
     """Raise ConfigError for a template that nobody has; of LAVA's own device types nothing is known here."""
     types = site.names(DEVICE_TYPES, ".jinja2")
-    if name is None or optional:
-        return  # an expression, or one that may be missing
     stem = name.removesuffix(".jinja2")
     if stem == name:
         raise ConfigError(f"{name!r} is not the name of a template: write {name}.jinja2", place)
