@@ -136,7 +136,7 @@ TYPE = "lava-jobs/device-types/mine.jinja2"
         (("dtbs: {m", 'prompt: "(#"\n  dtbs: {m'), "boards/b.yaml", "12:11", "'(#' is not a regular expression"),
         (("{% block a %}{% endblock %}", "{% block a %}"), TYPE, "2:1", "Unexpected end of template."),
         (("base-uboot", "base-rtgate-none"), TYPE, "1:1", "unknown base 'base-rtgate-none.jinja2' (allowed: "),
-        (("{% block a", "{{ a | default('x' }}{% block a"), TYPE, "2:1", "unexpected '}', expected ')'"),
+        (("{% block a", "{{ a | default('x' }}{% block a"), TYPE, "2:1", "unexpected '}}}}', expected ')'"),
         (("{% block a", "{% frob %}{% block a"), TYPE, "2:1", "Encountered unknown tag 'frob'."),
     ],
 )

@@ -7,7 +7,7 @@ takes good news away; only then is a limit kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rtgate.board.boot import State, TimeBase
@@ -18,7 +18,7 @@ from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import Finding, apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown
-from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees, of_failures
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
 from rtgate.records.longer_sections import SECTION_MEASUREMENTS, SectionComparison
@@ -113,18 +113,12 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     before = [record for record in subject.baseline if record.has_results]
     if sound:
-        findings += _limits(limits, sound, before, believable=believable)
+        figure_limits = [limit for limit in limits if not of_failures(limit)]
+        findings += _limits(figure_limits, sound, before, believable=believable)
     if sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
     if witnesses:
-        failure_limits = guarantees(subject.case, limits, {Reports.FAILURES})
-        findings += _guarantees(failure_limits, witnesses, before, believable=believable)
-        late = _guarantees(
-            guarantees(subject.case, limits, {Reports.LATENESS}), witnesses, before, believable=believable
-        )
-        findings += [_excuse_lateness(finding, witnesses) for finding in late]
-        bound_findings = _note_baseline(list(bounds.apply(witnesses)), list(bounds.apply(before)))
-        findings += [finding for finding in bound_findings if believable or finding.status is Status.FAIL]
+        findings += _believed(_failures(subject.case, limits, witnesses, before), believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     section_findings = _of_sections(subject, of_sections, sound)
@@ -275,12 +269,24 @@ def _unseen(checks_by_boot: Sequence[_Checked]) -> Iterator[Finding]:
             yield _finding(Status.ERROR, Kind.VALIDITY, sentence)
 
 
-def _guarantees(
-    limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
-) -> list[Finding]:
-    """Return what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
-    findings = [replace(finding, kind=Kind.GUARANTEE) for finding in _apply_limits(limits, records, baseline)]
-    return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
+def _failures(
+    case: str, limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]
+) -> Iterator[Finding]:
+    """Yield what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
+    yield from _apply_limits([limit for limit in limits if of_failures(limit)], records, baseline)
+    yield from _guarantees(guarantees(case, limits, {Reports.FAILURES}), records, baseline)
+    for finding in _guarantees(guarantees(case, limits, {Reports.LATENESS}), records, baseline):
+        yield _excuse_lateness(finding, records)
+    yield from _note_baseline(list(bounds.apply(records)), list(bounds.apply(baseline)))
+
+
+def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:
+    return [replace(finding, kind=Kind.GUARANTEE) for finding in _apply_limits(limits, records, baseline)]
+
+
+def _believed(findings: Iterable[Finding], *, believable: bool) -> list[Finding]:
+    """Return the findings that count: what is broken, and what is kept if every boot is believable."""
+    return [finding for finding in findings if believable or finding.status is Status.FAIL]
 
 
 def _on_host_time(records: Sequence[Record]) -> bool:
@@ -340,8 +346,7 @@ def _limits(
         # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
         sentence = f"{_boots_measured(records)}, not on virtual time for which its {len(numbers)} limits are"
         return [_finding(Status.DONE, Kind.NOT_APPLIED, f"{sentence}: shown, not judged")]
-    findings = _apply_limits(numbers, records, baseline)
-    return findings if believable else [finding for finding in findings if finding.status is Status.FAIL]
+    return _believed(_apply_limits(numbers, records, baseline), believable=believable)
 
 
 def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:

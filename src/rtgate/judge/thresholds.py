@@ -121,9 +121,9 @@ def guarantees(
 ) -> tuple[Threshold, ...]:
     """Return the limits that need no file: a failure that a tool found is the kernel's.
 
-    A measurement that `limits`, those of the case from the file, speak of has no other.
+    A limit of the file takes the place of one, unless it is for the CPUs of one class: the others keep theirs.
     """
-    names = {limit.measurement for limit in limits}
+    names = {limit.measurement for limit in limits if not limit.cpu_class}
     failures = [
         measurement for measurement, kind in reports(case).items() if kind in kinds and measurement not in names
     ]
@@ -139,6 +139,11 @@ def guarantees(
         )
         for measurement in failures
     )
+
+
+def of_failures(limit: Threshold) -> bool:
+    """Return whether a limit is for failures that a tool found, which no host makes."""
+    return reports(limit.case).get(limit.measurement) is Reports.FAILURES
 
 
 def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles: ProfileOptions) -> Thresholds:

@@ -16,6 +16,7 @@ class KernelIdentity:
         commit: the git commit that it was built from, in full and as it stands there; empty where the tree had changes,
             patches came on top, or nobody knows.
         config_sha256: SHA-256 of its configuration, empty where nobody knows it for certain.
+        inputs: a hash of all that it was built from, empty where rtgate did not build it.
         compiler: with the first number of its version, as `clang 14`; empty where nobody knows it.
     """
 
@@ -30,6 +31,7 @@ class KernelIdentity:
     build_id: str = ""
     commit: str = ""
     compiler: str = ""
+    inputs: str = ""
 
     @property
     def known_flavour(self) -> str:

@@ -219,6 +219,7 @@ def identity(kernel: KernelBuild, flavour: str | None) -> KernelIdentity:
         config_sha256=sha256(kernel.config) if kernel.config and kernel.provenance == "rtgate" else "",
         commit=_commit(kernel),
         compiler=compiler_of(kernel.toolchain or ""),
+        inputs=kernel.inputs or "",
     )
 
 

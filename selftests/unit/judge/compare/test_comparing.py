@@ -385,6 +385,7 @@ def test_one_image_whose_boots_are_lost_is_not_good() -> None:
     [
         ({"source": "v6.12-1-gdeadbeef"}, "built from tree at candidate and v6.12-1-gdeadbeef"),
         ({"name": "virt-arm64-pcie"}, "built from kernel-candidate and virt-arm64-pcie"),
+        ({"inputs": "another hash"}, "built from other patches, another configuration or another compiler"),
     ],
 )
 def test_a_change_that_is_not_in_the_image_is_for_boards(kernel: dict[str, str], told: str) -> None:
