@@ -13,7 +13,8 @@ def _judge(record: Record) -> Answer:
     if limit is None:
         return not_applicable("the board's file gives no temperature_limit")
     if not zones:
-        return not_applicable("no sensor of the board gave a temperature")
+        problem = "the board's file has a temperature_limit, and no sensor told a temperature"
+        return answer_for(problem, "", Invalidates.GOOD_NEWS)
     hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
     if hot:
         return answer_for(f"{', '.join(hot)}; the board's limit is {limit} C", "")
@@ -27,7 +28,7 @@ CHECK = ValidityCheck(
     name="temperature",
     holds="no thermal zone was above the board's `temperature_limit` before or after",
     invalidates=Invalidates.FIGURES,
-    exceptions="the clocks of a chip that is too hot are lowered; good news, if a zone was read only once",
+    exceptions="the clocks of a chip that is too hot are lowered; good news, if a zone was read only once or not at all",
     judge=_judge,
     reads=unless_virtual(*thermal.WATCHED),
     readings=thermal.WATCHED,
