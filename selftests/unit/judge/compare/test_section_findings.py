@@ -182,6 +182,26 @@ def test_where_harmless_changes_were_never_measured_nothing_passes(longer: tuple
     assert "placebos.yaml does not say" in one.sentence
 
 
+@pytest.mark.parametrize("longer", [(), (SITE,)])
+def test_a_candidate_of_another_flavour_is_no_harmless_change(longer: tuple[LongerSection, ...]) -> None:
+    before = record(arm="baseline")
+    generic = replace(before, kernel=replace(before.kernel, flavour="generic"))
+    baseline = {(board, "generic", case): models for (board, _, case), models in PLACEBOS.cases.items()}
+    seen = replace(SEEN, seeds=(1,), reached=5, longer=longer)
+    subject = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=[record()],
+        baseline=[generic],
+        sections=seen,
+    )
+    ((_, finding),) = section_findings([subject], Placebos({**PLACEBOS.cases, **baseline}))
+    assert (finding.status, finding.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert finding.sentence.endswith("measured with a candidate of another flavour (preempt_rt, not generic)")
+
+
 def test_nor_does_anything_fail_there() -> None:
     (one,) = found(SITE, placebos=Placebos())
     assert (one.status, one.kind) == (Status.DONE, Kind.NOT_COMPARED)

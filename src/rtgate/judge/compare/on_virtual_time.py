@@ -14,7 +14,7 @@ from rtgate.judge.compare.looked_at import not_looked_at
 from rtgate.judge.compare.looks import Outcome
 from rtgate.judge.compare.phase_findings import UNKNOWN, PhaseComparison, findings
 from rtgate.judge.compare.phases import LOOKS, Shift, decide, first, shifts
-from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.compare.placebos import Placebos, model_of
 from rtgate.judge.compare.repetition import repetition_failure
 from rtgate.judge.compare.usable import UsableBoots, usable_boots
 from rtgate.judge.judging import Subject
@@ -94,10 +94,7 @@ def _overspent(subject: Subject) -> Finding | None:
 def _compare(subject: Subject, boots: UsableBoots, placebos: Placebos) -> PhaseComparison:
     before, after = boots.baseline, boots.candidate
     example = next(record for record in (*subject.records, *subject.baseline) if record.has_results)
-    # What harmless changes of the baseline do: of another flavour the candidate is a change of it, too.
-    flavour = next((record.kernel.flavour for record in subject.baseline), example.kernel.flavour)
-    model = placebos.model_for(replace(example, kernel=replace(example.kernel, flavour=flavour)))
-    difference = f"a candidate of another flavour ({example.kernel.flavour}, not {flavour})"
+    model, mismatch = model_of(subject, placebos)
     old, new = [boot_figures(record) for record in before], [boot_figures(record) for record in after]
     figures = shifts(old, new, model.figures)
     outside = _outside((*before, *after))
@@ -113,9 +110,7 @@ def _compare(subject: Subject, boots: UsableBoots, placebos: Placebos) -> PhaseC
         instruction_ns=example.environment.instruction_ns,
         explained=subject.explained,
         warning=warning_of(subject.explained.warning_function, subject.records) if subject.explained else "",
-        mismatch=" and ".join(
-            filter(None, (model.mismatch(example.environment), difference if example.kernel.flavour != flavour else ""))
-        ),
+        mismatch=mismatch,
         same=_one_image((*before, *after)) and not outside,
         outside=outside,
         once=_one_image((*before, *after)) and any("shared" in record.machine for record in (*before, *after)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.board.boards import FLAVOURS
 from rtgate.judge.compare.phases import Placebo
+from rtgate.judge.judging import Subject
 from rtgate.records.environment import Environment
 from rtgate.records.record import Record
 from rtgate.strict_yaml import Value, load
@@ -82,6 +83,19 @@ class Placebos:
             environment.emulator,
             environment.kernel_release,
         )
+
+
+def model_of(subject: Subject, placebos: Placebos) -> tuple[PlaceboModel, str]:
+    """Return what harmless changes of a case's baseline do, and what sets these boots apart from theirs.
+
+    Of another flavour the candidate is a change of the baseline, too, and none that was tried.
+    """
+    example = next(record for record in (*subject.records, *subject.baseline) if record.has_results)
+    flavour = next((record.kernel.flavour for record in subject.baseline), example.kernel.flavour)
+    model = placebos.model_for(replace(example, kernel=replace(example.kernel, flavour=flavour)))
+    difference = f"a candidate of another flavour ({example.kernel.flavour}, not {flavour})"
+    mismatch = (model.mismatch(example.environment), difference if example.kernel.flavour != flavour else "")
+    return model, " and ".join(filter(None, mismatch))
 
 
 def load_placebos(paths: Iterable[Path], boards: Iterable[str]) -> Placebos:

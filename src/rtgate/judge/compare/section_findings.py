@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
 
-from rtgate.judge.compare.placebos import Placebos
+from rtgate.judge.compare.placebos import Placebos, model_of
 from rtgate.judge.compare.usable import is_flawed, is_usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.limits import Finding, figure
@@ -301,11 +301,9 @@ def _bounds(comparison: SectionComparison) -> str:
 
 def _unknown(subject: Subject, placebos: Placebos) -> str:
     """Return why nobody knows what harmless changes do in this case; empty if it was measured."""
-    record = next(record for record in subject.records if record.has_results)
-    model = placebos.model_for(record)
+    model, mismatch = model_of(subject, placebos)
     if not model.figures:
         return "not judged: placebos.yaml does not say how much harmless kernels move this case"
-    mismatch = model.mismatch(record.environment)
     return f"measured with {mismatch}" if mismatch else ""
 
 
