@@ -237,7 +237,7 @@ def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run
         by_board[name] = offered_cases(items, offers, config.getoption("--tuning")).values()
     from rtgate.workflow.placebo_notice import tell  # noqa: PLC0415 - as `_judging`
 
-    tell(baseline, by_board, suite_options.kernels(config)[ArmName.BASELINE], config.getoption("--tell-placebos"))
+    tell(baseline, by_board, config.getoption("--tell-placebos"))
 
 
 @pytest.fixture

@@ -605,6 +605,23 @@ def test_a_live_console_runs_a_kernel_of_its_own(lab: Lab, monkeypatch: pytest.M
     assert "--arm" not in steps.asked[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--console", "command:sh", "--patches", "series"), "runs a kernel of its own: --build and --patches need"),
+        (("--console", "command:sh", "--build", "virt-arm64-generic"), "runs a kernel of its own: --build and --patch"),
+        (("--kernel", "k", "--build", "virt-arm64-generic"), "--kernel names a kernel that is built already: leave"),
+    ],
+)
+def test_an_option_that_would_build_nothing_is_refused(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], told: str
+) -> None:
+    builds = Builds(lab, monkeypatch)
+    assert main.main([*COMMON, *words]) == 2
+    assert builds.made == []
+    assert told in capsys.readouterr().err
+
+
 # --- the demo
 
 

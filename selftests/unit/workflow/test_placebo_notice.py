@@ -15,7 +15,7 @@ from rtgate.measure.profiles import profile
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pi_stress import PiStress
 from rtgate.workflow import placebo_notice
-from rtgate.workflow.placebo_notice import PlannedComparison, notices
+from rtgate.workflow.placebo_notice import notices
 
 SHIPPED = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards"))
 IDLE = Case(suite="latency", tool=Cyclictest(), load="idle")
@@ -36,8 +36,9 @@ def _arm(release: str) -> Arm:
 
 def _said(release: str, compiler: str = "", placebos: Placebos = SHIPPED) -> list[str]:
     cases = {"virt-arm64": (IDLE, LOADED, INVERSIONS)}
-    compared = PlannedComparison(arm=_arm(release), cases=cases, compiler=compiler, remedy="--tree ~/linux")
-    return list(notices(compared, placebos))
+    arm = _arm(release)
+    built = replace(arm, kernel=replace(arm.kernel, compiler=compiler))
+    return list(notices(built, cases, "--tree ~/linux", placebos))
 
 
 def test_what_is_used_is_named_with_its_source() -> None:
@@ -73,8 +74,7 @@ def test_another_compiler_is_told() -> None:
 
 def test_each_board_of_a_gate_is_told_by_its_own_placebos() -> None:
     cases = {"virt-arm64": (IDLE,), "virt-arm64-smp2": (LOADED,)}
-    compared = PlannedComparison(arm=_arm("6.12.117"), cases=cases, compiler="", remedy="--tree ~/linux")
-    first, second = notices(compared, SHIPPED)
+    first, second = notices(_arm("6.12.117"), cases, "--tree ~/linux", SHIPPED)
     assert first.startswith("harmless changes of latency/cyclictest:idle on virt-arm64: 49 harmless kernels")
     assert second.startswith("harmless changes of latency/cyclictest:hackbench on virt-arm64-smp2: ")
     assert second.endswith("rtgate placebos learn --board virt-arm64-smp2 --tree ~/linux")

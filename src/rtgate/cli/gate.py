@@ -142,15 +142,20 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
         raise ConfigError("--base and --candidate are commits of a kernel tree: name it with --tree DIR")
     if arguments.base and arguments.baseline:
         raise ConfigError("--base is a commit to build, --baseline a kernel that is built: name one of them")
-    if arguments.kernel and (arguments.tree or arguments.base or arguments.candidate or arguments.patches):
+    of_builds = (arguments.tree, arguments.base, arguments.candidate, arguments.patches, arguments.build)
+    if arguments.kernel and any(of_builds):
         raise ConfigError(
-            "--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches"
+            "--kernel names a kernel that is built already: leave out --tree, --base, --candidate, --patches, --build"
         )
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     if arguments.kernel:
         return {**kernels, "candidate": arguments.kernel}
     if arguments.console and arguments.console not in _OURS and not arguments.tree:
-        return kernels  # a live console runs a kernel of its own
+        if arguments.build or arguments.patches:
+            raise ConfigError(
+                f"the board at {arguments.console} runs a kernel of its own: --build and --patches need --tree"
+            )
+        return kernels
     sources = Sources(
         build=arguments.build or "",
         tree=arguments.tree,

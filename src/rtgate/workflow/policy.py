@@ -14,7 +14,7 @@ from rtgate import durations, site
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.kernel.build_limits import DISK, GIB, MIB, TIME_S, BuildLimits
-from rtgate.measure.profiles import profiles
+from rtgate.measure.profiles import profile, profiles
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow import references
@@ -109,9 +109,10 @@ def read(path: Path) -> Policy:
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
     in_lab = tuple(map(_lab_board, data["boards"].items())) if "boards" in data else ()
-    for name, entries in (("screen", screens), ("boards", in_lab)):
-        if len({entry.board for entry in entries}) < len(entries):
-            data[name].fail("names a board twice: its boots would be taken for each other's")
+    measured = [name for screen in screens for name in (screen.board, *_beside(screen))]
+    for name, names in (("screen", measured), ("boards", [entry.board for entry in in_lab])):
+        if twice := sorted({board for board in names if names.count(board) > 1}):
+            data[name].fail(f"measures {', '.join(twice)} twice: its boots would be taken for each other's")
     build_names = site.names("kernel-configs")
     return Policy(
         screens=screens,
@@ -120,6 +121,10 @@ def read(path: Path) -> Policy:
         limits=_limits(data),
         unproven=data.text("unproven", _BLOCK, (_ALLOW, _BLOCK)) == _ALLOW,
     )
+
+
+def _beside(screen: Screen) -> tuple[str, ...]:
+    return profile(screen.profile, TOOLS).further_boards(screen.board)
 
 
 def _screen(value: Value) -> Screen:

@@ -216,13 +216,14 @@ def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) ->
 
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
     """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
-    (request.output / "records").mkdir(exist_ok=True)
-    screen_verdicts = [
-        *judge_run(JudgingRequest(records=request.output / "records", criteria=request.criteria)).verdicts,
-        *others,
-    ]
-    if any(verdict.kind is Kind.BUILD for verdict in others):
+    records = request.output / "records"
+    records.mkdir(exist_ok=True)
+    broken = next((verdict for verdict in others if verdict.kind is Kind.BUILD), None)
+    if broken and policy.boards:
+        say(f"no board is asked: {broken.sentence.partition(chr(10))[0]}")
+    if broken or not policy.boards:
         return OnBoards(verdicts=[*others])
+    screen_verdicts = judge_run(JudgingRequest(records=records, criteria=request.criteria)).verdicts
     merge_request = request.merge_request
     boards_request = BoardsRequest(
         entries=policy.boards,
@@ -232,7 +233,7 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
         output=request.output,
         criteria=request.criteria,
     )
-    on_boards = measure_on_boards(boards_request, screen_verdicts)
+    on_boards = measure_on_boards(boards_request, [*screen_verdicts, *others])
     on_boards.verdicts += others
     return on_boards
 

@@ -25,8 +25,8 @@ class PlaceboModel:
         source: who measured what, in words.
         qemu: version that the boots ran on, such as `7.2`; empty if nobody said.
         linux: series of the kernels, such as `6.12`; empty if nobody said.
-        compiler: that built the kernels, such as `aarch64-linux-gnu-gcc-12`; empty if nobody said. Records do not name
-            it, so a gate says it beforehand and no verdict depends on it.
+        compiler: that built the kernels, such as `aarch64-linux-gnu-gcc-12`; empty if nobody said. A gate tells it
+            beforehand, and no verdict depends on it.
         figures: by name, as `boot_figures` names them.
     """
 
