@@ -82,7 +82,7 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
             "screen: [{board: virt-arm64}, {board: virt-arm64-smp2, build: virt-arm64-generic}]",
             "1:9: measures virt-arm64-smp2 twice: its boots",
         ),
-        ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: measures virt-arm64 twice"),
+        ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: measures virt-arm64, virt-arm64-smp2 twice"),
         ("screen: [{board: virt-arm64, build: mine}]", "1:37: unknown name 'mine'"),
         ("screen: [{board: virt-arm64, build: virt-x86_64-preempt_rt}]", "1:37: "),
         ("screen: [{board: virt-arm64, profile: daily}]", "1:39: unknown value 'daily'"),
