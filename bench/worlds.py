@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
-from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
-from rtgate.judge.compare.pairing import BoardRecords, CaseHistory, evidence, finding
+from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
+from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
 from rtgate.judge.compare.procedures import ComparisonState, Done, Screening, SessionHistory, next_step, suspicions
 from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN, Spikes, levels
 from rtgate.records import evidence as evidence_module
@@ -341,8 +341,7 @@ def _case(drawn: DrawnCases, row: int, name: str) -> Case:
         sessions[metric] = [(float(a), float(b)) for a, b in zip(past[0::2], past[1::2], strict=True)]
         difference = drawn.candidate.logs[metric][row] - drawn.baseline.logs[metric][row]
         prior = Prior(float(((past[0::2] - past[1::2]) ** 2).mean()), SESSIONS)
-        boards = (BoardPairs("lab", tuple(difference.tolist()), prior),)
-        series.append(Series(case=name, metric=metric, boards=boards))
+        series.append(Series(case=name, metric=metric, differences=tuple(difference.tolist()), prior=prior))
     history = _spikes(drawn.history, row)
     boots = [{metric: float(drawn.screen.logs[metric][row, boot]) for metric in METRICS} for boot in range(SCREEN)]
     suspicion = suspicions(boots, _spikes(drawn.screen, row), SessionHistory(sessions=sessions, spikes=history))
@@ -496,7 +495,7 @@ def _sees(past: Boots, base: Boots, mine: Boots, metric: str, pairs: int) -> boo
     known = past.logs[metric]
     prior = Prior(float(((known[0::2] - known[1::2]) ** 2).mean()), SESSIONS)
     difference = tuple((mine.logs[metric] - base.logs[metric]).tolist())
-    reading = Series(case="", metric=metric, boards=(BoardPairs("lab", difference, prior),)).at(pairs)
+    reading = Series(case="", metric=metric, differences=difference, prior=prior).at(pairs)
     return reading.large and reading.p <= RELEASE.alpha / (4 * CASES)
 
 
@@ -640,9 +639,7 @@ def _wide(rng: np.random.Generator, case: str, arm: str, cpus: int, buckets: int
 def _judge(pairs: dict[str, list[tuple[Record, Record]]]) -> None:
     family: list[Evidence] = []
     for case, found in pairs.items():
-        family += evidence(
-            case, [BoardRecords(board="lab", pairs=found, case_history=CaseHistory())], RELEASE.steps[0][0]
-        )
+        family += evidence(case, found, CaseHistory(), RELEASE.steps[0][0])
     for comparison in compare(family):
         finding(comparison, MINUTES, BOOT_MINUTES)
 

@@ -10,7 +10,7 @@ import pytest
 from rtgate.errors import ConfigError
 from rtgate.judge.compare import looks
 from rtgate.judge.compare.looks import compare
-from rtgate.judge.compare.paired import BoardPairs, Prior, Series
+from rtgate.judge.compare.paired import Prior, Series
 from rtgate.judge.compare.pairing import finding
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
 from rtgate.units import Quantity
@@ -214,7 +214,8 @@ def test_a_throughput_that_breaks_down_on_a_board_is_not_waived_by_a_ratio(waive
     series = Series(
         case=CASE,
         metric="throughput bandwidth",
-        boards=(BoardPairs("one", (2.3, 2.31, 2.29, 2.3, 2.31, 2.29), Prior(0.0001, 12)),),
+        differences=(2.3, 2.31, 2.29, 2.3, 2.31, 2.29),
+        prior=Prior(0.0001, 12),
     )
     told = finding(compare([series], looks.once(6))[0])
     verdict = replace(_failed(), kind=told.kind, value=told.value, baseline=told.baseline, measurement=told.measurement)

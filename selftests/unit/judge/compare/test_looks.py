@@ -8,14 +8,14 @@ from selftests.examples import examples
 from selftests.unit.judge.compare.test_paired import counted
 
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare, cost_minutes, holm, once
-from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series
+from rtgate.judge.compare.paired import Evidence, Prior, Series
 
 PRIOR = Prior(0.01, 20)
 BADNESS = {Outcome.NO_WORSE: 0, Outcome.INCONCLUSIVE: 1, Outcome.REGRESSION: 2}
 
 
 def series(case: str, *values: float | None, metric: str = "exceedance rate", prior: Prior = PRIOR) -> Series:
-    return Series(case=case, metric=metric, boards=(BoardPairs("one", values, prior),))
+    return Series(case=case, metric=metric, differences=values, prior=prior)
 
 
 def one(family: list[Evidence], case: str = "a", looks: Looks = RELEASE) -> Comparison:

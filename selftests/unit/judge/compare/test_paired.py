@@ -11,7 +11,7 @@ from scipy import stats
 from selftests.examples import examples
 
 from rtgate.judge.compare.margins import Margin, margin
-from rtgate.judge.compare.paired import BoardPairs, Estimate, Prior, Series, SpikeSeries, estimate, pool
+from rtgate.judge.compare.paired import Estimate, Prior, Series, SpikeSeries, estimate
 from rtgate.judge.compare.summaries import Spikes
 
 CASE = "latency/cyclictest:idle"
@@ -21,7 +21,7 @@ PRIORS = st.builds(Prior, st.floats(1e-4, 1), st.integers(0, 40))
 
 
 def series(*values: float | None, prior: Prior = NONE, metric: str = "exceedance rate") -> Series:
-    return Series(case=CASE, metric=metric, boards=(BoardPairs("one", values, prior),))
+    return Series(case=CASE, metric=metric, differences=values, prior=prior)
 
 
 def counted(
@@ -140,27 +140,6 @@ def test_margins(metric: str, wanted: Margin) -> None:
     assert margin(metric) == wanted
 
 
-# --- several boards
-
-
-def test_boards_are_weighted_by_the_inverse_of_their_variance() -> None:
-    found = pool([Estimate(0.1, 0.1, 10, 5), Estimate(0.4, 0.2, 8, 4)])
-    assert found.mean == pytest.approx((100 * 0.1 + 25 * 0.4) / 125)
-    assert found.error == pytest.approx(125**-0.5)
-    assert found.degrees == pytest.approx(125**2 / (100**2 / 10 + 25**2 / 8))
-    assert found.pairs == 4
-
-
-def test_one_bad_board_is_not_outvoted() -> None:
-    prior = Prior(0.001, 20)
-    good = [BoardPairs(f"good {n}", (0.0, 0.001, -0.001) * 2, prior) for n in range(5)]
-    bad = BoardPairs("bad", (0.9, 1.0, 1.1) * 2, prior)
-    reading = Series(case=CASE, metric="exceedance rate", boards=(*good, bad)).at(6)
-    assert reading.p < 1e-6
-    assert reading.large
-    assert not reading.small
-
-
 # --- spikes
 
 
@@ -222,7 +201,7 @@ def test_a_boot_whose_spikes_nobody_counted_takes_good_news_away() -> None:
 def test_the_smallest_change_seen_has_a_power_of_four_fifths() -> None:
     prior = Prior(0.09, 30)
     values = series(*([0.0] * 3 + [0.1, -0.1, 0.0] * 3), prior=prior)
-    found = known(estimate([one for one in values.boards[0].differences if one is not None], prior))
+    found = known(estimate([one for one in values.differences if one is not None], prior))
     smallest = values.smallest(12, 0.001)
     assert smallest is not None
     shift = math.log(smallest) / found.error

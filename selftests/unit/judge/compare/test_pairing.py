@@ -11,8 +11,8 @@ from selftests.unit.judge.conftest import CASE, record
 
 from rtgate.judge.compare import looks
 from rtgate.judge.compare.looks import Comparison, Outcome, compare
-from rtgate.judge.compare.paired import BoardPairs, Prior, Series, SpikeSeries
-from rtgate.judge.compare.pairing import BoardRecords, CaseHistory, evidence, finding
+from rtgate.judge.compare.paired import Prior, Series
+from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
 from rtgate.judge.compare.summaries import Spikes, levels
 from rtgate.judge.verdict import Kind, Status
 from rtgate.records.record import Record
@@ -34,17 +34,13 @@ def boots(count: int, *, scale_us: float = 6.0, spikes: int = 0, seed: int = 1) 
 
 
 def compared(baseline: list[Record], candidate: list[Record], known: CaseHistory | None = None) -> Comparison:
-    board = BoardRecords(
-        board="one",
-        pairs=list(zip(baseline, candidate, strict=True)),
-        case_history=known or CaseHistory(levels=levels(baseline), priors=PRIORS, spikes=(Spikes(0, 10.0),) * 20),
-    )
-    (found,) = compare(evidence(CASE, [board], 3))
+    history = known or CaseHistory(levels=levels(baseline), priors=PRIORS, spikes=(Spikes(0, 10.0),) * 20)
+    (found,) = compare(evidence(CASE, list(zip(baseline, candidate, strict=True)), history, 3))
     return found
 
 
 def test_evidence_has_every_metric_and_the_spikes() -> None:
-    made = evidence(CASE, [BoardRecords(board="one", pairs=list(zip(boots(3), boots(3, seed=2), strict=True)))], 3)
+    made = evidence(CASE, list(zip(boots(3), boots(3, seed=2), strict=True)), CaseHistory(), 3)
     assert [one.metric for one in made] == ["1 h return level", "exceedance rate", "winsorised mean", "spikes"]
     assert {one.pairs for one in made} == {3}
 
@@ -90,9 +86,9 @@ def test_too_little_says_what_it_would_take() -> None:
 def test_levels_do_not_move_when_pairs_are_added() -> None:
     def rates(count: int) -> tuple[float | None, ...]:
         pairs = list(zip(boots(count), boots(count, scale_us=7, seed=2), strict=True))
-        made = evidence(CASE, [BoardRecords(board="one", pairs=pairs)], 3)
+        made = evidence(CASE, pairs, CaseHistory(), 3)
         (series,) = [one for one in made if isinstance(one, Series) and one.metric == "exceedance rate"]
-        return series.boards[0].differences
+        return series.differences
 
     assert rates(6)[:3] == rates(3)
 
@@ -108,21 +104,9 @@ def test_a_boot_without_the_figure_cannot_be_good_news() -> None:
 
 
 def test_nothing_to_compare_is_no_evidence() -> None:
-    assert evidence(CASE, [], 3) == ()
+    assert evidence(CASE, [], CaseHistory(), 3) == ()
     empty = [(record(state="hang"), record(state="hang"))] * 3
-    assert evidence(CASE, [BoardRecords(board="one", pairs=empty)], 3) == ()
-
-
-def test_boards_of_one_kind_are_taken_together() -> None:
-    boards = [
-        BoardRecords(board=name, pairs=list(zip(boots(3, seed=seed), boots(3, seed=seed + 5), strict=True)))
-        for name, seed in (("one", 1), ("two", 2))
-    ]
-    made = evidence(CASE, boards, 3)
-    (series,) = [one for one in made if isinstance(one, Series) and one.metric == "winsorised mean"]
-    assert [board.board for board in series.boards] == ["one", "two"]
-    (spikes,) = [one for one in made if isinstance(one, SpikeSeries)]
-    assert spikes.baseline == (Spikes(0, 20.0),) * 3
+    assert evidence(CASE, empty, CaseHistory(), 3) == ()
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0]])
@@ -139,10 +123,11 @@ def test_a_throughput_that_falls_is_told_as_a_fall() -> None:
     series = Series(
         case=CASE,
         metric="throughput bandwidth",
-        boards=(BoardPairs("one", (0.11, 0.10, 0.09, 0.10, 0.11, 0.09), Prior(0.0001, 12)),),
+        differences=(0.11, 0.10, 0.09, 0.10, 0.11, 0.09),
+        prior=Prior(0.0001, 12),
     )
     found = finding(compare([series], looks.once(6))[0])
     assert (found.status, str(found.value), str(found.baseline)) == (Status.FAIL, "x0.905", "x1")
     assert "throughput bandwidth x0.905 (between x0.89" in found.sentence
-    level = replace(series, boards=(BoardPairs("one", (0.0, 0.01, -0.01, 0.0, 0.01, -0.01), Prior(0.0001, 12)),))
+    level = replace(series, differences=(0.0, 0.01, -0.01, 0.0, 0.01, -0.01))
     assert "which would have shown throughput bandwidth x0.9" in finding(compare([level], looks.once(6))[0]).sentence

@@ -239,10 +239,6 @@ def test_percentiles(name: str, wanted: float) -> None:
     assert percentile(name) == wanted
 
 
-def test_spikes_add_up() -> None:
-    assert Spikes(1, 2.0) + Spikes(3, 4.0) == Spikes(4, 6.0)
-
-
 def test_histograms_of_one_unit_only_fix_levels() -> None:
     one, two = long(exponential()), long(exponential(), seed=2)
     (found,) = [each for each in two.measurements if each.histogram is not None]

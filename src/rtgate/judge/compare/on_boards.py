@@ -15,7 +15,7 @@ from statistics import mean
 from rtgate.judge.compare import looks, pairing, summaries
 from rtgate.judge.compare.inputs import HistoryProvider
 from rtgate.judge.compare.looks import Comparison, Looks
-from rtgate.judge.compare.pairing import BoardRecords
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import (
     ComparisonState,
     Done,
@@ -43,12 +43,14 @@ class _Case:
     """One case on one board.
 
     Attributes:
+        pairs: boots that may be judged: (baseline, candidate), neighbours in time, in the order of measuring.
         lost: pairs of which a boot left no record, or one that is no good.
         screening: how suspicious the candidate is against the history; None if nobody screened it.
     """
 
     subject: Subject
-    board: BoardRecords
+    pairs: Sequence[tuple[Record, Record]]
+    history: CaseHistory
     lost: int
     screening: Screening | None
 
@@ -94,8 +96,14 @@ def _case(subject: Subject, past: HistoryProvider) -> _Case:
         if is_usable(old, subject.not_applicable) and is_usable(new, subject.not_applicable)
     ]
     everything = (*subject.baseline, *subject.records)
-    board = BoardRecords(board=subject.board, pairs=good, case_history=past.case_history(_telling(subject), everything))
-    return _Case(subject=subject, board=board, lost=len(couples) - len(good), screening=_screening(subject, board))
+    history = past.case_history(_telling(subject), everything)
+    return _Case(
+        subject=subject,
+        pairs=good,
+        history=history,
+        lost=len(couples) - len(good),
+        screening=_screening(subject, history),
+    )
 
 
 def _telling(subject: Subject) -> Record:
@@ -117,11 +125,10 @@ def _boots_by_pair(records: Sequence[Record]) -> Mapping[tuple[int, int], Record
     return boots
 
 
-def _screening(subject: Subject, board: BoardRecords) -> Screening | None:
+def _screening(subject: Subject, history: CaseHistory) -> Screening | None:
     boots = [record for record in subject.records if record.screening]
     if not boots:
         return None
-    history = board.case_history
     good = [record if is_usable(record, subject.not_applicable) else None for record in boots]
     return Screening(
         case=subject.case,
@@ -138,9 +145,11 @@ def _state(cases: Sequence[_Case], share: float) -> ComparisonState:
     """Return how far the comparison of a board has come. `share` is its part of the false alarms."""
     plan = _looks(cases, looks.RELEASE.alpha * share)
     first = plan.steps[0][0]
-    members = tuple(evidence for case in cases for evidence in pairing.evidence(case.subject.case, [case.board], first))
+    members = tuple(
+        evidence for case in cases for evidence in pairing.evidence(case.subject.case, case.pairs, case.history, first)
+    )
     screens = [case.screening for case in cases if case.screening is not None]
-    levels = {case.subject.case: case.board.case_history.screen for case in cases}
+    levels = {case.subject.case: case.history.screen for case in cases}
     unscreened_cases = frozenset(case.subject.case for case in cases if case.screening is None)
     return ComparisonState(
         screens=screens,
@@ -159,7 +168,7 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     if steps:
         return Looks(steps, alpha)
     # A look takes as many pairs as every case has that has enough of them at all.
-    counts = [len(case.board.pairs) for case in cases if len(case.board.pairs) >= _FEWEST_PAIRS]
+    counts = [len(case.pairs) for case in cases if len(case.pairs) >= _FEWEST_PAIRS]
     count = min(counts, default=_FEWEST_PAIRS)
     batches = max((schedule.taken for schedule in schedules), key=len, default=())
     if len(batches) < 2:
@@ -182,12 +191,11 @@ def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, p
 def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
     suspicion = _suspicion(case.screening, state)
     if comparison is not None:
-        board = case.board
-        finding = pairing.finding(comparison, summaries.minutes(board.pairs[0][0]), _boot_minutes(board))
+        finding = pairing.finding(comparison, summaries.minutes(case.pairs[0][0]), _boot_minutes(case.pairs))
         return replace(finding, sentence=f"{finding.sentence}; {suspicion}") if suspicion else finding
     if case.screening is not None and not _suspicious_metrics(case.screening, state):
         return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=suspicion)
-    if case.board.pairs:
+    if case.pairs:
         sentence = "nothing of what was measured can be compared"
     else:
         sentence = (
@@ -221,9 +229,9 @@ def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     return f"not suspicious {before} ({detail}); that is weaker than no worse"
 
 
-def _boot_minutes(board: BoardRecords) -> float:
+def _boot_minutes(pairs: Sequence[tuple[Record, Record]]) -> float:
     """Return what a boot costs the board beside what it measures."""
-    boots = [record for pair in board.pairs for record in pair]
+    boots = [record for pair in pairs for record in pair]
     total = [record.seconds["total"] / 60 for record in boots if "total" in record.seconds]
     if not total:
         return _BOOT_MINUTES

@@ -138,91 +138,53 @@ def estimate(differences: Sequence[float], prior: Prior) -> Estimate | None:
     return Estimate(mean, math.sqrt(variance / count), degrees, count)
 
 
-def pool(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the estimate of several boards together, each weighted by the inverse of its variance.
-
-    Degrees of freedom are Satterthwaite's. Without any spread boards weigh alike.
-    """
-    if any(part.error == 0 for part in estimates):
-        mean = sum(part.mean for part in estimates) / len(estimates)
-        return Estimate(mean, max(part.error for part in estimates), estimates[0].degrees, min_pairs(estimates))
-    weights = [part.error**-2 for part in estimates]
-    total = sum(weights)
-    mean = sum(weight * part.mean for weight, part in zip(weights, estimates, strict=True)) / total
-    degrees = total**2 / sum(weight**2 / part.degrees for weight, part in zip(weights, estimates, strict=True))
-    return Estimate(mean, total**-0.5, degrees, min_pairs(estimates))
-
-
-def min_pairs(estimates: Sequence[Estimate]) -> int:
-    """Return the pairs of the board that has fewest."""
-    return min(part.pairs for part in estimates)
-
-
-@dataclass(frozen=True, slots=True)
-class BoardPairs:
-    """The differences on one board, candidate minus baseline, in their order; None where a boot has no figure."""
-
-    board: str
-    differences: tuple[float | None, ...]
-    prior: Prior = Prior()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A metric of one case on one board, or on several of one kind."""
+    """A metric of one case on one board.
+
+    Attributes:
+        differences: candidate minus baseline, of each pair in its order; None where a boot has no figure.
+    """
 
     case: str
     metric: str
-    boards: tuple[BoardPairs, ...]
+    differences: tuple[float | None, ...]
+    prior: Prior = Prior()
 
     @property
     def pairs(self) -> int:
-        """How many pairs the board with fewest has."""
-        return min(len(board.differences) for board in self.boards)
+        """How many pairs there are."""
+        return len(self.differences)
 
-    def estimates(self, pairs: int) -> list[Estimate] | None:
-        """Return each board's estimate; None if one of them has none."""
-        parts = [
-            estimate([difference for difference in b.differences[:pairs] if difference is not None], b.prior)
-            for b in self.boards
-        ]
-        estimates = [part for part in parts if part is not None]
-        return estimates if len(estimates) == len(parts) else None
+    def estimate(self, pairs: int) -> Estimate | None:
+        """Return the estimate from the first `pairs` pairs; None if their spread is not known."""
+        return estimate([difference for difference in self.differences[:pairs] if difference is not None], self.prior)
 
     def at(self, pairs: int) -> Reading:
-        """Return what the first `pairs` pairs say.
-
-        Of several boards both all together and each alone can be worse, so that one bad board is not outvoted: the
-        p-value is that of Bonferroni over the two ways, and over the boards in the second.
-        """
-        estimates = self.estimates(pairs)
-        if estimates is None:
+        """Return what the first `pairs` pairs say."""
+        whole = self.estimate(pairs)
+        if whole is None:
             return Reading(effect=None)
-        whole, worst = pool(estimates), max(estimates, key=lambda part: part.mean)
-        p = whole.p
-        if len(estimates) > 1:
-            p = min(1.0, 2 * p, 2 * len(estimates) * min(part.p for part in estimates))
         ratios = margin(self.metric)
-        complete = all(len(b.differences) >= pairs and None not in b.differences[:pairs] for b in self.boards)
+        complete = self.pairs >= pairs and None not in self.differences[:pairs]
         return Reading(
             effect=Effect(
                 metric=self.metric,
                 ratio=_exp(whole.mean),
                 interval=(_exp(2 * whole.mean - whole.beyond(_INTERVAL)), _exp(whole.beyond(_INTERVAL))),
-                p=p,
+                p=whole.p,
                 pairs=pairs,
             ),
-            large=worst.mean >= math.log(ratios.blocking),
+            large=whole.mean >= math.log(ratios.blocking),
             # A boot without the figure may be the bad one.
-            small=complete and max(whole.beyond(BETA), worst.mean) < math.log(ratios.must_detect),
+            small=complete and whole.beyond(BETA) < math.log(ratios.must_detect),
         )
 
     def smallest(self, pairs: int, alpha: float) -> float | None:
         """Return the smallest ratio that `pairs` pairs see at the level `alpha` with a power of 80 %."""
-        estimates = self.estimates(pairs)
-        if estimates is None:
+        whole = self.estimate(pairs)
+        if whole is None:
             return None
-        whole = pool(estimates)
         return _exp(max(_points(alpha, whole.degrees) * whole.error, math.log(margin(self.metric).blocking)))
 
     def enough(self, pairs: int, alpha: float) -> int | None:
@@ -231,10 +193,9 @@ class Series:
         What looks worth blocking must become significant; what looks smaller must fall surely below the ratio that must
         not be missed.
         """
-        estimates = self.estimates(pairs)
-        if estimates is None:
+        whole, ratios = self.estimate(pairs), margin(self.metric)
+        if whole is None:
             return None
-        whole, ratios = pool(estimates), margin(self.metric)
         spread = whole.error * math.sqrt(whole.pairs)
         if whole.mean >= math.log(ratios.blocking):
             pair_count = (_points(alpha, whole.degrees) * spread / whole.mean) ** 2
@@ -251,6 +212,23 @@ def _points(alpha: float, degrees: float) -> float:
 
 def _exp(value: float) -> float:
     return math.exp(min(max(value, -700.0), 700.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SpikeSample:
+    """The spikes of some pairs: `all` of the candidate's, and as `count` those that are taken for independent."""
+
+    boots: int
+    all: int
+    count: float
+    minutes: float
+    baseline_count: float
+    baseline_minutes: float
+
+    @property
+    def unmissable(self) -> float:
+        """The rate per minute that must not be missed."""
+        return max(_SPIKE_RATIO * (self.baseline_count + 0.5) / self.baseline_minutes, _SPIKE_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,15 +256,14 @@ class SpikeSeries:
         Spikes come in bursts, and a histogram does not tell when: of one boot only a few count as independent, and
         where boots of the baseline differ more than by chance, all counts are divided by how much more.
         """
-        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
-        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
-        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
-        if exposure <= 0 or before <= 0:
+        sample = self._sample(pairs)
+        if sample is None:
             return Reading(effect=None)
-        count, baseline_count = self._counts(mine, baseline)
+        exposure, before = sample.minutes, sample.baseline_minutes
+        count, baseline_count = sample.count, sample.baseline_count
         p = distributions.negative_binomial_at_least(count, baseline_count + 0.5, before / (before + exposure))
-        upper = distributions.poisson_upper(sum(spikes.count for spikes in mine), 1 - BETA) / exposure
-        gaps = pairs - len(mine) + sum(spikes is None for spikes in self.baseline[:pairs])
+        upper = distributions.poisson_upper(sample.all, 1 - BETA) / exposure
+        complete = sample.boots == pairs and None not in self.baseline[:pairs]
         ratio = (count + 0.5) / exposure / ((baseline_count + 0.5) / before)
         low, high = (
             distributions.share_bounds(count, count + baseline_count, 1 - _INTERVAL)
@@ -298,51 +275,55 @@ class SpikeSeries:
         return Reading(
             effect=Effect(metric=self.metric, ratio=ratio, interval=interval, p=p, pairs=pairs),
             large=count / exposure > baseline_count / before,
-            small=not gaps and len(mine) == pairs and upper < self._unmissable(baseline_count, before),
+            small=complete and upper < sample.unmissable,
         )
 
     def smallest(self, pairs: int, alpha: float) -> float | None:
         """Return how many times the baseline's rate `pairs` pairs see at the level `alpha` with a power of 80 %."""
-        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
-        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
-        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
-        if exposure <= 0 or before <= 0:
+        sample = self._sample(pairs)
+        if sample is None:
             return None
-        _, baseline_count = self._counts(mine, baseline)
-        count, success = 1, before / (before + exposure)
-        while count < 10_000 and distributions.negative_binomial_at_least(count, baseline_count + 0.5, success) > alpha:
+        exposure, before = sample.minutes, sample.baseline_minutes
+        count, successes, share = 1, sample.baseline_count + 0.5, before / (before + exposure)
+        while count < 10_000 and distributions.negative_binomial_at_least(count, successes, share) > alpha:
             count += 1
-        rate = distributions.poisson_upper(count - 1, POWER) / exposure
-        return rate / ((baseline_count + 0.5) / before)
+        return distributions.poisson_upper(count - 1, POWER) / exposure / (successes / before)
 
     def enough(self, pairs: int, alpha: float) -> int | None:
         """Return how many pairs decide, if the candidate's rate is what was found and the baseline's is known."""
-        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
-        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
-        exposure, before = sum(spikes.minutes for spikes in mine), sum(spikes.minutes for spikes in baseline)
-        if exposure <= 0 or before <= 0:
+        sample = self._sample(pairs)
+        if sample is None:
             return None
-        count, baseline_count = self._counts(mine, baseline)
-        limit, boot_minutes = self._unmissable(baseline_count, before), exposure / len(mine)
+        before, boot_minutes = sample.baseline_minutes, sample.minutes / sample.boots
         for more in range(pairs + 1, 50 * max(pairs, 4)):
-            future_count = count * more / pairs
+            future_count = sample.count * more / pairs
             likely = before + (more - pairs) * boot_minutes
             at_least = distributions.negative_binomial_at_least(
-                future_count, baseline_count * likely / before + 0.5, likely / (likely + more * boot_minutes)
+                future_count, sample.baseline_count * likely / before + 0.5, likely / (likely + more * boot_minutes)
             )
-            if at_least <= alpha or distributions.poisson_upper(future_count, 1 - BETA) / (more * boot_minutes) < limit:
+            upper = distributions.poisson_upper(future_count, 1 - BETA) / (more * boot_minutes)
+            if at_least <= alpha or upper < sample.unmissable:
                 return more
         return None
 
-    def _counts(self, mine: Sequence[Spikes], baseline: Sequence[Spikes]) -> tuple[float, float]:
-        """Return the independent spikes of the candidate and of the baseline."""
+    def _sample(self, pairs: int) -> _SpikeSample | None:
+        """Return the spikes of the first `pairs` pairs; None where boots of one kernel tell none."""
+        mine = [spikes for spikes in self.candidate[:pairs] if spikes is not None]
+        baseline = [*self.history, *(spikes for spikes in self.baseline[:pairs] if spikes is not None)]
+        minutes, baseline_minutes = (sum(spikes.minutes for spikes in boots) for boots in (mine, baseline))
+        if minutes <= 0 or baseline_minutes <= 0:
+            return None
         most = max(_AT_ONCE, math.ceil(_AT_ONCE * sum(spikes.count for spikes in baseline) / len(baseline)))
         before = [min(spikes.count, most) for spikes in baseline]
         scale = _dispersion(before)
-        return sum(min(spikes.count, most) for spikes in mine) / scale, sum(before) / scale
-
-    def _unmissable(self, baseline_count: float, before: float) -> float:
-        return max(_SPIKE_RATIO * (baseline_count + 0.5) / before, _SPIKE_RATE)
+        return _SpikeSample(
+            boots=len(mine),
+            all=sum(spikes.count for spikes in mine),
+            count=sum(min(spikes.count, most) for spikes in mine) / scale,
+            minutes=minutes,
+            baseline_count=sum(before) / scale,
+            baseline_minutes=baseline_minutes,
+        )
 
 
 def _dispersion(counts: Sequence[int]) -> float:

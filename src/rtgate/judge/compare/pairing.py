@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rtgate.judge.compare.looks import Comparison, Outcome, Result, cost_minutes
-from rtgate.judge.compare.paired import BoardPairs, Evidence, Prior, Series, SpikeSeries
+from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
 from rtgate.judge.limits import Finding
 from rtgate.judge.verdict import Figure, Kind, Status
@@ -35,20 +35,10 @@ class CaseHistory:
     screen: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoardRecords:
-    """The pairs of one case on one device: (baseline, candidate), neighbours in time, in the order of measuring.
-
-    A boot that must not be judged is left out by who calls, with its partner.
-    """
-
-    board: str
-    pairs: Sequence[tuple[Record, Record]]
-    case_history: CaseHistory = CaseHistory()
-
-
-def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tuple[Evidence, ...]:
-    """Return the evidence of every metric of a case, from one board or several of one kind.
+def evidence(
+    case: str, pairs: Sequence[tuple[Record, Record]], case_history: CaseHistory, first_look: int
+) -> tuple[Evidence, ...]:
+    """Return the evidence of every metric of a case.
 
     Without a history the levels come from the baseline's boots of the first look, so that they stay the same when pairs
     are added. A metric that only some boots have stays in it, and cannot come out as no worse. A case without anything
@@ -56,48 +46,29 @@ def evidence(case: str, boards: Sequence[BoardRecords], first_look: int) -> tupl
 
     Args:
         case: the case.
-        boards: its pairs.
+        pairs: (baseline, candidate), neighbours in time on one device, in the order of measuring. A boot that must not
+            be judged is left out by who calls, with its partner.
+        case_history: what is known of it.
         first_look: pairs of the first look.
     """
-    board_summaries = [_summarise(board, first_look) for board in boards if board.pairs]
-    metrics = sorted({metric for board in board_summaries for pair in board.pairs for boot in pair for metric in boot})
+    case_levels = case_history.levels or levels([baseline for baseline, _ in pairs[:first_look]])
+    summary_pairs = [
+        (summaries(baseline, case_levels), summaries(candidate, case_levels)) for baseline, candidate in pairs
+    ]
+    metrics = sorted({metric for pair in summary_pairs for boot in pair for metric in boot})
     series = tuple(
         Series(
             case=case,
             metric=metric,
-            boards=tuple(
-                BoardPairs(
-                    board.name,
-                    tuple(_difference(pair, metric) for pair in board.pairs),
-                    board.case_history.priors.get(metric, Prior()),
-                )
-                for board in board_summaries
-            ),
+            differences=tuple(_difference(pair, metric) for pair in summary_pairs),
+            prior=case_history.priors.get(metric, Prior()),
         )
         for metric in metrics
     )
-    spike_series = _spikes(case, board_summaries)
-    return (*series, spike_series) if spike_series is not None else series
-
-
-@dataclass(frozen=True, slots=True)
-class _BoardSummaries:
-    """One board's pairs as summaries and as spikes."""
-
-    name: str
-    case_history: CaseHistory
-    pairs: list[tuple[Mapping[str, float], Mapping[str, float]]]
-    spikes: list[tuple[Spikes | None, Spikes | None]]
-
-
-def _summarise(board: BoardRecords, first_look: int) -> _BoardSummaries:
-    case_levels = board.case_history.levels or levels([baseline for baseline, _ in board.pairs[:first_look]])
-    return _BoardSummaries(
-        board.board,
-        board.case_history,
-        [(summaries(baseline, case_levels), summaries(candidate, case_levels)) for baseline, candidate in board.pairs],
-        [(spikes(baseline, case_levels), spikes(candidate, case_levels)) for baseline, candidate in board.pairs],
-    )
+    baseline, candidate = (tuple(spikes(pair[arm], case_levels) for pair in pairs) for arm in (0, 1))
+    if not any((*baseline, *candidate)):
+        return series
+    return (*series, SpikeSeries(case=case, baseline=baseline, candidate=candidate, history=case_history.spikes))
 
 
 def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: str) -> float | None:
@@ -105,27 +76,6 @@ def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: s
     if metric not in baseline or metric not in candidate:
         return None
     return candidate[metric] - baseline[metric]
-
-
-def _spikes(case: str, boards: Sequence[_BoardSummaries]) -> SpikeSeries | None:
-    """Return the spikes of all boards together; None where no boot can tell them."""
-    if not any(boot for board in boards for pair in board.spikes for boot in pair):
-        return None
-    count = min(len(board.spikes) for board in boards)
-    arms = [
-        tuple(_add_spikes([board.spikes[number][arm] for board in boards]) for number in range(count)) for arm in (0, 1)
-    ]
-    history = tuple(boot for board in boards for boot in board.case_history.spikes)
-    return SpikeSeries(case=case, baseline=arms[0], candidate=arms[1], history=history)
-
-
-def _add_spikes(parts: Sequence[Spikes | None]) -> Spikes | None:
-    total = Spikes()
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total
 
 
 _VERDICTS = {

@@ -83,9 +83,6 @@ class Spikes:
     count: int = 0
     minutes: float = 0.0
 
-    def __add__(self, other: Spikes) -> Spikes:
-        return Spikes(self.count + other.count, self.minutes + other.minutes)
-
 
 Group = tuple[str, tuple[tuple[str, str], ...]]
 

@@ -2,7 +2,7 @@
 """Planning: how much must be measured for an answer, and what a run of given length cannot answer.
 
 Shares are bounded as limits are (Clopper and Pearson; Poisson's law where events are few), changes are found as the
-paired test finds them (noncentral t). Figures are for one board; identical boards share the boots.
+paired test finds them (noncentral t). Figures are for one board.
 """
 
 from __future__ import annotations
