@@ -35,7 +35,7 @@ from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
-from rtgate.judge.compare.procedures import ComparisonState, Done, Screening, SessionHistory, next_step, suspicions
+from rtgate.judge.compare.procedures import ComparisonState, Screening, SessionHistory, comparisons, suspicions
 from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN, Spikes, levels
 from rtgate.records import evidence as evidence_module
 from rtgate.records import record as records_file
@@ -382,9 +382,8 @@ def judge_screened(request: Sequence[Case], looks: Looks = CONFIRM) -> GateOutco
     """Judge by procedure B."""
     screens = [Screening(case=str(n), boots=SCREEN, suspicion=case.suspicion) for n, case in enumerate(request)]
     confirm = [one for case in request for one in case.evidence]
-    done = next_step(ComparisonState(screens=screens, pairs=confirm, looks=looks))
-    assert isinstance(done, Done)
-    return _outcome(done.comparisons, SCREEN * (CASES * MINUTES + BOOT_MINUTES))
+    found = comparisons(ComparisonState(screens=screens, pairs=confirm, looks=looks))
+    return _outcome(found, SCREEN * (CASES * MINUTES + BOOT_MINUTES))
 
 
 def judge_interleaved(request: Sequence[Case], looks: Looks = RELEASE) -> GateOutcome:
@@ -517,9 +516,8 @@ def false_alarms_alone(name: str, count: int, seed: int = 23) -> str:
 def _confirm(case: Case) -> frozenset[str]:
     screens = [Screening(case="0", boots=SCREEN, suspicion=case.suspicion)]
     looks = Looks(((5, 0.4), (10, 0.6)), alpha=0.03)
-    done = next_step(ComparisonState(screens=screens, pairs=case.evidence, looks=looks, level=0.12))
-    assert isinstance(done, Done)
-    return _outcome(done.comparisons, 0).failed
+    found = comparisons(ComparisonState(screens=screens, pairs=case.evidence, looks=looks, level=0.12))
+    return _outcome(found, 0).failed
 
 
 PUBLISHED = {

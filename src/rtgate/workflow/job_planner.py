@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rtgate.judge.compare.procedures import Measure, Procedure, Screen
+from rtgate.judge.compare.procedures import Measure, Procedure
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_results import JobAttempts
@@ -36,11 +36,10 @@ class JobPlanner:
 
     def first(self) -> MeasurementRequest:
         """Return the first job: what was asked for, or boots of the candidate for the screen."""
-        first = self.procedure.first() if self.procedure else None
-        if not isinstance(first, Screen):
+        if not self.procedure or not self.procedure.screen:
             return self.whole
         kernels = {"candidate": self.whole.kernels["candidate"]}
-        return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), first.boots), screen=True)
+        return replace(self.whole, kernels=kernels, boots=in_turns(("candidate",), self.procedure.screen), screen=True)
 
     def order(self) -> MeasurementRequest | None:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.

@@ -17,7 +17,7 @@ from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.comparing import comparable_on_boards
 from rtgate.judge.compare.on_boards import next_measurement
-from rtgate.judge.compare.procedures import Measure, Procedure, Screen
+from rtgate.judge.compare.procedures import Measure, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import run
 from rtgate.records import planned
@@ -53,7 +53,7 @@ class StoredComparison:
         subjects = [subject for subject in judging.subjects if subject.records]
         with grounds(self.criteria.history) as rests:
             next_ = next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards)
-        if not isinstance(next_, Measure):
+        if next_ is None:
             return None
         failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}
         cases = tuple(case for case in next_.cases if case not in failed_cases)
@@ -141,11 +141,9 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
     procedure = _procedure(suites)
     budget, looks = options.budget, procedure.looks.steps
     comparison = StoredComparison(records=suites.records, board=suites.options.board, criteria=suites.criteria)
-    first = procedure.first()
-    if isinstance(first, Screen):
-        batch, name = Batch(boots=f"1-{first.boots}", screen=True, looks=looks), "screening against the history"
-    else:
-        batch, name = Batch(boots=f"1-{first.pairs}", looks=looks), f"measuring {first.pairs} pairs of boots"
+    batch, name = Batch(boots=f"1-{looks[0][0]}", looks=looks), f"measuring {looks[0][0]} pairs of boots"
+    if procedure.screen:
+        batch, name = Batch(boots=f"1-{procedure.screen}", screen=True, looks=looks), "screening against the history"
     start = time.monotonic()
     with step(name):
         whole = suites.measure(batch, "measure.log")

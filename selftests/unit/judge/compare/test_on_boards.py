@@ -14,7 +14,7 @@ from rtgate.judge.compare.inputs import ComparisonInputs, NoHistory
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.on_boards import next_measurement
 from rtgate.judge.compare.pairing import CaseHistory
-from rtgate.judge.compare.procedures import Done, Measure
+from rtgate.judge.compare.procedures import Measure
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -83,10 +83,10 @@ def slow(count: int = 12) -> list[Record]:
 
 
 def test_a_clear_verdict_ends_at_its_look_and_an_open_one_wants_the_next() -> None:
-    assert isinstance(next_measurement([subject(slow(3), base(3))], Qualified()), Done)
+    assert next_measurement([subject(slow(3), base(3))], Qualified()) is None
     little = numbered(on_a_board("candidate", slower=1.05))
     assert next_measurement([subject(little[:3], base(3))], Qualified()) == Measure((CASE,), 3, 6)
-    assert isinstance(next_measurement([subject(little[:3], base(3), Schedule())], Qualified()), Done)  # the only look
+    assert next_measurement([subject(little[:3], base(3), Schedule())], Qualified()) is None  # the only look
     assert "not enough data in 3 pairs" in told(subject(little[:3], base(3))).sentence
 
 
@@ -97,7 +97,7 @@ def test_what_ends_the_measuring_of_one_of_two_boards_stands_when_both_are_judge
     said = compare([first, second], ComparisonInputs(history=Qualified()))
     assert [verdict.kind for verdict in said if verdict.board == first.board] == [Kind.INCONCLUSIVE]
     assert next_measurement([first], Qualified(), boards=2) == Measure((CASE,), 3, 6)
-    assert isinstance(next_measurement([subject(slow(6), base(6))], Qualified(), boards=2), Done)
+    assert next_measurement([subject(slow(6), base(6))], Qualified(), boards=2) is None
 
 
 def test_judging_later_spends_what_the_looks_were_allowed() -> None:
@@ -145,7 +145,7 @@ def history() -> tuple[Record, ...]:
 def test_a_candidate_like_the_history_needs_no_pair() -> None:
     calm = subject(screen(same(3)), [], SCREENED)
     past = Qualified(history())
-    assert next_measurement([calm], past) == Done(())
+    assert next_measurement([calm], past) is None
     verdict = told(calm, past)
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NOT_SUSPICIOUS)
     assert "weaker than no worse" in verdict.sentence

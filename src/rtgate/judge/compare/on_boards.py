@@ -18,9 +18,7 @@ from rtgate.judge.compare.looks import Comparison, Looks
 from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import (
     ComparisonState,
-    Done,
     Measure,
-    Screen,
     Screening,
     comparisons,
     next_step,
@@ -69,8 +67,8 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
             yield case.subject, _judge(case, by_case.get(case.subject.case), state, past)
 
 
-def next_measurement(subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1) -> Done | Screen | Measure:
-    """Return what a board has to measure next; by the records' own schedule.
+def next_measurement(subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1) -> Measure | None:
+    """Return what a board has to measure next, by the records' own schedule; None if nothing more.
 
     Args:
         subjects: its cases.
@@ -157,7 +155,6 @@ def _state(cases: Sequence[_Case], share: float) -> ComparisonState:
         # Without a screen, pairs that nobody can use are not measured again: another look would not mend them.
         always=unscreened_cases if screens else unscreened_cases & {evidence.case for evidence in members},
         looks=plan,
-        boots=min((screen.boots for screen in screens), default=0),
         levels={case: level for case, level in levels.items() if level is not None},
     )
 

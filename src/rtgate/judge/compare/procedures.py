@@ -25,21 +25,6 @@ SCREEN_LEVEL = 0.05  # of one metric: what is less likely than this is looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """Nothing more to measure by plan. Cases that are not among the comparisons were not suspicious."""
-
-    comparisons: tuple[Comparison, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Measure so many more boots of the candidate alone."""
-
-    cases: tuple[str, ...]
-    boots: int
-
-
-@dataclass(frozen=True, slots=True)
 class Measure:
     """Measure so many more pairs, baseline and candidate alternately.
 
@@ -95,12 +80,6 @@ class Procedure:
     looks: Looks
     screen: int = 0
 
-    def first(self, cases: Sequence[str] = ()) -> Screen | Measure:
-        """Return what is measured first, of these cases."""
-        if self.screen:
-            return Screen(tuple(cases), self.screen)
-        return Measure(tuple(cases), self.looks.steps[0][0], self.looks.steps[0][0])
-
 
 INTERLEAVED = Procedure(looks=RELEASE)
 SCREENED = Procedure(looks=CONFIRM, screen=SCREEN_BOOTS)
@@ -115,7 +94,7 @@ class ComparisonState:
         pairs: the pairs so far, of any case and metric; what was screened and not flagged is passed over.
         always: cases that are compared with all their metrics, whatever the screen says.
         looks: when somebody looks at the pairs.
-        boots, level: of the screen.
+        level: of the screen.
         levels: of cases for which one was calibrated, instead of `level`.
     """
 
@@ -123,17 +102,12 @@ class ComparisonState:
     pairs: Sequence[Evidence] = ()
     always: frozenset[str] = frozenset()
     looks: Looks
-    boots: int = SCREEN_BOOTS
     level: float = SCREEN_LEVEL
     levels: Mapping[str, float] = field(default_factory=dict)
 
 
-def next_step(state: ComparisonState) -> Done | Screen | Measure:
-    """Return what to measure next, or what was found."""
-    screens = [screen for screen in state.screens if screen.boots < state.boots and screen.case not in state.always]
-    if screens:
-        boots = max(state.boots - screen.boots for screen in screens)
-        return Screen(tuple(sorted(screen.case for screen in screens)), boots)
+def next_step(state: ComparisonState) -> Measure | None:
+    """Return what to measure next; None if nothing more is planned."""
     cases = sorted({case for case, _ in suspicious_metrics(state)} - {evidence.case for evidence in state.pairs})
     if cases:
         return Measure(tuple(cases), state.looks.steps[0][0], state.looks.steps[0][0])
@@ -166,16 +140,17 @@ def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     return metrics
 
 
-def _next_step(members: Sequence[Evidence], looks: Looks) -> Done | Measure:
-    case_comparisons = compare(members, looks)
+def _next_step(members: Sequence[Evidence], looks: Looks) -> Measure | None:
     pairs: dict[str, int] = {}
     for evidence in members:
         pairs[evidence.case] = min(pairs.get(evidence.case, evidence.pairs), evidence.pairs)
     next_looks = {
-        comparison.case: comparison.next_look for comparison in case_comparisons if comparison.next_look is not None
+        comparison.case: comparison.next_look
+        for comparison in compare(members, looks)
+        if comparison.next_look is not None
     }
     if not next_looks:
-        return Done(case_comparisons)
+        return None
     # Cases that are behind come first, so that all of a family are looked at together.
     first = min(next_looks.values())
     shortfalls = {case: first - pairs[case] for case, look in next_looks.items() if look == first}
