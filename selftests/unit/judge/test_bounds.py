@@ -79,8 +79,8 @@ def test_one_boot_of_many_fails() -> None:
     boots = [boot({"link.width port": width}, bound(), seed=seed) for seed, width in ((1, 4), (2, 1), (3, 4))]
     (finding,) = apply(boots)
     assert (finding.status, finding.boot) == (Status.FAIL, "seed 2")
-    assert finding.value == Figure(Quantity(1, Unit.COUNT), "1")
-    assert finding.limit == Figure(Quantity(4.0, Unit.COUNT), "4")
+    assert finding.value == Figure.of(Quantity(1, Unit.COUNT), "1")
+    assert finding.limit == Figure.of(Quantity(4.0, Unit.COUNT), "4")
 
 
 def test_of_a_function_that_is_not_there_nothing_else_is_told() -> None:

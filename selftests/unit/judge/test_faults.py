@@ -16,9 +16,8 @@ from rtgate.console.faults import Fault, scan
 from rtgate.judge import faults
 from rtgate.judge.faults import Signature
 from rtgate.judge.judging import Subject, judge
-from rtgate.judge.limits import Finding
 from rtgate.judge.thresholds import Thresholds
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.measure import observations
 from rtgate.records.record import Record
 from rtgate.target.outcome import Outcome, State

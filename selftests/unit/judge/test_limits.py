@@ -211,7 +211,7 @@ def test_a_share_is_decided_by_its_bounds(over: int, status: Status, kind: Kind)
     assert str(found.value) == f"{over} of 4000 over 50 virtual us"
     assert found.value is not None
     assert found.value.quantity == Quantity(over / 4000, Unit.RATIO)
-    assert found.limit == Figure(Quantity(0.01, Unit.RATIO), "share 0.01")
+    assert found.limit == Figure.of(Quantity(0.01, Unit.RATIO), "share 0.01")
     assert f": {over} of 4000 over 50 virtual us ({over / 4000:.3g}), " in found.sentence
     below = binomtest(over, 4000, alternative="less").proportion_ci(0.99, method="exact").high
     above = binomtest(over, 4000, alternative="greater").proportion_ci(0.99, method="exact").low

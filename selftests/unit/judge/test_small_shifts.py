@@ -12,8 +12,7 @@ from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.detection import Detection
 from rtgate.judge.compare.phase_findings import PhaseComparison, findings
 from rtgate.judge.compare.phases import Placebo, decide, shifts
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.units import Unit
 
 PLACEBO = Placebo(move=0.0011, spike=1.5, kernels=38, boots=12)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rtgate.judge.limits import figure
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code, worst
+from rtgate.records.codec import decode, encode
 from rtgate.units import Quantity, Unit
 
 
@@ -103,8 +104,8 @@ def test_a_verdict_survives_its_file() -> None:
         flavour="f",
         case="c",
         measurement="latency",
-        value=Figure(Quantity(1 / 3, Unit.RATIO), "1 of 3 over 50 us"),
-        limit=Figure(None, "2"),
+        value=Figure.of(Quantity(1 / 3, Unit.RATIO), "1 of 3 over 50 us"),
+        limit=Figure.of(None, "2"),
         source="s",
         boot="seed 1",
     )
@@ -124,20 +125,22 @@ def test_verdicts_can_be_members_of_a_set_whatever_they_rule_out() -> None:
 def test_a_figure_in_the_file_is_the_number_that_was_judged_and_not_one_read_from_its_text() -> None:
     shown = figure(Quantity(69.504, Unit.VIRTUAL_US), "8")
     assert shown.text == "69.5 virtual us (8688 instructions)"
-    assert shown.as_json() == {"number": 69.504, "unit": "virtual us", "text": shown.text}
-    share = Figure(Quantity(0.00625, Unit.RATIO), "25 of 4000 over 50 virtual us")
-    assert share.as_json() == {"number": 0.00625, "unit": "ratio", "text": share.text}
+    assert encode(shown) == {"number": 69.504, "unit": "virtual us", "text": shown.text}
+    share = Figure.of(Quantity(0.00625, Unit.RATIO), "25 of 4000 over 50 virtual us")
+    assert encode(share) == {"number": 0.00625, "unit": "ratio", "text": share.text}
 
 
 def test_a_ratio_to_nothing_is_valid_json() -> None:
-    made = Figure(Quantity(math.inf, Unit.RATIO), "xinf").as_json()
-    assert json.loads(json.dumps(made, allow_nan=False)) == {"number": None, "unit": "ratio", "text": "xinf"}
+    made = Figure.of(Quantity(math.inf, Unit.RATIO), "xinf")
+    assert json.loads(json.dumps(encode(made), allow_nan=False)) == {"number": None, "unit": "ratio", "text": "xinf"}
 
 
-@pytest.mark.parametrize("change", [{"number": "1"}, {"number": True}, {"unit": "miles"}, {"text": None}])
+@pytest.mark.parametrize(
+    "change", [{"number": "1"}, {"number": True}, {"unit": "miles"}, {"text": None}, {"colour": "green"}]
+)
 def test_a_damaged_figure_is_not_read(change: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError)):
-        Figure.from_json({"number": 1.0, "unit": "us", "text": "1 us", **change})
+        decode({"number": 1.0, "unit": "us", "text": "1 us", **change}, Figure)
 
 
 @pytest.mark.parametrize(

@@ -214,9 +214,9 @@ def make(boot: Boot) -> Record:
 def read_figure(text: str) -> Figure | None:
     """Return the figure whose text a test gives: its number is what the text says, if it is a number with a unit."""
     try:
-        return Figure(Quantity.parse(text.partition(" (")[0]), text)
+        return Figure.of(Quantity.parse(text.partition(" (")[0]), text)
     except ValueError:
-        return Figure(None, text) if text else None
+        return Figure.of(None, text) if text else None
 
 
 def verdict(status: Status, kind: Kind, sentence: str, **changes: str) -> Verdict:

@@ -55,7 +55,7 @@ def test_a_pass_does_not_hide_what_was_waived(world: World) -> None:
 
 def test_of_limits_for_classes_of_cpus_the_one_that_decided_is_shown(world: World) -> None:
     little, big = world.within_limit(), world.over_limit()
-    tight = replace(big, limit=Figure(Quantity(8, Unit.VIRTUAL_US), "8 virtual us"))
+    tight = replace(big, limit=Figure.of(Quantity(8, Unit.VIRTUAL_US), "8 virtual us"))
     (case,) = cases([], [little, tight])
     assert case.limit("latency.max") == Quantity(8, Unit.VIRTUAL_US)
     (case,) = cases([], [replace(tight, status=Status.PASS), little])

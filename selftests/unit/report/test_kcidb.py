@@ -88,7 +88,7 @@ def test_one_figure_has_one_meaning_and_unit_in_every_run() -> None:
     records = [make(Boot(seed=seed, high_us=high)) for seed, high in ((1, 60.0), (2, 70.0), (3, 90.0))]
     regression = replace(
         verdict_on(Status.FAIL, Kind.REGRESSION, "latency maximum +40%", measurement="latency maximum"),
-        value=Figure(Quantity(70_000, Unit.VIRTUAL_NS), "70.0 virtual us"),
+        value=Figure.of(Quantity(70_000, Unit.VIRTUAL_NS), "70.0 virtual us"),
     )
     path = "rtgate.latency.cyclictest.idle.latency_maximum"
     compared, alone = by_path(records, [regression])[path], by_path(records, [])[path]

@@ -122,7 +122,7 @@ def test_the_first_line_is_the_verdict_and_the_kernel_s_part_comes_before_the_la
         flavour="preempt_rt",
         case="latency/cyclictest:idle",
         measurement="latency mean",
-        value=Figure(Quantity(21.0, Unit.VIRTUAL_US), "21 virtual us"),
+        value=Figure.of(Quantity(21.0, Unit.VIRTUAL_US), "21 virtual us"),
     )
     verdicts = [
         _verdict(Status.MISS, Kind.LAB, "QEMU is not installed", "latency/cyclictest:hackbench"),

@@ -55,7 +55,7 @@ def test_a_throughput_that_fell_has_a_minus(world: World) -> None:
 
 def _with_bound(world: World) -> Verdict:
     def us(value: float) -> Figure:
-        return Figure(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
+        return Figure.of(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
 
     told = world.verdict(Status.PASS, Kind.LIMIT, "within", measurement="latency.bound")
     return replace(told, value=us(110.9), baseline=us(120.0), limit=us(150.0))
@@ -76,7 +76,7 @@ def test_of_two_kernels_it_is_a_row(world: World) -> None:
 
 
 def test_a_board_s_regression_is_a_ratio(world: World) -> None:
-    ratio = Figure(Quantity(1.4, Unit.RATIO), "x1.4")
+    ratio = Figure.of(Quantity(1.4, Unit.RATIO), "x1.4")
     worse = replace(
         world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="exceedance rate latency"), value=ratio
     )
@@ -87,14 +87,14 @@ def test_a_board_s_regression_is_a_ratio(world: World) -> None:
 
 def test_the_numbers_of_a_regression_are_the_verdict_s_and_a_limit_is_about_the_largest(world: World) -> None:
     def us(value: float) -> Figure:
-        return Figure(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
+        return Figure.of(Quantity(value, Unit.VIRTUAL_US), f"{value} virtual us")
 
     worse = replace(
         world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="latency maximum"),
         value=us(60.0),
         baseline=us(40.0),
         limit=us(48.0),
-        change=Figure(Quantity(0.51, Unit.RATIO), "+51.0%"),
+        change=Figure.of(Quantity(0.51, Unit.RATIO), "+51.0%"),
     )
     (table,) = tables(cases(_both(world), [worse, world.within_limit()]))
     shown = {row.cells[0]: row.cells[1:5] for row in table.rows}

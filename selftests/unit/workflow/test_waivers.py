@@ -50,7 +50,7 @@ def _failed(value: str = "110 virtual us", kind: Kind = Kind.LIMIT, measurement:
         flavour="preempt_rt",
         case=CASE,
         measurement=measurement,
-        value=Figure(Quantity.parse(value), value) if value else None,
+        value=Figure.of(Quantity.parse(value), value) if value else None,
     )
 
 
@@ -202,7 +202,7 @@ def test_a_mistake_is_said_with_its_place(tmp_path: Path, old: str, new: str, me
 def test_a_rate_that_breaks_down_is_not_waived(waivers: tuple[Waiver, ...], kind: Kind, bound: str) -> None:
     """`largest` would allow every rate below it, down to nothing."""
     waiver = replace(waivers[0], largest=Quantity.parse("200 virtual MB/s"))
-    least = Figure(Quantity.parse("240 virtual MB/s"), "")
+    least = Figure.of(Quantity.parse("240 virtual MB/s"), "")
     failed = _failed("1 virtual MB/s", kind)
     verdict = replace(failed, limit=least) if bound == "limit" else replace(failed, baseline=least)
     found = _waive(verdict, (waiver,))

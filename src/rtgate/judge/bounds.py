@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools import Bound
 from rtgate.tools.measurement import Measurement
@@ -103,8 +102,8 @@ def _make_finding(
         status=status,
         kind=kind,
         sentence=sentence,
-        value=None if value is None else Figure(value, f"{value.value:g}"),
-        limit=Figure(limit, f"{bound.value:g}"),
+        value=None if value is None else Figure.of(value, f"{value.value:g}"),
+        limit=Figure.of(limit, f"{bound.value:g}"),
         boot=boot,
         measurement=bound.measurement,
         source=bound.source,

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from rtgate.board.boot import State, TimeBase
 from rtgate.console import traces
 from rtgate.console.faults import OF_TIME, Fault, FaultKind
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.validity import readings
 

@@ -15,11 +15,11 @@ from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
-from rtgate.judge.limits import Finding, apply
+from rtgate.judge.limits import apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees, of_failures
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
 from rtgate.records.longer_sections import SECTION_MEASUREMENTS, SectionComparison
 from rtgate.records.record import OTHER_BUILD, Record
@@ -134,26 +134,7 @@ def _finding(status: Status, kind: Kind, sentence: str, boot: str = "") -> Findi
 
 def verdict(subject: Subject, finding: Finding) -> Verdict:
     """Return a finding with the names of its case."""
-    return Verdict(
-        status=finding.status,
-        kind=finding.kind,
-        sentence=finding.sentence,
-        cause=finding.cause,
-        board=subject.board,
-        arm=subject.arm,
-        flavour=subject.flavour,
-        case=subject.case,
-        measurement=finding.measurement,
-        value=finding.value,
-        limit=finding.limit,
-        baseline=finding.baseline,
-        change=finding.change,
-        source=finding.source,
-        boot=finding.boot,
-        ruled_out=finding.ruled_out,
-        detectable=finding.detectable,
-        not_looked_at=finding.not_looked_at,
-    )
+    return Verdict.of(finding, board=subject.board, arm=subject.arm, flavour=subject.flavour, case=subject.case)
 
 
 def _find_mixed_kernels(subject: Subject) -> Iterator[Finding]:

@@ -3,38 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rtgate.judge import distributions
 from rtgate.judge.compare.summaries import minutes
 from rtgate.judge.learn import planning
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.units import Quantity, Unit, plural
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one look at a case found: the verdict without the case's own names."""
-
-    status: Status
-    kind: Kind
-    sentence: str
-    cause: str = ""
-    value: Figure | None = None
-    limit: Figure | None = None
-    baseline: Figure | None = None
-    change: Figure | None = None
-    boot: str = ""
-    measurement: str = ""
-    source: str = ""
-    ruled_out: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    detectable: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    not_looked_at: tuple[str, ...] = ()
 
 
 def format_quantity(quantity: Quantity, instruction_ns: str) -> str:
@@ -49,7 +28,7 @@ def format_quantity(quantity: Quantity, instruction_ns: str) -> str:
 
 def figure(quantity: Quantity, instruction_ns: str = "") -> Figure:
     """Return a quantity for a verdict, with the text that people read (see `format_quantity`)."""
-    return Figure(quantity, format_quantity(quantity, instruction_ns))
+    return Figure.of(quantity, format_quantity(quantity, instruction_ns))
 
 
 def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
@@ -88,7 +67,7 @@ def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
             kind=Kind.MISSING,
             sentence=f"{threshold.measurement} has a limit of {level} "
             f"and was not measured in {', '.join(silent) or 'any boot'}",
-            limit=Figure(level, str(level)),
+            limit=Figure.of(level, str(level)),
         )
     return finding
 
@@ -174,8 +153,8 @@ def _share(threshold: Threshold, measurements: Found) -> Finding | None:
         status=status,
         kind=kind,
         sentence=sentence,
-        value=Figure(Quantity(over / whole.total, Unit.RATIO), value),
-        limit=Figure(Quantity(threshold.share, Unit.RATIO), f"share {threshold.share:g}"),
+        value=Figure.of(Quantity(over / whole.total, Unit.RATIO), value),
+        limit=Figure.of(Quantity(threshold.share, Unit.RATIO), f"share {threshold.share:g}"),
     )
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rtgate.judge.limits import Finding, figure
+from rtgate.judge.limits import figure
 from rtgate.judge.thresholds import Threshold
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.bound import Bound
 from rtgate.records.longer_sections import RAWLOCK, LongestHold, LongestSection, SectionComparison

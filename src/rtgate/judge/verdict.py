@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
-from rtgate.records.codec import decode, encode, reject_unknown_fields, require_keys
+from rtgate.records.codec import decode, encode, require_keys
 from rtgate.units import Quantity, Unit
-
-_FIGURES = ("value", "limit", "baseline", "change")
 
 
 class Status(Enum):
@@ -61,35 +59,37 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a verdict: the number with its unit as it was judged, and the text that people read.
+    """A figure of a verdict, as it stands in verdict.json.
 
-    The quantity is None where no unit is known, as of a bound of a board's file that nothing was measured for.
+    Attributes:
+        number: as it was judged; None for an infinite ratio, which JSON does not have, and without a unit.
+        unit: None where none is known, as of a bound of a board's file that nothing was measured for.
+        text: what people read.
     """
 
-    quantity: Quantity | None
+    number: float | None
+    unit: Unit | None
     text: str
+
+    @classmethod
+    def of(cls, quantity: Quantity | None, text: str) -> Figure:
+        """Return a quantity as a figure."""
+        if quantity is None:
+            return cls(None, None, text)
+        return cls(quantity.value if math.isfinite(quantity.value) else None, quantity.unit, text)
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """The number with its unit; None without one of both."""
+        return None if self.number is None or self.unit is None else Quantity(self.number, self.unit)
 
     def __str__(self) -> str:
         return self.text
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as it stands in verdict.json. A ratio to nothing has no number there, as JSON has no infinity."""
-        finite_quantity = self.quantity if self.quantity is not None and math.isfinite(self.quantity.value) else None
-        unit = self.quantity.unit.value if self.quantity is not None else None
-        return {"number": finite_quantity.value if finite_quantity else None, "unit": unit, "text": self.text}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Figure:
-        """Return what `as_json` made. Raises KeyError, TypeError or ValueError."""
-        number, unit, text = data["number"], data["unit"], data["text"]
-        if not isinstance(number, int | float | None) or isinstance(number, bool) or not isinstance(text, str):
-            raise TypeError(f"{data!r:.80} is not a figure")
-        return cls(None if number is None else Quantity(float(number), Unit(unit)), text)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """One verdict.
+class Finding:
+    """What one look at a case found.
 
     Attributes:
         sentence: what, how much, the limit, where the limit comes from: fit for a report's headline.
@@ -107,10 +107,6 @@ class Verdict:
     status: Status
     kind: Kind
     sentence: str
-    board: str
-    arm: str
-    flavour: str
-    case: str
     cause: str = ""
     measurement: str = ""
     value: Figure | None = None
@@ -123,6 +119,22 @@ class Verdict:
     detectable: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     not_looked_at: tuple[str, ...] = ()
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Finding):
+    """A finding, and of which case it is."""
+
+    board: str
+    arm: str
+    flavour: str
+    case: str
+
+    @classmethod
+    def of(cls, finding: Finding, *, board: str, arm: str, flavour: str, case: str) -> Verdict:
+        """Return the verdict that a finding is of a case."""
+        values = {field.name: getattr(finding, field.name) for field in fields(Finding)}
+        return cls(**values, board=board, arm=arm, flavour=flavour, case=case)
+
     @property
     def full_sentence(self) -> str:
         """The sentence with the cause, for lists that say everything in one place."""
@@ -130,24 +142,13 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in verdict.json."""
-        figures = {name: figure.as_json() if (figure := getattr(self, name)) else None for name in _FIGURES}
-        return {**encode(replace(self, value=None, limit=None, baseline=None, change=None)), **figures}
+        return dict(encode(self))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """Return the verdict of an entry of verdict.json. Raises KeyError, TypeError or ValueError."""
-        figures = {name: Figure.from_json(data[name]) if data[name] else None for name in _FIGURES}
         require_keys(data, cls)
-        for name in _FIGURES:
-            reject_unknown_fields(data[name] or {}, ("number", "unit", "text"), f"$.{name}")
-        verdict = decode({**data, **dict.fromkeys(_FIGURES)}, cls)
-        return replace(
-            verdict,
-            value=figures["value"],
-            limit=figures["limit"],
-            baseline=figures["baseline"],
-            change=figures["change"],
-        )
+        return decode(data, cls)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Status:

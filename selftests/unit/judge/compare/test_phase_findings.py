@@ -7,8 +7,7 @@ from dataclasses import replace
 from rtgate.judge.compare.boot_figures import Part
 from rtgate.judge.compare.phase_findings import PhaseComparison, findings
 from rtgate.judge.compare.phases import Shift
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.units import Unit
 
 QUIET = Shift(

@@ -13,8 +13,7 @@ from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
 from rtgate.judge.compare.section_findings import boots_needed, grown_sections, section_findings
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.bound import Bound, Delay
 from rtgate.records.longer_sections import CALL, GAINED, GROWN, MEASUREMENT, LongerSection, SectionComparison
 

@@ -20,8 +20,7 @@ from rtgate.judge.compare.on_virtual_time import phases
 from rtgate.judge.compare.repetition import first_mismatch
 from rtgate.judge.compare.section_findings import section_findings
 from rtgate.judge.judging import Subject, verdict
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import only_passes_or_fails

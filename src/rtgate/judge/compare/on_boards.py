@@ -27,8 +27,7 @@ from rtgate.judge.compare.procedures import (
 from rtgate.judge.compare.procedures import SessionHistory as Sessions
 from rtgate.judge.compare.usable import is_usable
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.units import plural
 

@@ -18,8 +18,7 @@ from rtgate.judge.compare.placebos import Placebos, model_of
 from rtgate.judge.compare.repetition import repetition_failure
 from rtgate.judge.compare.usable import UsableBoots, usable_boots
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of

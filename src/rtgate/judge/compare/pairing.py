@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from rtgate.judge.compare.looks import Comparison, Outcome, Result, cost_minutes
 from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
 
@@ -162,7 +161,7 @@ def _as_measured(metric: str, ratio: float) -> float:
 
 
 def _ratio(ratio: float) -> Figure:
-    return Figure(Quantity(ratio, Unit.RATIO), times(ratio))
+    return Figure.of(Quantity(ratio, Unit.RATIO), times(ratio))
 
 
 def times(ratio: float) -> str:

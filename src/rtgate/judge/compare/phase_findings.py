@@ -25,8 +25,7 @@ from rtgate.judge.compare.phase_sentences import (
     spike_sentence,
 )
 from rtgate.judge.compare.phases import Boots, Placebo, Shift
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.explained import CaseExplanation
 from rtgate.units import plural
 

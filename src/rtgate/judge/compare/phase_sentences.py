@@ -30,7 +30,7 @@ def share(shift: Shift, change: float) -> Figure:
     number = (
         Quantity(difference / abs(shift.baseline), Unit.RATIO) if shift.baseline else Quantity(difference, shift.unit)
     )
-    return Figure(number, change_of(shift, change))
+    return Figure.of(number, change_of(shift, change))
 
 
 def amount(shift: Shift, value: float, instruction_ns: str) -> Figure:

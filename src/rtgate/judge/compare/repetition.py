@@ -6,8 +6,7 @@ from __future__ import annotations
 from rtgate.board.boot import State
 from rtgate.judge.compare.usable import UsableBoots
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import digest_source
 
 _FEWEST = 4  # seeds, of which half or more are copies, that tell something

@@ -16,8 +16,8 @@ from math import comb
 from rtgate.judge.compare.placebos import Placebos, model_of
 from rtgate.judge.compare.usable import is_flawed, is_usable
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding, figure
-from rtgate.judge.verdict import Figure, Kind, Status
+from rtgate.judge.limits import figure
+from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.longer_sections import (
     CALL,
     GAINED,
@@ -308,7 +308,7 @@ def _unknown(subject: Subject, placebos: Placebos) -> str:
 
 
 def _change(old: int, new: int) -> Figure | None:
-    return Figure(Quantity((new - old) / old, Unit.RATIO), f"{(new - old) / old:+.0%}") if old else None
+    return Figure.of(Quantity((new - old) / old, Unit.RATIO), f"{(new - old) / old:+.0%}") if old else None
 
 
 def _amount(instructions: int, comparison: SectionComparison) -> str:

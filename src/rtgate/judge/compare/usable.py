@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject
-from rtgate.judge.limits import Finding
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.registry import checks
