@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.tools import Bound
-from rtgate.tools.measurement import Measurement
 from rtgate.units import Quantity, plural
 
 
@@ -48,24 +47,20 @@ def _bounds(records: Sequence[Record]) -> list[Bound]:
 
 def _worst_value(bound: Bound, record: Record) -> _WorstValue:
     """Return what is worst of the measurements that have a bound's labels, whatever else they have."""
-    measurements = [
-        measurement
-        for measurement in record.measurements
-        if measurement.name == bound.measurement
-        and measurement.quantity is not None
-        and bound.labels.items() <= measurement.labels.items()
+    numbers = [
+        (quantity, measurement)
+        for quantity, measurement in record.numbers(bound.measurement)
+        if bound.labels.items() <= measurement.labels.items()
     ]
-    if not measurements:
+    if not numbers:
         return _WorstValue(record, None, "")
-    worst = max(measurements, key=lambda measurement: _distance(bound, measurement))
-    assert worst.quantity is not None
-    return _WorstValue(record, worst.quantity, worst.label)
+    worst, measurement = max(numbers, key=lambda number: _distance(bound, number[0]))
+    return _WorstValue(record, worst, measurement.label)
 
 
-def _distance(bound: Bound, measurement: Measurement) -> float:
-    """Return how far a measurement is on the wrong side of its bound; negative on the right one."""
-    assert measurement.quantity is not None
-    difference = bound.value - measurement.quantity.value
+def _distance(bound: Bound, quantity: Quantity) -> float:
+    """Return how far a number is on the wrong side of its bound; negative on the right one."""
+    difference = bound.value - quantity.value
     return abs(difference) if bound.exact else difference
 
 

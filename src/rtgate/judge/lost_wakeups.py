@@ -10,11 +10,11 @@ from rtgate.records.record import Record
 
 def lost_wakeups(records: Sequence[Record]) -> tuple[int, int]:
     """Return how many wake-ups of some boots were lost, and how many there should have been."""
-    counts = dict.fromkeys(("wakeups", "wakeups.lost"), 0)
-    for measurement in (measurement for record in records for measurement in record.measurements):
-        if measurement.name in counts and measurement.quantity:
-            counts[measurement.name] += int(measurement.quantity.value)
-    return counts["wakeups.lost"], sum(counts.values())
+    wakeups, losses = (
+        sum(int(quantity.value) for record in records for quantity, _ in record.numbers(name))
+        for name in ("wakeups", "wakeups.lost")
+    )
+    return losses, wakeups + losses
 
 
 def lost_share(losses: int, due: int) -> str:

@@ -26,6 +26,7 @@ from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
 from rtgate.tools.measurement import Measurement
+from rtgate.units import Quantity
 
 FORMAT = 1
 OTHER_BUILD = "other_build"
@@ -113,6 +114,14 @@ class Record:
     def screening(self) -> bool:
         """Whether the boot is compared with the history only, and is of no pair."""
         return self.machine.get("stage", "") == "screen"
+
+    def numbers(self, name: str) -> tuple[tuple[Quantity, Measurement], ...]:
+        """Return the measurements of a name that are numbers, each with its number: one for each CPU, for example."""
+        return tuple(
+            (measurement.quantity, measurement)
+            for measurement in self.measurements
+            if measurement.name == name and measurement.quantity is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

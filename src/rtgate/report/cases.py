@@ -223,15 +223,10 @@ def figures(records: Sequence[Record], cpu: str | None = None) -> Figures:
 
 def _values(records: Sequence[Record], name: str, cpu: str | None) -> list[tuple[Quantity, Record]]:
     return [
-        (
-            measurement.quantity if measurement.quantity.unit is Unit.COUNT else microseconds(measurement.quantity),
-            record,
-        )
+        (quantity if quantity.unit is Unit.COUNT else microseconds(quantity), record)
         for record in records
-        for measurement in record.measurements
-        if measurement.name == name
-        and measurement.quantity is not None
-        and cpu in {None, measurement.labels.get("cpu")}
+        for quantity, measurement in record.numbers(name)
+        if cpu in {None, measurement.labels.get("cpu")}
     ]
 
 

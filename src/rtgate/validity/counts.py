@@ -13,11 +13,7 @@ def _judge(record: Record) -> Answer:
     problem, fine = "", []
     for entry in record.evidence.expectation.counts:
         name, least = entry.measurement, entry.least
-        values = [
-            measurement.quantity.value
-            for measurement in record.measurements
-            if measurement.name == name and measurement.quantity is not None
-        ]
+        values = [quantity.value for quantity, _ in record.numbers(name)]
         if not values:
             problem = f"{name} was not measured, at least {least:g} are needed"
         elif min(values) < least and not ended_early(record):

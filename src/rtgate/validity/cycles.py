@@ -44,10 +44,9 @@ def _skipped_periods(histogram: Histogram, interval_us: int, maximum: Quantity) 
 
 
 def _maximum(record: Record, labels: Mapping[str, str]) -> Quantity:
-    for measurement in record.measurements:
-        if measurement.name == "latency.max" and dict(measurement.labels) == dict(labels) and measurement.quantity:
-            return measurement.quantity
-    return Quantity(0, Unit.VIRTUAL_US if record.virtual_time else Unit.US)
+    none = Quantity(0, Unit.VIRTUAL_US if record.virtual_time else Unit.US)
+    maxima = record.numbers("latency.max")
+    return next((quantity for quantity, measurement in maxima if dict(measurement.labels) == dict(labels)), none)
 
 
 CHECK = ValidityCheck(

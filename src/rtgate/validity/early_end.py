@@ -9,7 +9,4 @@ from rtgate.records.record import Record
 def ended_early(record: Record) -> bool:
     """Return whether the tool ended its run with the failure that it found."""
     name = record.evidence.expectation.ends_with
-    return any(
-        measurement.name == name and measurement.quantity is not None and measurement.quantity.value > 0
-        for measurement in record.measurements
-    )
+    return any(quantity.value > 0 for quantity, _ in record.numbers(name))

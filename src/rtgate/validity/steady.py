@@ -52,21 +52,9 @@ def _judge(record: Record) -> Answer:
     name = record.evidence.expectation.steady
     if not name:
         return answer_for("", "the tool does not measure in rounds")
-    round_measurements = [
-        measurement
-        for measurement in record.measurements
-        if measurement.name == f"round.{name}" and measurement.quantity is not None
-    ]
-    rounds = [
-        measurement.quantity.value
-        for measurement in sorted(round_measurements, key=lambda measurement: measurement.labels["round"])
-        if measurement.quantity
-    ]
-    figures = [
-        measurement.quantity.value
-        for measurement in record.measurements
-        if measurement.name == name and measurement.quantity is not None
-    ]
+    of_rounds = sorted(record.numbers(f"round.{name}"), key=lambda number: number[1].labels["round"])
+    rounds = [quantity.value for quantity, _ in of_rounds]
+    figures = [quantity.value for quantity, _ in record.numbers(name)]
     problem = unsteady(rounds, figures[0]) if figures else f"{name} was not measured"
     return answer_for(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 

@@ -43,19 +43,11 @@ def middle(directory: Path) -> Record:
 
 def _rank(records: Sequence[Record], name: str, combine: Callable[[Sequence[float]], float]) -> list[Record]:
     """Return boots by a figure, of several CPUs combined; one without it has no place among them."""
-    values = [(_values(record, name), record) for record in records]
+    values = [([quantity.value for quantity, _ in record.numbers(name)], record) for record in records]
     figures = [(combine(own), record) for own, record in values if own]
     if not figures:
         raise ConfigError(f"{records[0].board} {records[0].case}: no boot has the figure {name}: measure again")
     return [record for _, record in sorted(figures, key=itemgetter(0))]
-
-
-def _values(record: Record, name: str) -> list[float]:
-    return [
-        measurement.quantity.value
-        for measurement in record.measurements
-        if measurement.name == name and measurement.quantity
-    ]
 
 
 def records_to_explain(directory: Path) -> list[Record]:

@@ -81,13 +81,13 @@ def propose_limits(past: Sequence[GoodBoot], ask: Ask) -> tuple[LimitProposal, .
 
 def _values(past: Sequence[GoodBoot], name: str, ask: Ask) -> Iterator[LimitProposal]:
     """Yield the limit of a number, if it is one that a limit is for."""
-    entries = [(boot, values) for boot in past if (values := _numbers(boot.record, name))]
-    if len(entries) < 3 or any(not _limitable(measurement) for _, values in entries for measurement in values):
+    entries = [(boot, values) for boot in past if (values := boot.record.numbers(name))]
+    if len(entries) < 3 or any(not _limitable(measurement) for _, values in entries for _, measurement in values):
         return
-    better = entries[0][1][0].better
-    unit = _unit(entries[0][1][0].unit)
+    better = entries[0][1][0][1].better
+    unit = _unit(entries[0][1][0][0].unit)
     sign = -1.0 if better is Better.HIGHER else 1.0
-    worst = {id(boot): max(sign * _in(measurement, unit) for measurement in values) for boot, values in entries}
+    worst = {id(boot): max(sign * quantity.to(unit).value for quantity, _ in values) for boot, values in entries}
     sessions = [Session(key, tuple(worst[id(boot)] for boot in boots)) for key, boots in _sessions(entries).items()]
     proposal = propose(sessions, ask.target, ask.boots)
     number = _round_limit(sign * proposal.limit * ask.margin**sign, up=sign > 0)
@@ -168,14 +168,6 @@ def _false_alarms(proof: Proof) -> str:
     return f"false alarms in {proof.alarms} of {proof.trials} held-out runs, at most {proof.upper:.2g} (95 %)"
 
 
-def _numbers(record: Record, name: str) -> list[Measurement]:
-    return [
-        measurement
-        for measurement in record.measurements
-        if measurement.name == name and measurement.quantity is not None
-    ]
-
-
 def _limitable(measurement: Measurement) -> bool:
     """Return whether a limit is for this: worst cases, failures, rates; an average is judged by comparing."""
     last = measurement.name.rpartition(".")[2]
@@ -191,11 +183,6 @@ _SHOWN = {"time": Unit.US, "virtual time": Unit.VIRTUAL_US, "rate": Unit.MB_S, "
 
 def _unit(unit: Unit) -> Unit:
     return _SHOWN.get(unit.dimension, unit)
-
-
-def _in(measurement: Measurement, unit: Unit) -> float:
-    assert measurement.quantity is not None
-    return measurement.quantity.to(unit).value
 
 
 def _sessions(entries: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[GoodBoot]]:

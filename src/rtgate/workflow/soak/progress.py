@@ -49,10 +49,10 @@ class SoakProgress:
         show_line("; ".join([f"{head} {record.boot}: {headline(record)}", *self._progress_parts()]))
 
     def _add(self, record: Record) -> None:
-        for measurement in record.measurements:
-            value = measurement.quantity if measurement.name == "latency.max" else None
-            if value is not None and (self._worst is None or value.value > self._worst[0].to(value.unit).value):
+        for value, _ in record.numbers("latency.max"):
+            if self._worst is None or value.value > self._worst[0].to(value.unit).value:
                 self._worst = (value, record.boot)
+        for measurement in record.measurements:
             if measurement.histogram is not None:
                 histogram = self._histograms.get(measurement.name)
                 parts = [measurement.histogram] if histogram is None else [histogram, measurement.histogram]
