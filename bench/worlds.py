@@ -35,7 +35,7 @@ from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, Outcome, compare
 from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
 from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
-from rtgate.judge.compare.procedures import ComparisonState, Screening, SessionHistory, comparisons, suspicions
+from rtgate.judge.compare.procedures import ComparisonState, Screening, comparisons, suspicions
 from rtgate.judge.compare.summaries import EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN, Spikes, levels
 from rtgate.records import evidence as evidence_module
 from rtgate.records import record as records_file
@@ -344,7 +344,7 @@ def _case(drawn: DrawnCases, row: int, name: str) -> Case:
         series.append(Series(case=name, metric=metric, differences=tuple(difference.tolist()), prior=prior))
     history = _spikes(drawn.history, row)
     boots = [{metric: float(drawn.screen.logs[metric][row, boot]) for metric in METRICS} for boot in range(SCREEN)]
-    suspicion = suspicions(boots, _spikes(drawn.screen, row), SessionHistory(sessions=sessions, spikes=history))
+    suspicion = suspicions(boots, _spikes(drawn.screen, row), CaseHistory(sessions=sessions, spikes=history))
     spikes = SpikeSeries(
         case=name, baseline=_spikes(drawn.baseline, row), candidate=_spikes(drawn.candidate, row), history=history
     )

@@ -17,7 +17,7 @@ from rtgate.history.pairing import borrow, pairs, variances
 from rtgate.history.queries import Boot, BootFilter
 from rtgate.history.store import add
 from rtgate.judge.compare.pairing import CaseHistory
-from rtgate.judge.compare.procedures import SessionHistory, suspicions
+from rtgate.judge.compare.procedures import suspicions
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 
 
@@ -124,7 +124,7 @@ def test_a_comparison_borrows_levels_variance_spikes_and_sessions(fill: Fill, hi
     assert 0.001 < lent.priors["winsorised mean"].variance < 0.02
     assert len(lent.spikes) == 24
     assert len(lent.sessions["winsorised mean"]) == 6
-    fixed, past = lent.levels, SessionHistory(sessions=lent.sessions, spikes=lent.spikes)
+    fixed, past = lent.levels, CaseHistory(sessions=lent.sessions, spikes=lent.spikes)
     suspicion = suspicions([summaries(record(999, scale=1.5), fixed)], [spikes(record(999, scale=1.5), fixed)], past)
     calm = suspicions([summaries(record(998), fixed)], [spikes(record(998), fixed)], past)
     assert suspicion["winsorised mean"] < 0.01 < calm["winsorised mean"]

@@ -12,11 +12,11 @@ from selftests.unit.judge.compare.test_paired import counted
 
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Outcome
 from rtgate.judge.compare.paired import Evidence, Prior
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import (
     ComparisonState,
     Measure,
     Screening,
-    SessionHistory,
     comparisons,
     next_step,
     screen,
@@ -174,7 +174,7 @@ def test_no_history_or_a_missing_figure_is_suspicious() -> None:
     assert screen([0.0], sessions(4)) == 0
     assert screen([0.0, None], sessions()) == 0
     assert screen([], sessions()) == 0
-    past = SessionHistory(sessions={"winsorised mean": sessions(), "exceedance rate": sessions()})
+    past = CaseHistory(sessions={"winsorised mean": sessions(), "exceedance rate": sessions()})
     found = suspicions([{"winsorised mean": 0.0, "new": 1.0}] * 3, [None] * 3, past)
     assert found["exceedance rate"] == found["new"] == 0
     assert found["winsorised mean"] > 0.2
@@ -186,7 +186,7 @@ def test_identical_history_and_boots_are_not_suspicious() -> None:
 
 
 def test_spikes_are_screened_by_the_predictive_law() -> None:
-    past = SessionHistory(spikes=tuple(Spikes(n % 2, 3.0) for n in range(20)))
+    past = CaseHistory(spikes=tuple(Spikes(n % 2, 3.0) for n in range(20)))
     quiet = suspicions([{}] * 3, [Spikes(0, 3.0)] * 3, past)
     loud = suspicions([{}] * 3, [Spikes(4, 3.0)] * 3, past)
     assert quiet["spikes"] == 1

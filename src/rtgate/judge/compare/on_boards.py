@@ -24,7 +24,6 @@ from rtgate.judge.compare.procedures import (
     next_step,
     suspicions,
 )
-from rtgate.judge.compare.procedures import SessionHistory as Sessions
 from rtgate.judge.compare.usable import is_usable
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Finding, Kind, Status
@@ -133,7 +132,7 @@ def _screening(subject: Subject, history: CaseHistory) -> Screening | None:
         suspicion=suspicions(
             [summaries.summaries(record, history.levels) if record else {} for record in good],
             [summaries.spikes(record, history.levels) if record else None for record in good],
-            Sessions(sessions=history.sessions, spikes=history.spikes),
+            history,
         ),
     )
 
@@ -189,7 +188,7 @@ def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState)
     if comparison is not None:
         finding = pairing.finding(comparison, summaries.minutes(case.pairs[0][0]), _boot_minutes(case.pairs))
         return replace(finding, sentence=f"{finding.sentence}; {suspicion}") if suspicion else finding
-    if case.screening is not None and not _suspicious_metrics(case.screening, state):
+    if case.screening is not None and not state.suspicious(case.screening):
         return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=suspicion)
     if case.pairs:
         sentence = "nothing of what was measured can be compared"
@@ -201,22 +200,11 @@ def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState)
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
 
 
-def _suspicious_metrics(screening: Screening, state: ComparisonState) -> list[str]:
-    """Return the metrics that are suspicious, the worst first; `everything` where no figure is to be had."""
-    if not screening.suspicion:
-        return ["everything"]
-    level = state.levels.get(screening.case, state.level)
-    return sorted(
-        (metric for metric, p in screening.suspicion.items() if p < level),
-        key=lambda metric: screening.suspicion[metric],
-    )
-
-
 def _suspicion(screening: Screening | None, state: ComparisonState) -> str:
     """Return what the screen said, in words; empty if there was none."""
     if screening is None:
         return ""
-    suspicious = _suspicious_metrics(screening, state)
+    suspicious = [metric or "everything" for metric in state.suspicious(screening)]
     before = f"in {plural(screening.boots, 'boot')} against the history"
     if suspicious:
         return f"{before} suspicious: {', '.join(suspicious)}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from rtgate.judge import distributions
 from rtgate.judge.compare.looks import CONFIRM, RELEASE, Comparison, Looks, compare
 from rtgate.judge.compare.paired import Evidence
+from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.summaries import SPIKES, Spikes
 from rtgate.units import plural
 
@@ -40,19 +41,6 @@ class Measure:
     def sentence(self) -> str:
         """What is measured, in words."""
         return f"{plural(self.pairs, 'more pair')} of {', '.join(self.cases)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHistory:
-    """What the history of good kernels knows of one case on one board.
-
-    Attributes:
-        sessions: by metric, for each session the summaries of two boots of one kernel, close in time.
-        spikes: those of each boot.
-    """
-
-    sessions: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
-    spikes: tuple[Spikes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +93,14 @@ class ComparisonState:
     level: float = SCREEN_LEVEL
     levels: Mapping[str, float] = field(default_factory=dict)
 
+    def suspicious(self, screening: Screening) -> list[str]:
+        """Return the metrics of a case that are suspicious, the worst first; an empty name stands for all of them."""
+        if not screening.suspicion:
+            return [""]  # nothing was to be seen: that is no reason to trust it
+        level = self.levels.get(screening.case, self.level)
+        metrics = [metric for metric, p in screening.suspicion.items() if p < level]
+        return sorted(metrics, key=lambda metric: screening.suspicion[metric])
+
 
 def next_step(state: ComparisonState) -> Measure | None:
     """Return what to measure next; None if nothing more is planned."""
@@ -131,13 +127,8 @@ def comparisons(state: ComparisonState) -> tuple[Comparison, ...]:
 
 def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     """Return the (case, metric) pairs to compare; an empty metric stands for all of a case."""
-    metrics = {(case, "") for case in state.always}
-    for screen in state.screens:
-        if not screen.suspicion:
-            metrics.add((screen.case, ""))  # nothing was to be seen: that is no reason to trust it
-        level = state.levels.get(screen.case, state.level)
-        metrics |= {(screen.case, metric) for metric, p in screen.suspicion.items() if p < level}
-    return metrics
+    flagged = {(screening.case, metric) for screening in state.screens for metric in state.suspicious(screening)}
+    return {(case, "") for case in state.always} | flagged
 
 
 def _next_step(members: Sequence[Evidence], looks: Looks) -> Measure | None:
@@ -158,7 +149,7 @@ def _next_step(members: Sequence[Evidence], looks: Looks) -> Measure | None:
 
 
 def suspicions(
-    boots: Sequence[Mapping[str, float]], spikes: Sequence[Spikes | None], past: SessionHistory
+    boots: Sequence[Mapping[str, float]], spikes: Sequence[Spikes | None], past: CaseHistory
 ) -> Mapping[str, float]:
     """Return by metric how likely a kernel like those of the history gives boots as bad as these.
 

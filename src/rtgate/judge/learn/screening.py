@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rtgate.judge.compare.procedures import SessionHistory, suspicions
+from rtgate.judge.compare.pairing import CaseHistory
+from rtgate.judge.compare.procedures import suspicions
 from rtgate.judge.compare.summaries import Spikes
 from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn.calibration import FEWEST_SESSIONS
@@ -52,7 +53,7 @@ def replay(nights: Sequence[SessionPair]) -> tuple[float, ...]:
     for held_out in nights:
         other_nights = [night for night in nights if night is not held_out]
         metrics = {metric for night in other_nights for boot in night.boots for metric in boot}
-        past = SessionHistory(
+        past = CaseHistory(
             sessions={
                 metric: [
                     (night.boots[0][metric], night.boots[1][metric])
