@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.forge.gerrit_events import Event
@@ -83,6 +84,10 @@ def test_ssh_asks_nobody_and_takes_no_option_for_a_host() -> None:
 ONE = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
 
 
+def raise_full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def service_in(output: Path, said: list[str]) -> GerritService:
     account = Access(url="https://example.org", user="bot", password=Token("secret-of-tests", "a test"))
     made = GerritService(
@@ -129,6 +134,17 @@ def test_a_full_disk_is_nobody_s_mistake_and_costs_no_attempt(tmp_path: Path) ->
     (tmp_path / "not-there").mkdir()
     review = service._start((ONE,))
     assert review.child.wait() == 1
+
+
+def test_a_full_disk_costs_no_member_of_a_chain_an_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = service_in(tmp_path, [])
+    chain = (replace(ONE, change=1), replace(ONE, change=2), ONE)
+    for _ in range(STARTS):
+        service._review = service._start(chain)
+        with monkeypatch.context() as full:
+            full.setattr(files, "write_text", raise_full)
+            assert service._end_review("patch set 4 replaces it") == chain[:-1]
+    assert all(service._queue.journal.open(member) for member in chain)
 
 
 def test_who_wants_a_review_again_while_it_runs_is_told_so(tmp_path: Path) -> None:

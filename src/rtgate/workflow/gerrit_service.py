@@ -389,10 +389,9 @@ class GerritService:
         review, self._review = self._review, None
         self.say(f"{review.patch_set.name}: review is ended: {reason}")
         review.end()
-        if self._has_answered(review.child.returncode, review.patch_set):  # it has come to its end meanwhile
-            for patch_set in review.chain:
-                self._queue.journal.end(patch_set)
-            return ()
+        answered = self._has_answered(review.child.returncode, review.patch_set)  # it came to its end meanwhile
+        note = self._queue.journal.end if answered else self._queue.journal.undo
         for patch_set in review.chain:
-            self._queue.journal.undo(patch_set)
-        return review.chain[:-1]
+            with contextlib.suppress(InfrastructureError):  # the journal knows it all the same
+                note(patch_set)
+        return () if answered else review.chain[:-1]
