@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -118,6 +119,17 @@ class Quantity:
     def __str__(self) -> str:
         number = f"{self.value:.3f}".rstrip("0").rstrip(".") if abs(self.value) < 1e6 else f"{self.value:.0f}"
         return f"{number} {self.unit}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as people write them: `1-4, 7` for 1, 2, 3, 4 and 7."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def plural(count: int, noun: str) -> str:

@@ -13,9 +13,10 @@ from selftests.unit.report.conftest import make
 
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.pairing import borrow, pairs, variances
+from rtgate.history.pairing import borrow, pairs
 from rtgate.history.queries import Boot, BootFilter
 from rtgate.history.store import add
+from rtgate.judge.compare.paired import priors
 from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.procedures import suspicions
 from rtgate.judge.compare.summaries import levels, spikes, summaries
@@ -102,7 +103,7 @@ def test_only_the_newest_pairs_count_and_thirty_at_most(fill: Fill, history: His
 
 def test_a_summary_that_one_boot_lacks_counts_where_it_is() -> None:
     whole, lacking = {"winsorised mean": 0.0, "exceedance rate": 1.0}, {"winsorised mean": 0.0}
-    found = variances([(lacking, whole), (whole, whole)])
+    found = priors([(lacking, whole), (whole, whole)])
     assert {name: prior.degrees for name, prior in found.items()} == {"winsorised mean": 2, "exceedance rate": 1}
 
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
-from rtgate.judge.compare.paired import Prior
+from rtgate.judge.compare.paired import priors
 from rtgate.judge.compare.pairing import CaseHistory
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.judge.learn.screening import SessionPair
@@ -53,15 +52,6 @@ def newest(aa_pairs: Sequence[Pair], most: int = MOST_PAIRS) -> tuple[Pair, ...]
     return tuple(sorted(aa_pairs, key=lambda pair: max(boot.id for boot in pair))[-most:])
 
 
-def variances(summary_pairs: Iterable[tuple[Mapping[str, float], Mapping[str, float]]]) -> Mapping[str, Prior]:
-    """Return the mean square of the differences in pairs, by summary; a pair of which one boot lacks it is left out."""
-    squares: dict[str, list[float]] = defaultdict(list)
-    for first, second in summary_pairs:
-        for name in first.keys() & second.keys():
-            squares[name].append((second[name] - first[name]) ** 2)
-    return {name: Prior(math.fsum(terms) / len(terms), len(terms)) for name, terms in sorted(squares.items())}
-
-
 def borrow(history: History, like: Record, own_records: Sequence[Record] = ()) -> CaseHistory:
     """Return everything that a comparison may borrow from comparable boots of good kernels; nothing on virtual time.
 
@@ -88,7 +78,7 @@ def borrow(history: History, like: Record, own_records: Sequence[Record] = ()) -
     summary_pairs = list(zip(summary_maps[::2], summary_maps[1::2], strict=True))
     return CaseHistory(
         levels=case_levels,
-        priors=variances(summary_pairs),
+        priors=priors(summary_pairs),
         spikes=tuple(spike for spike in (spikes(record, case_levels) for record in records) if spike is not None),
         sessions=_sessions(aa_pairs, summary_pairs),
     )

@@ -13,9 +13,10 @@ from sqlalchemy import select
 from rtgate.history import encoding
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
-from rtgate.history.pairing import pairs, variances
+from rtgate.history.pairing import pairs
 from rtgate.history.queries import Boot, measured_like, records
 from rtgate.history.schema import qualifications
+from rtgate.judge.compare.paired import priors
 from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.qualification import CaseStanding, standing
 from rtgate.records.record import Record
@@ -96,5 +97,5 @@ def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStandi
         metric: [summary[metric] for summary in boot_summaries.values() if metric in summary]
         for metric in sorted(metrics)
     }
-    priors = variances([(boot_summaries[first.id], boot_summaries[second.id]) for first, second in pairs(good)])
-    return like, standing(like.case, len(boots), series, priors)
+    case_priors = priors([(boot_summaries[first.id], boot_summaries[second.id]) for first, second in pairs(good)])
+    return like, standing(like.case, len(boots), series, case_priors)

@@ -107,7 +107,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "number": _number(record),
         "kernel": encoding.kernel(record),
         "kernel_name": record.kernel.name,
-        "kernel_release": record.environment.kernel_release or record.kernel.release,
+        "kernel_release": record.release,
         "kernel_image": record.kernel.image_sha256,
         "kernel_source": record.kernel.source,
         "kernel_commit": record.kernel.commit,

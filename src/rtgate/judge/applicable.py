@@ -55,14 +55,9 @@ def _has_kernel(limit: Threshold, records: Sequence[Record]) -> bool:
     """
     if not limit.kernels.conditions:
         return True
-    releases = {text for record in records if (text := release(record))}
+    releases = {text for record in records if (text := record.release)}
     versions = [KernelVersion.of_release(text) for text in releases]
     return bool(versions) and all(version is not None and version in limit.kernels for version in versions)
-
-
-def release(record: Record) -> str:
-    """Return the release of a record's kernel, as it said itself or as its build did; empty if neither did."""
-    return record.environment.kernel_release or record.kernel.release
 
 
 _SUITES = "the suites' own options"
@@ -83,7 +78,7 @@ def _format_options(options: Mapping[str, bool | int | str]) -> str:
 
 
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
-    kernels = ", ".join(dict.fromkeys(text for record in records if (text := release(record)))) or "unknown"
+    kernels = ", ".join(dict.fromkeys(text for record in records if (text := record.release))) or "unknown"
     for limit in limits:
         scope = f"the limit of {limit.name} is for kernels {limit.kernels}"
         yield f"{scope}, not {kernels} ({limit.origin})"

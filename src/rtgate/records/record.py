@@ -105,6 +105,11 @@ class Record:
         return self.environment.time == TimeBase.VIRTUAL
 
     @property
+    def release(self) -> str:
+        """The kernel's release, as it said itself or as its build did; empty if neither did."""
+        return self.environment.kernel_release or self.kernel.release
+
+    @property
     def pair(self) -> int | None:
         """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
         text = self.machine.get("pair", "")

@@ -87,9 +87,8 @@ def _properties(test: ET.Element, case: CaseReport) -> None:
     for arm, records in ((case.arm, case.records), (case.other_arm, case.baseline)):
         if records:
             kernel = records[0].kernel
-            release = records[0].environment.kernel_release or kernel.release
             pairs += [
-                (f"{arm}.kernel", f"{release} ({kernel.source})".strip()),
+                (f"{arm}.kernel", f"{records[0].release} ({kernel.source})".strip()),
                 (f"{arm}.image_sha256", kernel.image_sha256),
                 (f"{arm}.boots", ", ".join(record.boot for record in records)),
             ]

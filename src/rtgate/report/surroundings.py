@@ -10,7 +10,7 @@ from rtgate import __version__
 from rtgate.board.boot import ArmName
 from rtgate.records.record import Record
 from rtgate.report.text import plain_text
-from rtgate.units import plural
+from rtgate.units import plural, ranges
 
 
 def _field(name: str) -> Callable[[Record], str]:
@@ -82,26 +82,15 @@ def _value_by_arm(label: str, values: Mapping[tuple[str, str], str]) -> dict[str
 def _boots(records: Sequence[Record]) -> str:
     seeds = sorted({record.seed for record in records if record.seed is not None})
     if seeds:
-        return f"seeds {_ranges(seeds)}"
+        return f"seeds {ranges(seeds)}"
     return plural(len({record.boot_id for record in records}), "boot")
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return `1-4, 7` for 1, 2, 3, 4 and 7."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def title(records: Sequence[Record]) -> str:
     """Return the report's name: the boards and the kernels that were judged; the last word tells its kernel apart."""
     boards = ", ".join(sorted({record.board for record in records})) or "nothing measured"
     judged_records = [record for record in records if record.arm == ArmName.CANDIDATE] or records
-    releases = {record.environment.kernel_release or record.kernel.release for record in judged_records}
+    releases = {record.release for record in judged_records}
     parts = ["rtgate:", boards, ", ".join(sorted(filter(None, releases))), _short_hash(judged_records)]
     return plain_text(" ".join(filter(None, parts))).replace("\n", " ")
 

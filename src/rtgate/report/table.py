@@ -111,9 +111,8 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
     by_arm: dict[str, dict[str, None]] = {}
     for record in records:
         kernel = record.kernel
-        release = record.environment.kernel_release or kernel.release
         image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else ""
-        text = ", ".join(filter(None, (release, kernel.source, image)))
+        text = ", ".join(filter(None, (record.release, kernel.source, image)))
         by_arm.setdefault(record.arm, {})[f"{plain_text(text):.{_LONGEST_KERNEL}}".replace("\n", " ")] = None
     return {arm: "; ".join(texts) for arm, texts in by_arm.items()}
 

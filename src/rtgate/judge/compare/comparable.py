@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from rtgate.records.record import Record
+from rtgate.units import ranges
 
 
 def differences(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
@@ -72,11 +73,11 @@ def _phases(baseline: Sequence[Record], candidate: Sequence[Record]) -> list[str
     if any(record.seed is None for record in records):
         return ["seeds: nobody knows those of all boots"]
     plans = [{record.seed: _plan(record) for record in arm if _plan(record)} for arm in (baseline, candidate)]
-    sentences = _unlike("seeds", *([_runs({record.seed for record in arm})] for arm in (baseline, candidate)))
+    sentences = _unlike("seeds", *([_seeds({record.seed for record in arm})] for arm in (baseline, candidate)))
     changed_seeds = [seed for seed in plans[0].keys() & plans[1].keys() if plans[0][seed] != plans[1][seed]]
     unknown_seeds = {record.seed for record in records if not _plan(record)}
-    sentences += [f"plan: seeds {_runs(changed_seeds)} did not run the same script"] if changed_seeds else []
-    return [*sentences, *([f"plan: nobody knows that of seeds {_runs(unknown_seeds)}"] if unknown_seeds else [])]
+    sentences += [f"plan: seeds {_seeds(changed_seeds)} did not run the same script"] if changed_seeds else []
+    return [*sentences, *([f"plan: nobody knows that of seeds {_seeds(unknown_seeds)}"] if unknown_seeds else [])]
 
 
 def _plans(before: Sequence[Record], after: Sequence[Record]) -> list[str]:
@@ -89,12 +90,5 @@ def _plan(record: Record) -> str:
     return record.machine.get("plan", "")
 
 
-def _runs(seeds: Iterable[int | None]) -> str:
-    """Return seeds as people write them: `1-4, 7`."""
-    ranges: list[list[int]] = []
-    for seed in sorted(seed for seed in seeds if seed is not None):
-        if ranges and seed == ranges[-1][1] + 1:
-            ranges[-1][1] = seed
-        else:
-            ranges.append([seed, seed])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+def _seeds(seeds: Iterable[int | None]) -> str:
+    return ranges(seed for seed in seeds if seed is not None)

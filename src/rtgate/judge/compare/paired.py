@@ -10,7 +10,8 @@ candidate has a negative binomial law (gamma-Poisson, Jeffreys' prior). Everythi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,15 @@ class Prior:
 
     variance: float = 0.0
     degrees: int = 0
+
+
+def priors(summary_pairs: Iterable[tuple[Mapping[str, float], Mapping[str, float]]]) -> Mapping[str, Prior]:
+    """Return what pairs of equal kernels say, by metric; a pair of which one boot lacks a metric is left out there."""
+    squares: dict[str, list[float]] = defaultdict(list)
+    for first, second in summary_pairs:
+        for metric in first.keys() & second.keys():
+            squares[metric].append((second[metric] - first[metric]) ** 2)
+    return {metric: Prior(math.fsum(terms) / len(terms), len(terms)) for metric, terms in sorted(squares.items())}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

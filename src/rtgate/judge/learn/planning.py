@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.judge import distributions
-from rtgate.judge.compare.paired import Prior
+from rtgate.judge.compare.paired import Prior, priors
 from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.records.record import Record
 
@@ -201,11 +201,4 @@ def spreads(records: Sequence[Record]) -> Mapping[str, Prior]:
     boots = [record for record in records if record.has_results]
     case_levels = levels(boots)
     boot_summaries = [summaries(record, case_levels) for record in boots]
-    differences: dict[str, list[float]] = {}
-    for first, second in zip(boot_summaries[0::2], boot_summaries[1::2], strict=False):
-        for metric in first.keys() & second.keys():
-            differences.setdefault(metric, []).append(first[metric] - second[metric])
-    return {
-        metric: Prior(math.fsum(gap * gap for gap in gaps) / len(gaps), len(gaps))
-        for metric, gaps in sorted(differences.items())
-    }
+    return priors(zip(boot_summaries[0::2], boot_summaries[1::2], strict=False))
