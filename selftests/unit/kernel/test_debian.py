@@ -73,6 +73,28 @@ def test_debian_has_moved_on(tarball: Path, tmp_path: Path, monkeypatch: pytest.
     assert debian.unpacked_source(lambda _: pytest.fail("not from the cache")) == found
 
 
+def test_an_older_version_in_the_cache_does_not_stand_for_a_newer_pin(
+    tarball: Path, pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_apt(tmp_path, monkeypatch, tarball, NEWER)
+    older = site.cache() / "sources" / PINNED
+    older.mkdir(parents=True)
+    pin.write_text(pin.read_text().replace(PINNED, NEWER))
+    source = debian.unpacked_source(lambda _: None)
+    assert (source.version, source.pinned) == (NEWER, None)
+
+
+def test_the_pinned_tarball_installed_later_replaces_another_version(
+    tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_apt(tmp_path, monkeypatch, tarball, NEWER)
+    debian.unpacked_source(lambda _: None)
+    (tmp_path / "usr/src").mkdir(parents=True)
+    (tmp_path / "usr/src" / tarball.name).write_bytes(tarball.read_bytes())
+    source = debian.unpacked_source(lambda _: None)
+    assert (source.version, source.pinned, source.path.is_symlink()) == (PINNED, None, False)
+
+
 def test_pinned_version_with_other_content(
     tarball: Path, pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

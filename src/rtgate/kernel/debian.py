@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate import process, site, strict_yaml
+from rtgate import files, process, site, strict_yaml
 from rtgate.errors import InfrastructureError
-from rtgate.files import waiting_lock
 from rtgate.kernel.artefacts import sha256
 
 if TYPE_CHECKING:
@@ -67,20 +65,19 @@ def unpacked_source(notice: Callable[[str], None]) -> UnpackedSource:
     pin = load_pin(site.find("kernel-configs", "sources.lock.yaml"))
     store = site.cache().absolute() / "sources"
     store.mkdir(parents=True, exist_ok=True)
-    with waiting_lock(store / "lock", "fetches kernel sources", notice):
+    with files.waiting_lock(store / "lock", "fetches kernel sources", notice):
         source = _find_cached(store, pin)
         return source or _fetch(store, pin, notice)
 
 
 def _find_cached(store: Path, pin: Pin) -> UnpackedSource | None:
-    if (store / pin.version).is_dir():
-        return UnpackedSource(store / pin.version, pin.package, pin.version, None)
-    series = pin.version.split(".")[:2]
-    trees = (path for path in store.iterdir() if path.is_dir() and path.name.split(".")[:2] == series)
-    newest = max(trees, key=lambda path: path.stat().st_mtime, default=None)
-    if newest is None or _INSTALLED.joinpath(pin.tarball).exists():
+    place = store / pin.version
+    if not place.is_dir():
         return None
-    return UnpackedSource(newest, pin.package, newest.name, pin.version)
+    version = place.resolve().name
+    if version != pin.version and _INSTALLED.joinpath(pin.tarball).exists():
+        return None
+    return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
 
 
 def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
@@ -97,8 +94,12 @@ def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSour
         arguments = ["tar", "--extract", "--strip-components=1", f"--file={tarball}", f"--directory={tree}"]
         process.require("xz")
         process.output([*arguments, "--no-same-owner"])
-        shutil.rmtree(store / version, ignore_errors=True)
+        files.remove_tree(store / version)
         tree.rename(store / version)
+    if version != pin.version:
+        # Debian did not have this pin; another pin has to ask Debian anew.
+        files.remove_tree(store / pin.version)
+        (store / pin.version).symlink_to(version)
     return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
 
 
