@@ -61,10 +61,22 @@ def output(
     """
     require(arguments[0])
     process = attempt(arguments, directory=directory, environment=environment)
-    if process.returncode != 0:
-        last_lines = "\n".join((process.stderr or process.stdout).strip().split("\n")[-5:])
-        raise InfrastructureError(f"{_command_start(arguments)} failed with status {process.returncode}: {last_lines}")
+    _require_success(arguments, process.returncode, process.stderr or process.stdout)
     return process.stdout
+
+
+def output_bytes(arguments: Sequence[str]) -> bytes:
+    """Run a program and return what it prints, as it is: text has other line ends. Raises as `output`."""
+    require(arguments[0])
+    process = subprocess.run(arguments, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    _require_success(arguments, process.returncode, process.stderr.decode(errors="replace"))
+    return process.stdout
+
+
+def _require_success(arguments: Sequence[str], status: int, messages: str) -> None:
+    if status != 0:
+        last_lines = "\n".join(messages.strip().split("\n")[-5:])
+        raise InfrastructureError(f"{_command_start(arguments)} failed with status {status}: {last_lines}")
 
 
 def _command_start(arguments: Sequence[str]) -> str:
@@ -80,13 +92,17 @@ def attempt(
     return subprocess.run(
         arguments,
         cwd=directory,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
+        env={**_environment(), **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         errors="replace",
         check=False,
     )
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C.UTF-8"}
 
 
 def die_with_parent(argv: Sequence[str], signal: str = "KILL") -> list[str]:

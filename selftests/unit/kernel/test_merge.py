@@ -131,10 +131,20 @@ def test_a_directory_of_a_commit_is_written_elsewhere(repository: Repository, tm
     commit = repository.commit("policy", **text)
     repository.commit("another", **{".rtgate/policy.yaml": "no longer\n"})
     place = tmp_path / "exported"
-    assert export(repository.place, commit, ".rtgate", place)
+    export(repository.place, commit, ".rtgate", place)
     found = {str(path.relative_to(place)): path.read_text() for path in place.rglob("*") if path.is_file()}
     assert found == text
-    assert not export(repository.place, commit, ".other", place)
+    export(repository.place, commit, ".other", tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_directory_of_a_commit_is_written_byte_by_byte(repository: Repository, tmp_path: Path) -> None:
+    """A patch of a file with DOS line ends, or in Latin-1, applies to nothing else."""
+    patch = b"-na\xefve\r\n+naive\r\n"
+    (repository.place / ".rtgate").mkdir()
+    (repository.place / ".rtgate/a.patch").write_bytes(patch)
+    export(repository.place, repository.commit("policy"), ".rtgate", tmp_path / "exported")
+    assert (tmp_path / "exported/.rtgate/a.patch").read_bytes() == patch
 
 
 def test_files_that_a_merge_request_changes_are_found_by_their_directory(repository: Repository) -> None:

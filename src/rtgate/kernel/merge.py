@@ -148,8 +148,8 @@ def changed_files(tree: Path, commits: Commits, directory: str) -> Sequence[str]
     return [name for name in process.output([*git(tree), *arguments]).split("\0") if name]
 
 
-def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
-    """Write a directory of a commit below `place`; return whether the commit has it.
+def export(tree: Path, commit: str, directory: str, place: Path) -> None:
+    """Write a directory of a commit below `place`, if the commit has it.
 
     Raises:
         ConfigError: there is a link or a submodule in it, or it is one itself: what it leads to is not in this commit.
@@ -166,9 +166,8 @@ def export(tree: Path, commit: str, directory: str, place: Path) -> bool:
             raise ConfigError(f"{commit[:12]}:{name} is a link or a submodule: put the file itself there")
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(process.output([*git(tree), "cat-file", "blob", blob]), encoding="utf-8")
+        path.write_bytes(process.output_bytes([*git(tree), "cat-file", "blob", blob]))
         path.chmod(0o755 if mode == "100755" else 0o644)
-    return bool(listing)
 
 
 def tracked_file(tree: Path, place: Path) -> str:
