@@ -8,6 +8,7 @@ in `tool.err`; `tool.deadline` is there when the plan had to stop it. Tools of r
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -120,6 +121,27 @@ class Setting:
     beside: bool = False
     pcie: Mapping[str, Function] = field(default_factory=dict)
     instrument: Instrument | None = None
+
+    @property
+    def whole_s(self) -> int:
+        """How long to measure, for programs that take whole seconds."""
+        return math.ceil(self.duration_s)
+
+    def at_least(self, seconds: int) -> int:
+        """Return how long to measure, in whole seconds, if less than so many show nothing."""
+        return max(seconds, self.whole_s)
+
+    def periods(self, period_us: float) -> int:
+        """Return how many periods last for as long as it measures: at least one."""
+        return max(1, math.ceil(self.duration_s * 1_000_000 / period_us))
+
+    def ends_by_time(self, loops_s: float) -> bool:
+        """Return whether the duration can end a run whose loops take so long; 0 for a run without a number of them."""
+        return not loops_s or loops_s > self.duration_s
+
+    def run_s(self, loops_s: float) -> float:
+        """Return how long such a run takes."""
+        return self.whole_s if self.ends_by_time(loops_s) else loops_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ Facts of rt-tests 2.4 to 2.10 that this module depends on (src/sched_deadline/cy
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ class Cyclicdeadline(Tool):
         histogram = (f"--histogram={self.range_us}", "--histfile=/dev/null") if self.range_us else ()
         return (
             *("cyclicdeadline", "--quiet", f"--threads={self._threads(setting)}", f"--interval={self.interval_us}"),
-            *(f"--step={self.step_us}", f"--duration={math.ceil(setting.duration_s)}", f"--json={JSON}"),
+            *(f"--step={self.step_us}", f"--duration={setting.whole_s}", f"--json={JSON}"),
             *histogram,
         )
 
@@ -92,7 +91,7 @@ class Cyclicdeadline(Tool):
         alike = self.range_us and (not self.step_us or self._threads(setting) == 1)
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
-            duration_s=math.ceil(setting.duration_s),
+            duration_s=setting.whole_s,
             seen=ThreadScope.OWN,
             interval_us=self.interval_us if alike else 0,
             counts=() if alike else counts,
@@ -126,7 +125,7 @@ class Cyclicdeadline(Tool):
 
     def _period_count(self, number: int, setting: Setting) -> int:
         """Return how many periods a thread has."""
-        return int(math.ceil(setting.duration_s) * 1_000_000 / (self.interval_us + number * self.step_us))
+        return int(setting.whole_s * 1_000_000 / (self.interval_us + number * self.step_us))
 
     def _thread(self, number: int, thread: Document, output: Output) -> tuple[Measurement, ...]:
         wakeups = thread.integer("cycles") - _SETUP_CYCLES

@@ -10,7 +10,6 @@ clock_nanosleep unless told otherwise. When one thread has its `--loops`, all en
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -121,14 +120,14 @@ class Cyclictest(Tool):
             *((f"--clock={_CLOCKS.index(self.clock)}",) if self.clock else ()),
             *((f"--policy={self.policy}",) if self.policy else ()),
             *((f"--loops={self.loops}",) if self.loops else ()),
-            *((f"--duration={math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
+            *((f"--duration={setting.whole_s}",) if setting.ends_by_time(self._loops_s) else ()),
             f"--json={JSON}",
             *self._histogram(setting),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        seconds = self._seconds(setting)
+        seconds = setting.run_s(self._loops_s)
         slowest_us = self._interval_us(self._threads(setting) - 1, setting)
         wakeups = Count(measurement="wakeups", least=_SHARE * seconds * 1e6 / slowest_us)
         policy = SCHED_RR if self.policy == "rr" else SCHED_FIFO
@@ -182,12 +181,10 @@ class Cyclictest(Tool):
         """Return the period of a thread."""
         return self.interval_us + (0 if self._range(setting) else number * self.distance_us)
 
-    def _ends_by_time(self, setting: Setting) -> bool:
-        """Return whether the duration can end the run."""
-        return not self.loops or self.loops * self.interval_us > setting.duration_s * 1e6
-
-    def _seconds(self, setting: Setting) -> float:
-        return math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops * self.interval_us / 1e6
+    @property
+    def _loops_s(self) -> float:
+        """How long the loops take; 0 without a number of them."""
+        return self.loops * self.interval_us / 1e6
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
@@ -222,7 +219,7 @@ class Cyclictest(Tool):
 
     def _expected_wakeups(self, number: int, output: Output) -> int:
         """Return how often a thread was to wake up."""
-        return int(self._seconds(output.setting) * 1_000_000 / self._interval_us(number, output.setting))
+        return int(output.setting.run_s(self._loops_s) * 1_000_000 / self._interval_us(number, output.setting))
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class EduMsi(Tool):
         """Return the command line; both threads are on the first CPU of those that are measured."""
         exact = (f"--range={self.virtual_range_us}", "--nsecs")
         return (
-            *("pcie-edu", "msi", f"--interrupts={self._interrupts(setting)}", f"--interval={self.interval_us}"),
+            *("pcie-edu", "msi", f"--interrupts={setting.periods(self.interval_us)}", f"--interval={self.interval_us}"),
             *(f"--priority={self.priority}", f"--raise-priority={self.raise_priority}"),
             *((f"--cpu={_first(setting.cpu_list)}",) if setting.cpu_list else ()),
             *(exact if setting.virtual_time else (f"--range={self.range_us}",)),
@@ -185,7 +185,7 @@ class EduMsi(Tool):
         """Return what must be seen while it runs: the thread that handles, and an interrupt in each interval."""
         return Expected(
             threads=(Threads(count=1, policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=self._interrupts(setting) * self.interval_us / 1e6,
+            duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6,
             interval_us=self.interval_us,
         )
 
@@ -200,13 +200,13 @@ class EduMsi(Tool):
         interrupts, losses, total = (report.natural(name) for name in ("cycles", "lost", "asked"))
         whole = output.exit_code == 0
         if (
-            total != self._interrupts(output.setting)
+            total != output.setting.periods(self.interval_us)
             or losses != (not whole)
             or (interrupts != total if whole else interrupts >= total)
         ):
             raise ParseError(
                 f"pcie-edu contradicts itself: {interrupts} of {total} interrupts came, {losses} were lost, exit code "
-                f"{output.exit_code}; {self._interrupts(output.setting)} were asked for"
+                f"{output.exit_code}; {output.setting.periods(self.interval_us)} were asked for"
             )
         labels = {"cpu": str(report.natural("cpu"))}
         return (
@@ -239,9 +239,6 @@ class EduMsi(Tool):
         if lowest is not None and lowest != low:
             raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
         return histogram, unit
-
-    def _interrupts(self, setting: Setting) -> int:
-        return max(1, math.ceil(setting.duration_s * 1_000_000 / self.interval_us))
 
 
 def _first(cpu_list: str) -> str:

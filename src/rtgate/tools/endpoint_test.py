@@ -18,7 +18,6 @@ Facts that this module depends on:
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ echo ended
 
 def _repeat_command(before: str, body: str, setting: Setting) -> tuple[str, ...]:
     """Return the command line that does something for as long as the setting says, at least once."""
-    return ("sh", "-c", before + _AGAIN.format(body=body, seconds=math.ceil(setting.duration_s)))
+    return ("sh", "-c", before + _AGAIN.format(body=body, seconds=setting.whole_s))
 
 
 def _rounds(tool: str, output: Output) -> tuple[str, list[str]]:
@@ -101,7 +100,7 @@ class Pcitest(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
-        return Expected(threads=(), duration_s=math.ceil(setting.duration_s))
+        return Expected(threads=(), duration_s=setting.whole_s)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return how many tests passed, on how many BARs, and how many failed, of all rounds.
@@ -202,7 +201,7 @@ class EndpointKselftest(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
-        return Expected(threads=(), duration_s=math.ceil(setting.duration_s))
+        return Expected(threads=(), duration_s=setting.whole_s)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return how many tests passed, and how many failed of what every endpoint has and of DMA, of all rounds.

@@ -15,7 +15,6 @@ Facts of rt-tests 2.4 to 2.10 (src/hwlatdetect/hwlatdetect.py) that this module 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +83,7 @@ class Hwlatdetect(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line. No gap reaches the hard limit: what is too long is for limits to say."""
         return (
-            *("hwlatdetect", f"--duration={self._seconds(setting)}s", "--hardlimit=3600s"),
+            *("hwlatdetect", f"--duration={setting.at_least(self.least_s)}s", "--hardlimit=3600s"),
             *(f"--threshold={self.threshold_us}us", f"--window={self.window_us}us", f"--width={self.width_us}us"),
             *(("--debug",) if self.debug else ()),
             *(("--watch",) if self.watch else ()),
@@ -94,7 +93,7 @@ class Hwlatdetect(Tool):
         """Return what must be seen while it runs: the tracer's thread, and the tool, whose name begins like that."""
         return Expected(
             threads=(Threads(count=2, policy=SCHED_OTHER, priority=0),),
-            duration_s=self._seconds(setting),
+            duration_s=setting.at_least(self.least_s),
             seen=ThreadScope.SYSTEM,
             name="hwlatd",
         )
@@ -115,9 +114,6 @@ class Hwlatdetect(Tool):
         self._check_parameters(text, output.setting)
         return _report(text, output)
 
-    def _seconds(self, setting: Setting) -> int:
-        return max(self.least_s, math.ceil(setting.duration_s))
-
     def _check_parameters(self, text: str, setting: Setting) -> None:
         options = {
             "Latency threshold": self.threshold_us,
@@ -127,8 +123,8 @@ class Hwlatdetect(Tool):
         parameters = {name: int(value) for name, value in _PARAMETER.findall(text)}
         if parameters != options:
             raise ParseError(f"hwlatdetect measured with {parameters}, not with {options}")
-        if _DURATION.findall(text) != [str(self._seconds(setting))]:
-            raise ParseError(f"hwlatdetect does not say that it measured for {self._seconds(setting)} s")
+        if _DURATION.findall(text) != [str(setting.at_least(self.least_s))]:
+            raise ParseError(f"hwlatdetect does not say that it measured for {setting.at_least(self.least_s)} s")
 
 
 def _report(text: str, output: Output) -> tuple[Measurement, ...]:

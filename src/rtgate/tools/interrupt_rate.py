@@ -118,11 +118,11 @@ class MsiRate(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: it waits while the module prints."""
-        return ("sh", "-c", f"{kernel_log.SHELL}begin\nsleep {self._seconds(setting)}\nend\n")
+        return ("sh", "-c", f"{kernel_log.SHELL}begin\nsleep {setting.at_least(self.least_s)}\nend\n")
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
-        return Expected(threads=(), duration_s=self._seconds(setting))
+        return Expected(threads=(), duration_s=setting.at_least(self.least_s))
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return how often interrupts came, and the time from one to the next on average and in the worst second.
@@ -138,9 +138,9 @@ class MsiRate(Tool):
                 f"no {self.kind.upper()} came in {duration_s:.1f} s: is the sender loaded on the other side "
                 "(target/modules), is the link up?"
             )
-        if duration_s < self._seconds(output.setting) - _EDGES_S:
+        if duration_s < output.setting.at_least(self.least_s) - _EDGES_S:
             raise ParseError(
-                f"counts stand for {duration_s:.1f} s of {self._seconds(output.setting)} s: the printer stopped"
+                f"counts stand for {duration_s:.1f} s of {output.setting.at_least(self.least_s)} s: the printer stopped"
             )
         slowest = max(span.seconds / span.interrupts for span in spans if span.interrupts)
         return (
@@ -150,9 +150,6 @@ class MsiRate(Tool):
             count("interrupts", interrupts, Better.HIGHER),
             count("seconds.silent", sum(not span.interrupts for span in spans), Better.LOWER),
         )
-
-    def _seconds(self, setting: Setting) -> int:
-        return max(self.least_s, math.ceil(setting.duration_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ class IrqInstrumentHard(Tool):
             "DRIVER": DRIVER,
             "RAW": RAW,
             "LINES": f"{self.context} {instrument.pulse} {instrument.answer}",
-            "PULSES": self._pulses(setting),
+            "PULSES": setting.periods(self.period_us),
             "PERIOD": self.period_us,
             "SECONDS": f"{self._seconds(setting) + _SILENCE_S:.1f}",
             "PATIENCE": self._patience_s(setting),
@@ -185,7 +185,7 @@ class IrqInstrumentHard(Tool):
         """
         check_end(self.name, output)
         lines = output.text(RAW).split("\n")
-        pulses = self._pulses(output.setting)
+        pulses = output.setting.periods(self.period_us)
         _check_head(lines[:3], pulses, self.period_us)
         result = _result(lines[3:])
         _check_result(result, pulses, self.period_us)
@@ -200,11 +200,8 @@ class IrqInstrumentHard(Tool):
             *_responses(result),
         )
 
-    def _pulses(self, setting: Setting) -> int:
-        return max(1, math.ceil(setting.duration_s * 1_000_000 / self.period_us))
-
     def _seconds(self, setting: Setting) -> float:
-        return self._pulses(setting) * self.period_us / 1e6
+        return setting.periods(self.period_us) * self.period_us / 1e6
 
     def _patience_s(self, setting: Setting) -> int:
         """A crystal may be off by 100 in a million, the board's clock too: 1 % is more than both."""

@@ -8,7 +8,6 @@ in nanoseconds, in steps of 30: those of the counter of the device that raises t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -58,13 +57,13 @@ class IrqHard(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: the shell waits in its write while the driver measures."""
-        run = f"{self.context} {self._interrupts(setting)} {self.interval_us} {self.range_us}"
+        run = f"{self.context} {setting.periods(self.interval_us)} {self.interval_us} {self.range_us}"
         return ("sh", "-c", f"echo {run} >{_FILE} && cat {_FILE}")
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread of the tool's, and as many interrupts as intervals."""
         return Expected(
-            threads=(), duration_s=self._interrupts(setting) * self.interval_us / 1e6, seen=ThreadScope.SESSION
+            threads=(), duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6, seen=ThreadScope.SESSION
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -80,10 +79,10 @@ class IrqHard(Tool):
         total, interrupts, losses, spurious, cpu = (
             result.natural(name) for name in ("asked", "cycles", "lost", "spurious", "cpu")
         )
-        if total != self._interrupts(output.setting) or interrupts > total or losses != (interrupts < total):
+        if total != output.setting.periods(self.interval_us) or interrupts > total or losses != (interrupts < total):
             raise ParseError(
                 f"{self.name} contradicts itself: {interrupts} of {total} interrupts came, {losses} were lost; "
-                f"{self._interrupts(output.setting)} were asked for"
+                f"{output.setting.periods(self.interval_us)} were asked for"
             )
         labels = {"cpu": str(cpu)}
         return (
@@ -113,9 +112,6 @@ class IrqHard(Tool):
             Measurement(name="response", better=Better.LOWER, histogram=histogram, labels=labels),
             *time_figures("response", (low, total / interrupts, high), unit, labels),
         )
-
-    def _interrupts(self, setting: Setting) -> int:
-        return max(1, math.ceil(setting.duration_s * 1_000_000 / self.interval_us))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

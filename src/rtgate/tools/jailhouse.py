@@ -13,7 +13,6 @@ The inmate has a CPU and memory of its own, and no Linux. The root cell only rea
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,11 +63,11 @@ class JailhouseDemo(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line: the inmate runs already, and its console is read for as long as asked."""
-        return (*kept_on(setting.cpu_list), "sh", "-c", _SCRIPT % math.ceil(setting.duration_s))
+        return (*kept_on(setting.cpu_list), "sh", "-c", _SCRIPT % setting.whole_s)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen: no thread of Linux measures, and half of ten interrupts in a second were told."""
-        seconds = math.ceil(setting.duration_s)
+        seconds = setting.whole_s
         return Expected(
             threads=(),
             duration_s=seconds,

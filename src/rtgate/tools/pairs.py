@@ -83,8 +83,8 @@ class Pairs(Tool):
     def _length(self, setting: Setting) -> tuple[str, ...]:
         seconds = setting.duration_s + _START_S
         if self.loops:
-            ends = self._loops_s > setting.duration_s
-            return (f"--loops={self.loops}", *((f"--duration={math.ceil(seconds)}",) if ends else ()))
+            ends_by_time = setting.ends_by_time(self._loops_s)
+            return (f"--loops={self.loops}", *((f"--duration={math.ceil(seconds)}",) if ends_by_time else ()))
         return (f"--loops={self._samples(seconds)}" if self.counted else f"--duration={math.ceil(seconds)}",)
 
     def expected(self, setting: Setting) -> Expected:
@@ -138,7 +138,7 @@ class Pairs(Tool):
     def _sample_count(self, setting: Setting) -> int:
         """Return the samples that one pair must have; 0 if a time ends the run."""
         if self.loops:
-            return self.loops if self._loops_s <= setting.duration_s else 0
+            return 0 if setting.ends_by_time(self._loops_s) else self.loops
         return self._samples(setting.duration_s + _START_S) if self.counted else 0
 
     @property

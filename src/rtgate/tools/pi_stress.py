@@ -10,7 +10,6 @@ of a run is read from the wall clock in whole seconds at those moments, so it is
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ class PiStress(Tool):
             *(
                 "pi_stress",
                 "--verbose" if self.verbose else "--quiet",
-                f"--duration={math.ceil(setting.duration_s)}",
+                f"--duration={setting.whole_s}",
                 f"--groups={_groups(setting)}",
             ),
             *(f"--json={JSON}", *(("--rr",) if self.round_robin else ())),
@@ -62,7 +61,7 @@ class PiStress(Tool):
 
         A boost by inheritance does not show: /proc gives the priority that a thread was given.
         """
-        seconds, groups = math.ceil(setting.duration_s), _groups(setting)
+        seconds, groups = setting.whole_s, _groups(setting)
         policy = SCHED_RR if self.round_robin else SCHED_FIFO
         return Expected(
             threads=tuple(Threads(count=groups, policy=policy, priority=priority) for priority in _PRIORITIES),

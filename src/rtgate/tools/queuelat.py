@@ -15,7 +15,6 @@ arm64, that of the search for a block in 2.4 for x86_64. Such a program never fi
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ class Queuelat(Tool):
                 f"--packet={self.packet_ns}",
                 f"--packets={self.packets_per_us}",
             ),
-            f"--seconds={_seconds(setting)}",
+            f"--seconds={setting.whole_s}",
         )
 
     def expected(self, setting: Setting) -> Expected:
@@ -111,7 +110,7 @@ class Queuelat(Tool):
         policy = SCHED_FIFO if self.priority else SCHED_OTHER
         thread = Threads(count=1, policy=policy, priority=self.priority)
         cpus = tuning.cpus(self.cpu) if self.cpu else ()
-        return Expected(threads=(thread,), duration_s=_seconds(setting), seen=ThreadScope.SESSION, cpus=cpus)
+        return Expected(threads=(thread,), duration_s=setting.whole_s, seen=ThreadScope.SESSION, cpus=cpus)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `queue.exceeded` (how often), `queue.longest`, `loop` (histogram of the copies) and `loops`.
@@ -156,10 +155,6 @@ class Queuelat(Tool):
             raise ParseError(f"queuelat's histogram is damaged: its average is not {result['mean']} ns")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
         return Histogram(unit=unit, counts=counts, overflow=counts.pop(_LIMIT_NS, 0), limit=_LIMIT_NS)
-
-
-def _seconds(setting: Setting) -> int:
-    return math.ceil(setting.duration_s)
 
 
 def _cpu(setting: Setting) -> int:

@@ -20,7 +20,6 @@ kernel/trace/trace_osnoise.c):
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,10 +52,6 @@ def _need(tracer: str) -> Need:
         test=f"grep -qw {tracer} /sys/kernel/tracing/available_tracers",
         reason=f"the kernel has no {tracer} tracer (CONFIG_{tracer.upper()}_TRACER)",
     )
-
-
-def _seconds(least_s: int, setting: Setting) -> int:
-    return max(least_s, math.ceil(setting.duration_s))
 
 
 def _complete(tool: str, output: Output, asked_s: int) -> str:
@@ -120,7 +115,7 @@ class RtlaTimerlat(Tool):
         width, entries = self._buckets(setting)
         return (
             *(*_FIRST, "timerlat", "hist", "--user-threads" if self.user_threads else "--kernel-threads"),
-            *("--duration", f"{_seconds(self.least_s, setting)}s", "--period", f"{self.period_us}"),
+            *("--duration", f"{setting.at_least(self.least_s)}s", "--period", f"{self.period_us}"),
             *("--priority", f"f:{self.priority}", "--bucket-size", f"{width}", "--entries", f"{entries}"),
             *(("--nano",) if setting.virtual_time else ()),
         )
@@ -131,7 +126,7 @@ class RtlaTimerlat(Tool):
         Not `interval_us`: what a late thread skipped is missing in the interrupt's histogram, too, without a latency
         that explains it. `periods` accounts for them instead.
         """
-        seconds = _seconds(self.least_s, setting)
+        seconds = setting.at_least(self.least_s)
         return Expected(
             threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
@@ -151,7 +146,7 @@ class RtlaTimerlat(Tool):
             ParseError: it failed, stopped early, missed a CPU, or its output is missing, damaged, or contradicts
                 itself.
         """
-        text = _complete("rtla timerlat", output, _seconds(self.least_s, output.setting))
+        text = _complete("rtla timerlat", output, output.setting.at_least(self.least_s))
         width, entries = self._buckets(output.setting)
         table = _Table.read(text, width * entries, virtual=output.setting.virtual_time)
         contexts = ("irq", "thread", "user") if self.user_threads else ("irq", "thread")
@@ -175,7 +170,7 @@ class RtlaTimerlat(Tool):
         return 1, self.range_us
 
     def _periods(self, setting: Setting) -> int:
-        return _seconds(self.least_s, setting) * 1_000_000 // self.period_us
+        return setting.at_least(self.least_s) * 1_000_000 // self.period_us
 
     def _counts(self, latencies: tuple[Measurement, ...], output: Output) -> tuple[Measurement, ...]:
         histogram, longest = latencies[0].histogram, latencies[-1].quantity
@@ -329,14 +324,14 @@ class RtlaOsnoise(Tool):
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
         return (
-            *(*_FIRST, "osnoise", "top", "--quiet", "--duration", f"{_seconds(self.least_s, setting)}s"),
+            *(*_FIRST, "osnoise", "top", "--quiet", "--duration", f"{setting.at_least(self.least_s)}s"),
             *("--period", f"{self.period_us}", "--runtime", f"{self.runtime_us}"),
             *("--priority", f"f:{self.priority}", "--threshold", f"{self.threshold_us}"),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs."""
-        seconds = _seconds(self.least_s, setting)
+        seconds = setting.at_least(self.least_s)
         return Expected(
             threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
@@ -352,7 +347,7 @@ class RtlaOsnoise(Tool):
             ParseError: it failed, stopped early, missed a CPU, or its output is missing, damaged, or contradicts
                 itself.
         """
-        text = _complete("rtla osnoise", output, _seconds(self.least_s, output.setting))
+        text = _complete("rtla osnoise", output, output.setting.at_least(self.least_s))
         header = _HEADER.search(text)
         if header is None:
             raise ParseError("rtla osnoise printed no table")

@@ -13,7 +13,6 @@ Facts of rt-tests 2.4 to 2.10 that this module depends on (src/signaltest/signal
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -80,13 +79,14 @@ class Signaltest(Tool):
             *("signaltest", "--quiet", *(("--mlockall",) if self.mlock else ()), f"--priority={self.priority}"),
             *(f"--threads={self._threads(setting)}", *(("--affinity",) if self.affinity else ())),
             *((f"--loops={self.loops}",) if self.loops else ()),
-            *((f"--duration={math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
+            *((f"--duration={setting.whole_s}",) if setting.ends_by_time(self._loops_s) else ()),
             f"--json={JSON}",
         )
 
-    def _ends_by_time(self, setting: Setting) -> bool:
-        """Return whether the duration can end the run: rounds take no less than their share of the sleeps."""
-        return not self.loops or self.loops / _ROUNDS_PER_S > setting.duration_s
+    @property
+    def _loops_s(self) -> float:
+        """How long the loops take at least: their share of the sleeps; 0 without a number of them."""
+        return self.loops / _ROUNDS_PER_S
 
     def _threads(self, setting: Setting) -> int:
         """Return how many threads are in the ring: two on one CPU, since signaltest wants two."""
@@ -98,9 +98,9 @@ class Signaltest(Tool):
         The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for: how long the rounds take is what is
         measured, and on boards that run their CPUs in turns they are long.
         """
-        seconds = math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops / _ROUNDS_PER_S
+        seconds = setting.run_s(self._loops_s)
         # The ring stands still when its first thread has all its rounds; the others may lack one.
-        least = 160 * seconds if self._ends_by_time(setting) else self.loops - 1
+        least = 160 * seconds if setting.ends_by_time(self._loops_s) else self.loops - 1
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,

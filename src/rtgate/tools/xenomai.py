@@ -14,7 +14,6 @@ testsuite/switchtest/switchtest.c, lib/cobalt/thread.c):
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -123,12 +122,12 @@ class XenomaiLatency(Tool):
             *("-t", f"{[*_CONTEXTS].index(self.context)}"),
             *("-p", f"{self.period_us}", "-P", f"{self.priority}"),
             *(("-c", f"{self.cpu}") if self.context == "user" else ()),
-            *("-T", f"{math.ceil(setting.duration_s)}"),
+            *("-T", f"{setting.whole_s}"),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; a task in the kernel is not among Linux's threads."""
-        seconds = math.ceil(setting.duration_s)
+        seconds = setting.whole_s
         task = Threads(count=1, policy=SCHED_FIFO, priority=self.priority)
         return Expected(
             threads=(task,) if self.context == "user" else (),
@@ -153,7 +152,7 @@ class XenomaiLatency(Tool):
         summary = _single_match(_RTS, output)
         low, mean, high = (float(number) for number in summary.groups()[:3])
         overruns, switches, *clock = (int(number) for number in summary.groups()[3:])
-        _check_clock(clock[:3], clock[3:], math.ceil(output.setting.duration_s))
+        _check_clock(clock[:3], clock[3:], output.setting.whole_s)
         seconds = [float(row[2]) for row in _RTD.findall(text)]
         if not low <= mean <= high or max(seconds, default=high) > high:
             raise ParseError(f"latency contradicts itself: {summary[0]}, up to {max(seconds, default=0)} in a second")
@@ -246,13 +245,13 @@ class XenomaiSwitchtest(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
-        return (*PROGRAMS, "switchtest", "-T", f"{math.ceil(setting.duration_s)}")
+        return (*PROGRAMS, "switchtest", "-T", f"{setting.whole_s}")
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: without a floating-point unit six real-time threads per CPU."""
         return Expected(
             threads=(Threads(count=6 * setting.cpus, policy=SCHED_FIFO, priority=1),),
-            duration_s=math.ceil(setting.duration_s),
+            duration_s=setting.whole_s,
             seen=ThreadScope.SESSION,
         )
 

@@ -54,14 +54,14 @@ class XenomaiClocktest(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
-        return (*PROGRAMS, "clocktest", "-T", f"{math.ceil(setting.duration_s)}")
+        return (*PROGRAMS, "clocktest", "-T", f"{setting.whole_s}")
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: a thread per CPU, and nine in ten of its tables.
 
         Linux sets neither clock meanwhile.
         """
-        seconds = math.ceil(setting.duration_s)
+        seconds = setting.whole_s
         return Expected(
             threads=(Threads(count=setting.cpus, policy=SCHED_FIFO, priority=1),),
             duration_s=seconds,

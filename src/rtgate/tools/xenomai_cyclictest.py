@@ -7,7 +7,6 @@ takes `-n`. It prints the line of each thread at the end, and with a histogram w
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,15 +88,13 @@ class XenomaiCyclictest(Tool):
             *((f"-d{self.distance_us}",) if self.distance_us != _DISTANCE_US else ()),
             *((f"-h{self.range_us}",) if self.range_us else ()),
             *((f"-l{self.loops}",) if self.loops else ()),
-            *((f"-D{math.ceil(setting.duration_s)}",) if self._ends_by_time(setting) else ()),
+            *((f"-D{setting.whole_s}",) if setting.ends_by_time(self._loops_s) else ()),
         )
 
-    def _ends_by_time(self, setting: Setting) -> bool:
-        """Return whether the duration can end the run."""
-        return not self.loops or self.loops * self.interval_us > setting.duration_s * 1e6
-
-    def _seconds(self, setting: Setting) -> float:
-        return math.ceil(setting.duration_s) if self._ends_by_time(setting) else self.loops * self.interval_us / 1e6
+    @property
+    def _loops_s(self) -> float:
+        """How long the loops take; 0 without a number of them."""
+        return self.loops * self.interval_us / 1e6
 
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
@@ -105,14 +102,14 @@ class XenomaiCyclictest(Tool):
     def _expected_wakeups(self, number: int, setting: Setting) -> int:
         """Return how often a thread was to wake up."""
         interval_us = self.interval_us + (0 if self.range_us else number * self.distance_us)
-        return int(self._seconds(setting) * 1_000_000 // interval_us)
+        return int(setting.run_s(self._loops_s) * 1_000_000 // interval_us)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
         wakeups = Count(measurement="wakeups", least=0.95 * self._expected_wakeups(self._threads(setting) - 1, setting))
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=self._seconds(setting),
+            duration_s=setting.run_s(self._loops_s),
             seen=ThreadScope.SESSION,
             interval_us=self.interval_us if self.range_us else 0,
             counts=() if self.range_us else (wakeups,),
