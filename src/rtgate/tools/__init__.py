@@ -144,6 +144,9 @@ class Setting:
         return self.whole_s if self.ends_by_time(loops_s) else loops_s
 
 
+_MESSAGES = ("tool.err", "tool.out")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """What a tool left behind: its files by name, its exit code, and the setting it was run with."""
@@ -166,6 +169,27 @@ class Output:
     def microsecond(self) -> Unit:
         """The unit of a microsecond on this target."""
         return Unit.VIRTUAL_US if self.setting.virtual_time else Unit.US
+
+    @property
+    def nanosecond(self) -> Unit:
+        """The unit of a nanosecond on this target."""
+        return Unit.VIRTUAL_NS if self.setting.virtual_time else Unit.NS
+
+    @property
+    def message(self) -> str:
+        """What the tool said, for messages."""
+        return self._message(_MESSAGES)[:300]
+
+    def last_message(self, names: tuple[str, ...] = _MESSAGES) -> str:
+        """Return the last line of what the tool said, which in Python's messages is the one that tells.
+
+        Args:
+            names: the files that may hold it; the first one that holds something counts.
+        """
+        return f"{self._message(names).splitlines()[-1][:300]} (exit code {self.exit_code})"
+
+    def _message(self, names: tuple[str, ...]) -> str:
+        return next(filter(None, (self.text(name).strip() for name in names)), "no message")
 
     def text(self, name: str) -> str:
         """Return a file as text, empty if there is none; bytes that are no UTF-8 are kept as escapes."""

@@ -164,10 +164,10 @@ class Fio(DestructiveTool):
     def _check_end(self, output: Output) -> None:
         if output.setting.beside:
             if output.exit_code != _ENDED_BY_SIGNAL:
-                raise ParseError(f"fio did not run until it was ended: {_reason(output, 'load.out')}")
+                raise ParseError(f"fio did not run until it was ended: {output.last_message(('load.out',))}")
             return
         if output.exit_code and not output.text("tool.deadline"):
-            raise ParseError(f"fio measured nothing: {_reason(output, 'tool.err')}")
+            raise ParseError(f"fio measured nothing: {output.last_message()}")
         check_end("fio", output)
 
     def _check_fill(self, jobs: list[_Job], setting: Setting) -> None:
@@ -279,13 +279,12 @@ class _Figures:
     def measurements(self, output: Output) -> tuple[Measurement, ...]:
         """Return everything. Raises ParseError."""
         start = _prefix(output.setting)
-        nanosecond = Unit.VIRTUAL_NS if output.setting.virtual_time else Unit.NS
         second = Unit.VIRTUAL_S if output.setting.virtual_time else Unit.S
         length = Quantity(self.side.integer("runtime") / 1000, second)
         return (
             rate(f"{start}bandwidth", self.bandwidth, output.megabytes_per_second),
             frequency(f"{start}iops", self.side.number("iops"), output.per_second),
-            *(time(f"{start}completion.{name}", value, nanosecond) for name, value in self._completion()),
+            *(time(f"{start}completion.{name}", value, output.nanosecond) for name, value in self._completion()),
             Measurement(name="time", better=Better.NEITHER, quantity=length),
         )
 
@@ -346,8 +345,3 @@ def _format_time(milliseconds: int) -> str:
 
 def _has_file_system(storage: Storage) -> bool:
     return storage.file_system is not FileSystem.NONE
-
-
-def _reason(output: Output, name: str) -> str:
-    message = output.text(name).strip() or "no message"
-    return f"{message.splitlines()[-1][:300]} (exit code {output.exit_code})"

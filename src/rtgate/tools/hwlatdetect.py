@@ -107,7 +107,7 @@ class Hwlatdetect(Tool):
         text = output.text("tool.out")
         deadline = output.text("tool.deadline").strip()
         if "Max Latency:" not in text and not deadline:
-            raise ParseError(f"hwlatdetect measured nothing: {_last(output)}")
+            raise ParseError(f"hwlatdetect measured nothing: {output.last_message()}")
         check_end("hwlatdetect", output)
         if re.search("^interrupted$", text, re.MULTILINE):
             raise ParseError("hwlatdetect was interrupted: it did not measure to its end")
@@ -147,9 +147,3 @@ def _report(text: str, output: Output) -> tuple[Measurement, ...]:
         count("samples.exceeding", excesses, Better.LOWER),
         *((time("latency.max", maximum, output.microsecond),) if report["max"] is not None else ()),
     )
-
-
-def _last(output: Output) -> str:
-    """Return the last line of what it said, which in Python's messages is the one that tells."""
-    message = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
-    return f"{message.splitlines()[-1][:300]} (exit code {output.exit_code})"

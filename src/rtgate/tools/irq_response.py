@@ -18,7 +18,6 @@ from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import ThreadScope
-from rtgate.units import Unit
 
 DEVICE = "rtl8139"
 RESOLUTION_NS = 30
@@ -89,16 +88,16 @@ class IrqHard(Tool):
             count("interrupts", interrupts, Better.NEITHER, labels),
             count("interrupts.lost", losses, Better.LOWER, labels),
             count("interrupts.spurious", spurious, Better.LOWER, labels),
-            *(self._response(result, interrupts, output.setting, labels) if interrupts else ()),
+            *(self._response(result, interrupts, output, labels) if interrupts else ()),
         )
 
     def _response(
-        self, result: Document, interrupts: int, setting: Setting, labels: Mapping[str, str]
+        self, result: Document, interrupts: int, output: Output, labels: Mapping[str, str]
     ) -> tuple[Measurement, ...]:
         limit = self.range_us * 1000 // RESOLUTION_NS * RESOLUTION_NS
         if (result.integer("resolution_in_ns"), result.integer("range")) != (RESOLUTION_NS, limit):
             raise ParseError(f"{self.name}'s histogram is not in steps of {RESOLUTION_NS} ns up to {limit} ns")
-        unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
+        unit = output.nanosecond
         low, high, total = (result.natural(name) for name in ("min", "max", "sum"))
         if not low * interrupts <= total <= high * interrupts:
             raise ParseError(f"{self.name}'s minimum {low}, maximum {high} and sum {total} contradict each other")

@@ -25,7 +25,6 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import ThreadScope
-from rtgate.units import Unit
 
 _ENABLED = Need(
     test='[ "$(cat /sys/devices/jailhouse/enabled 2>/dev/null)" = 1 ]', reason="Jailhouse is not enabled here"
@@ -86,7 +85,7 @@ class JailhouseDemo(Tool):
         text = output.text("tool.out")
         inmate = _running_inmate(text)
         values = _values(text)
-        unit = Unit.VIRTUAL_NS if output.setting.virtual_time else Unit.NS
+        unit = output.nanosecond
         limit = self.range_us * 1000
         counts = Counter(value for value in values if value < limit)
         histogram = Histogram(

@@ -51,7 +51,7 @@ def lines(tool: str, output: Output) -> tuple[Line, ...]:
     """
     marks = _MARK.findall(output.text("tool.out"))
     if len(marks) != 1:
-        raise ParseError(f"{tool} does not say once how it marked the kernel's log: {last_message(output)}")
+        raise ParseError(f"{tool} does not say once how it marked the kernel's log: {output.last_message()}")
     log = [_line(text) for text in output.text("dmesg").splitlines()]
     if not log:
         raise ParseError(f"{tool} reads its results from the kernel's log, which was not read")
@@ -64,12 +64,6 @@ def lines(tool: str, output: Output) -> tuple[Line, ...]:
     if len(places["end"]) != 1 or places["end"] < places["begin"]:
         raise ParseError(f"the kernel's log does not hold the end of {tool}: it did not come to its end")
     return tuple(log[places["begin"][0] + 1 : places["end"][0]])
-
-
-def last_message(output: Output) -> str:
-    """Return the last line that a script said, with its exit code, for messages."""
-    text = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
-    return f"{text.splitlines()[-1][:300]} (exit code {output.exit_code})"
 
 
 def _line(text: str) -> Line:

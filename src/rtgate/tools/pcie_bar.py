@@ -110,25 +110,25 @@ class PcieBar(Tool):
         report = document(self.name, output.text("tool.out"))
         if report.data.get("write_combining") is not bool(self.mapping):
             raise ParseError(f"{self.name} does not say that its mapping is the one that was asked for")
-        measurements = self._read_runs(report, output.setting)
+        measurements = self._read_runs(report, output)
         wrong = _wrong_bytes(report)
         if bool(wrong) != (output.exit_code == _WRONG):
             raise ParseError(f"{self.name} reports {wrong} wrong bytes and ends with exit code {output.exit_code}")
         return measurements
 
-    def _read_runs(self, report: Document, setting: Setting) -> tuple[Measurement, ...]:
+    def _read_runs(self, report: Document, output: Output) -> tuple[Measurement, ...]:
         """Return the wrong bytes of all runs, and the rates of each. Raises ParseError."""
-        plan = [(name, many) for many in self._threads(setting) for name in self.operations]
+        plan = [(name, many) for many in self._threads(output.setting) for name in self.operations]
         runs = tuple(report.numbered_objects("run").values())
         work = [(run.text("operation"), run.integer("threads")) for run in runs]
         if work != plan:
             raise ParseError(f"{self.name} did {_format_runs(work)}, not {_format_runs(plan)}")
         if report.data.get("verified") is not True:
             raise ParseError(f"{self.name} did not compare the data")
-        least_ns = self._seconds(setting) * 1e9 * 0.999  # the clock is read after what it measures
+        least_ns = self._seconds(output.setting) * 1e9 * 0.999  # the clock is read after what it measures
         return (
             count("bytes.wrong", _wrong_bytes(report), Better.LOWER),
-            *(measurement for run in runs for measurement in _read_run(run, least_ns, setting)),
+            *(measurement for run in runs for measurement in _read_run(run, least_ns, output)),
         )
 
     def _threads(self, setting: Setting, /) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ class PcieBarKernel(PcieBar):
                 rate is higher than the link permits.
         """
         check_end(self.name, output)
-        return self._read_runs(document(self.name, output.text("tool.out")), output.setting)
+        return self._read_runs(document(self.name, output.text("tool.out")), output)
 
     def _threads(self, _: Setting, /) -> tuple[int, ...]:
         """Return how many: what writes to the driver is one thread."""
@@ -217,7 +217,7 @@ def _wrong_bytes(report: Document) -> int:
     return sum(run.natural("wrong") for run in report.numbered_objects("run").values())
 
 
-def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measurement, ...]:
+def _read_run(run: Document, least_ns: float, output: Output) -> tuple[Measurement, ...]:
     byte_count, duration_ns = run.natural("bytes"), run.natural("ns")
     operation, threads = run.text("operation"), run.integer("threads")
     if not byte_count or duration_ns < least_ns:
@@ -225,15 +225,14 @@ def _read_run(run: Document, least_ns: float, setting: Setting) -> tuple[Measure
             f"{run.tool}'s {operation} moved {byte_count} bytes in {duration_ns} ns: it was asked for {least_ns:.0f} ns"
         )
     many = "" if threads == 1 else ".threads"
-    unit = Unit.VIRTUAL_MB_S if setting.virtual_time else Unit.MB_S
     measurement = rate(
         f"{operation}.rate{many}",
         byte_count * 1e9 / duration_ns,
-        unit,
+        output.megabytes_per_second,
         {} if threads == 1 else {"threads": str(threads)},
     )
     assert measurement.quantity is not None
-    link = None if setting.virtual_time else expected_link(setting.pcie.get(DEVICE))
+    link = None if output.setting.virtual_time else expected_link(output.setting.pcie.get(DEVICE))
     if link is None:
         return (measurement,)
     share = Quantity(pcie_limits.share(measurement.quantity, link), Unit.RATIO)

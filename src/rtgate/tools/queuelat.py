@@ -27,7 +27,6 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
-from rtgate.units import Unit
 
 _BUCKET_NS = 100
 _LIMIT_NS = 70_000
@@ -135,7 +134,7 @@ class Queuelat(Tool):
         result = _RESULT.fullmatch(text, start.end())
         if result is None:
             raise ParseError(f"queuelat printed no result: {message[:300] or text[start.end() :].strip()[-300:]}")
-        histogram = self._histogram(result, output.setting)
+        histogram = self._histogram(result, output)
         longest, excesses = int(result["longest"]), int(result["exceeded"])
         if (longest > self.max_latency_ns // self.packet_ns) != (excesses > 0):
             raise ParseError(f"queuelat's longest queue, {longest} packets, contradicts {excesses} that were too long")
@@ -146,15 +145,15 @@ class Queuelat(Tool):
             count("loops", histogram.total, Better.NEITHER),
         )
 
-    def _histogram(self, result: re.Match[str], setting: Setting) -> Histogram:
+    def _histogram(self, result: re.Match[str], output: Output) -> Histogram:
         counts = _counts(result["buckets"])
         total = sum(counts.values())
         # The tool's average counts each bucket with its last nanosecond.
         sum_ns = sum((value + _BUCKET_NS - 1) * samples for value, samples in counts.items())
         if not total or sum_ns // total != int(result["mean"]):
             raise ParseError(f"queuelat's histogram is damaged: its average is not {result['mean']} ns")
-        unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.NS
-        return Histogram(unit=unit, counts=counts, overflow=counts.pop(_LIMIT_NS, 0), limit=_LIMIT_NS)
+        overflow = counts.pop(_LIMIT_NS, 0)
+        return Histogram(unit=output.nanosecond, counts=counts, overflow=overflow, limit=_LIMIT_NS)
 
 
 def _cpu(setting: Setting) -> int:

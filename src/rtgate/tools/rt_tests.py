@@ -38,8 +38,7 @@ def check_end(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
     if deadline:
         raise ParseError(f"{tool} was stopped {deadline}: it did not end by itself")
     if output.exit_code not in codes:
-        reason = output.text("tool.err").strip() or output.text("tool.out").strip() or "no message"
-        raise ParseError(f"{tool} ended with exit code {output.exit_code}: {reason[:300]}")
+        raise ParseError(f"{tool} ended with exit code {output.exit_code}: {output.message}")
 
 
 def document(tool: str, text: str) -> Document:

@@ -69,7 +69,7 @@ def _complete(tool: str, output: Output, asked_s: int) -> str:
         raise ParseError(f"{tool} lost data: {match[0].strip()[:300]}")
     duration = _DURATION.search(text)
     if duration is None:
-        raise ParseError(f"{tool} printed no result: {output.text('tool.err').strip()[:300] or 'no message'}")
+        raise ParseError(f"{tool} printed no result: {output.message}")
     length_s = 86400 * int(duration["days"]) + 3600 * int(duration["h"]) + 60 * int(duration["m"]) + int(duration["s"])
     if length_s + 1 < asked_s:  # both times that it is the difference of may be off by one
         raise ParseError(f"{tool} measured for {length_s} s of the {asked_s} s asked for")

@@ -26,7 +26,6 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import NEVER, Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.units import Unit
 
 PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
@@ -52,16 +51,11 @@ def flavour_needs(tool: Tool, flavour: str) -> tuple[Need, ...]:
     return (Need(test=NEVER, reason=reason),)
 
 
-def program_message(output: Output) -> str:
-    """Return what a program said, for a message."""
-    return (output.text("tool.err").strip() or output.text("tool.out").strip() or "no message")[:300]
-
-
 def _single_match(pattern: re.Pattern[str], output: Output) -> re.Match[str]:
     """Return the only match of what a complete run of latency prints once. Raises ParseError."""
     matches = list(pattern.finditer(output.text("tool.out")))
     if len(matches) != 1:
-        raise ParseError(f"latency printed {len(matches)} results instead of one: {program_message(output)}")
+        raise ParseError(f"latency printed {len(matches)} results instead of one: {output.message}")
     return matches[0]
 
 
@@ -190,8 +184,7 @@ class XenomaiLatency(Tool):
             raise ParseError(f"latency's histogram holds {sum(counts.values())} samples of {total}")
         limit = self._cells * CELL_NS
         overflow = counts.pop(limit, 0)
-        unit = Unit.VIRTUAL_NS if output.setting.virtual_time else Unit.NS
-        return Histogram(unit=unit, counts=counts, overflow=overflow, limit=limit)
+        return Histogram(unit=output.nanosecond, counts=counts, overflow=overflow, limit=limit)
 
 
 def _check_clock(duration: list[int], limit: list[int], asked_s: int) -> None:
@@ -289,6 +282,4 @@ def _check_switches(switches: Mapping[str, int], output: Output) -> None:
     cpus = {str(int(cpu or "0")) for cpu in _SLEEPERS.findall(threads)}
     idle = sorted(cpu for cpu in cpus if not switches.get(cpu))
     if not cpus or idle or set(switches) != cpus:
-        raise ParseError(
-            f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {program_message(output)}"
-        )
+        raise ParseError(f"switchtest counted no context switches on CPU {', '.join(idle) or '?'}: {output.message}")

@@ -24,7 +24,7 @@ from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.tools.xenomai import COBALT, PROGRAMS, WHOLE, program_message
+from rtgate.tools.xenomai import COBALT, PROGRAMS, WHOLE
 from rtgate.units import Quantity, Unit
 
 _TABLES_PER_S = 4
@@ -80,7 +80,7 @@ class XenomaiClocktest(Tool):
         text = output.text("tool.out")
         lines = _UP.sub("", text).split("\n")
         if lines[0] != "== Testing built-in CLOCK_REALTIME (0)" or len(lines) <= _HEAD + 1:
-            raise ParseError(f"clocktest printed no table of CLOCK_REALTIME: {program_message(output)}")
+            raise ParseError(f"clocktest printed no table of CLOCK_REALTIME: {output.message}")
         rows = _rows(lines[_HEAD:-1])
         cpus = output.setting.cpus
         if lines[-1] or len(rows) != cpus or len({len(tables) for tables in rows.values()}) != 1:

@@ -20,7 +20,7 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies, program_message
+from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies
 
 # It is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: only one that is linked with
 # Cobalt's library measures Cobalt.
@@ -140,7 +140,7 @@ class XenomaiCyclictest(Tool):
         rows = [(int(value), [int(word) for word in counts.split("\t")]) for value, counts in _ROW.findall(text)]
         widths = {len(values) for values in (*lines.values(), *(counts for _, counts in rows))}
         if set(lines) != set(_LINES) or [value for value, _ in rows] != list(range(self.range_us)):
-            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {program_message(output)}")
+            raise ParseError(f"Xenomai's cyclictest printed no whole histogram: {output.message}")
         if widths != {thread_count}:
             raise ParseError(f"Xenomai's cyclictest measured with {widths} threads, not {thread_count}")
         measurements: list[Measurement] = []
@@ -154,7 +154,7 @@ class XenomaiCyclictest(Tool):
         lines = {int(line["thread"]): line for line in _SUMMARY.finditer(text)}
         if list(lines) != list(range(thread_count)):
             raise ParseError(
-                f"Xenomai's cyclictest printed no line for each of {thread_count} threads: {program_message(output)}"
+                f"Xenomai's cyclictest printed no line for each of {thread_count} threads: {output.message}"
             )
         return tuple(
             measurement for number, line in lines.items() for measurement in self._summary(number, line, output)

@@ -21,7 +21,7 @@ from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import ThreadScope
-from rtgate.tools.xenomai import COBALT, PROGRAMS, program_message
+from rtgate.tools.xenomai import COBALT, PROGRAMS
 
 _EACH = (
     "list=$(smokey --list) || exit; echo \"$list\" | grep -c '^#'; "
@@ -89,7 +89,7 @@ class XenomaiSmokey(Tool):
         parts, match = _PART.findall(text), _LISTED.match(text)
         total = int(match[1]) if match else 0
         if not {len(parts), len(_HEAD.findall(text)), len({name for name, _, _ in parts})} == {total} or not total:
-            raise ParseError(f"smokey listed {total} tests, and {len(parts)} are whole: {program_message(output)}")
+            raise ParseError(f"smokey listed {total} tests, and {len(parts)} are whole: {output.message}")
         results = {name: _result(name, message, int(code)) for name, message, code in parts}
         sums = {word: list(results.values()).count(word) for word in ("ok", "skipped", "failed")}
         return (
