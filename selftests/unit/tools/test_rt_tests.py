@@ -192,10 +192,25 @@ def test_no_numbered_object_is_no_result() -> None:
         Document("stub", {"thread": {}}).numbered_objects("thread")
 
 
+@pytest.mark.parametrize("numbers", ["0", "02", "12", "012"])
+def test_numbered_objects_are_as_many_as_asked_for(numbers: str) -> None:
+    report = Document("stub", {"thread": {number: {} for number in numbers}})
+    assert len(report.numbered_objects("thread")) == len(numbers)
+    with pytest.raises(ParseError, match=rf"^stub reports threads {', '.join(numbers)}: 2 were asked for$"):
+        report.numbered_objects("thread", 2)
+
+
+def test_minimum_average_and_maximum_agree() -> None:
+    report = Document("stub", {"min": 1, "avg": 3.01, "max": 3})
+    assert report.figures(tolerance=0.01) == (1, 3.01, 3)
+    with pytest.raises(ParseError, match=r"^stub's minimum 1, average 3\.01 and maximum 3 contradict each other$"):
+        report.figures()
+
+
 def test_a_histogram_comes_in_order() -> None:
     found = Document("stub", {"histogram": {"10": 1, "9": 2, "0": 0}})
-    assert list(found.counts("histogram").items()) == [(0, 0), (9, 2), (10, 1)]
-    assert found.counts("other") == {}
+    assert list(found.counts().items()) == [(0, 0), (9, 2), (10, 1)]
+    assert Document("stub", {}).counts() == {}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +232,7 @@ def test_a_histogram_comes_in_order() -> None:
 )
 def test_a_damaged_histogram(value: object, reason: str) -> None:
     with pytest.raises(ParseError) as caught:
-        Document("stub", {"histogram": value}).counts("histogram")
+        Document("stub", {"histogram": value}).counts()
     assert str(caught.value) == f"stub's {reason}"
 
 
@@ -225,7 +240,7 @@ def test_a_damaged_histogram(value: object, reason: str) -> None:
 @given(st.dictionaries(st.text("0123456789", min_size=1, max_size=3), st.integers(0, 9), max_size=6))
 def test_no_sample_of_a_histogram_is_lost(buckets: dict[str, int]) -> None:
     try:
-        found = Document("stub", {"histogram": buckets}).counts("histogram")
+        found = Document("stub", {"histogram": buckets}).counts()
     except ParseError:
         assert any(value != str(int(value)) for value in buckets)
     else:
@@ -253,7 +268,8 @@ ANYTHING = st.recursive(
 @examples(300)
 @given(ANYTHING, st.sampled_from(["object", "numbered_objects", "counts", "integer", "number"]))
 def test_any_value_is_read_or_refused(value: object, read: str) -> None:
+    names = () if read == "counts" else ("histogram",)
     try:
-        getattr(Document("stub", {"a": value}), read)("a")
+        getattr(Document("stub", {"histogram": value}), read)(*names)
     except ParseError as error:
         assert str(error).startswith(("stub's ", "stub reports no "))  # noqa: PT017

@@ -237,12 +237,9 @@ class _Threads:
         cpu = thread.integer("cpu")
         cpu_label = {"cpu": str(cpu)} if cpu != _NOWHERE else {}
         labels = {**cpu_label, **({"thread": str(number)} if self.shared or not cpu_label else {})}
-        low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
-        if not low <= mean <= high:
-            raise ParseError(f"cyclictest's minimum {low}, average {mean} and maximum {high} contradict each other")
         return (
             *(self._distribution(thread, labels) if self.limit else ()),
-            *time_figures("latency", (low, mean, high), self.unit, labels),
+            *time_figures("latency", thread.figures(), self.unit, labels),
             count("wakeups", cycles, Better.NEITHER, labels),
             count("wakeups.lost", max(0, due - cycles), Better.LOWER, labels),
         )

@@ -217,14 +217,11 @@ class EduMsi(Tool):
         )
 
     def _latency(self, report: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
-        low, high, mean = report.natural("min"), report.natural("max"), report.number("avg")
-        # The average is printed with two digits.
-        if not low - 0.01 <= mean <= high + 0.01:
-            raise ParseError(f"pcie-edu's minimum {low}, average {mean} and maximum {high} contradict each other")
+        figures = report.figures(tolerance=0.01)  # the average is printed with two digits
         histogram, unit = self._histogram(report, setting)
         return (
             Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
-            *time_figures("latency", (low, mean, high), unit, labels),
+            *time_figures("latency", figures, unit, labels),
         )
 
     def _histogram(self, report: Document, setting: Setting) -> tuple[Histogram, Unit]:
@@ -235,7 +232,7 @@ class EduMsi(Tool):
             raise ParseError(f"pcie-edu's histogram is not in steps of {resolution} ns up to {limit} of them")
         unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.US
         histogram = report.histogram(unit, limit)
-        low, lowest = report.integer("min"), min((value for value, n in histogram.counts.items() if n), default=None)
+        low, lowest = report.natural("min"), min((value for value, n in histogram.counts.items() if n), default=None)
         if lowest is not None and lowest != low:
             raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
         return histogram, unit

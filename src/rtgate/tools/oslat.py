@@ -139,7 +139,7 @@ class Oslat(Tool):
 
     def _histogram(self, thread: Document, unit: Unit) -> Histogram:
         """Return the histogram by the lower ends of its buckets. Raises ParseError."""
-        buckets = {upper: samples for upper, samples in thread.counts("histogram").items() if samples}
+        buckets = {upper: samples for upper, samples in thread.counts().items() if samples}
         if not buckets or min(buckets) < 1 or max(buckets) > self.buckets:
             raise ParseError(f"oslat's histogram is empty, or has other buckets than 1 to {self.buckets} us")
         for name, upper in (("min", min(buckets)), ("max", max(buckets))):

@@ -94,30 +94,48 @@ class Document:
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
         return Document(self.tool, field)
 
-    def numbered_objects(self, name: str) -> dict[int, Document]:
-        """Return the objects below this name by their number, as in `thread`. Raises ParseError."""
+    def numbered_objects(self, name: str, total: int | None = None) -> dict[int, Document]:
+        """Return the objects below this name by their number, as in `thread`.
+
+        Args:
+            name: what they are.
+            total: how many there must be, counted from 0; None for any.
+
+        Raises:
+            ParseError: there are none, or others.
+        """
         objects = self.object(name).data
         if not objects:
             raise ParseError(f"{self.tool} reports no {name}s")
         if not _decimal(objects) or not all(isinstance(value, dict) for value in objects.values()):
             raise ParseError(f"{self.tool}'s {name!r} is not what it should be")
+        numbers = sorted(map(int, objects))
+        if total is not None and numbers != list(range(total)):
+            raise ParseError(f"{self.tool} reports {name}s {', '.join(map(str, numbers))}: {total} were asked for")
         return {int(key): Document(self.tool, objects[key]) for key in sorted(objects, key=int)}
 
-    def counts(self, name: str) -> dict[int, int]:
-        """Return the histogram of this name: samples by value, in order; empty if there is none. Raises ParseError."""
-        histogram = self.data.get(name, {})
+    def figures(self, tolerance: float = 0) -> tuple[int, float, int]:
+        """Return `min`, `avg` and `max`; `tolerance` is how far the average may be rounded. Raises ParseError."""
+        low, mean, high = self.integer("min"), self.number("avg"), self.integer("max")
+        if not low - tolerance <= mean <= high + tolerance:
+            raise ParseError(f"{self.tool}'s minimum {low}, average {mean} and maximum {high} contradict each other")
+        return low, mean, high
+
+    def counts(self) -> dict[int, int]:
+        """Return the `histogram`: samples by value, in order; empty if there is none. Raises ParseError."""
+        histogram = self.data.get("histogram", {})
         if not isinstance(histogram, dict) or not _decimal(histogram):
-            raise ParseError(f"{self.tool}'s {name} is damaged: its buckets are not numbers")
+            raise ParseError(f"{self.tool}'s histogram is damaged: its buckets are not numbers")
         whole = not set(map(type, histogram.values())) - {int}
         least, most = (min(histogram.values(), default=0), max(histogram.values(), default=0)) if whole else (0, 0)
         if not whole or not -_LARGEST < least <= most < _LARGEST:
             wrong = next(key for key, value in histogram.items() if type(value) is not int or abs(value) >= _LARGEST)
             Document(self.tool, histogram).integer(wrong)
         if least < 0:
-            raise ParseError(f"{self.tool}'s {name} is damaged: it holds counts below zero")
+            raise ParseError(f"{self.tool}'s histogram is damaged: it holds counts below zero")
         counts = dict(zip(map(int, histogram), histogram.values(), strict=True))
         if len(counts) < len(histogram):
-            raise ParseError(f"{self.tool}'s {name} is damaged: a bucket stands twice")
+            raise ParseError(f"{self.tool}'s histogram is damaged: a bucket stands twice")
         buckets = sorted(counts)
         return counts if buckets == list(counts) else {value: counts[value] for value in buckets}
 
@@ -127,7 +145,7 @@ class Document:
         Raises:
             ParseError: it is damaged, or contradicts the cycles, the maximum or the limit.
         """
-        counts, cycles, high = self.counts("histogram"), self.integer("cycles"), self.integer("max")
+        counts, cycles, high = self.counts(), self.integer("cycles"), self.integer("max")
         total = sum(counts.values())
         if total > cycles:
             raise ParseError(f"{self.tool}'s histogram holds {total} samples of {cycles} cycles")

@@ -122,20 +122,14 @@ class Signaltest(Tool):
             raise ParseError("signaltest broke off at its trace limit: the run is not complete")
         if "Could not set CPU affinity" in output.text("tool.err"):
             raise ParseError(f"signaltest's threads are not bound: {output.text('tool.err').strip()[:300]}")
-        threads = document("signaltest", output.text(JSON)).numbered_objects("thread")
-        thread_count = self._threads(output.setting)
-        if list(threads) != list(range(thread_count)):
-            numbers = ", ".join(str(number) for number in threads)
-            raise ParseError(f"signaltest reports threads {numbers}: {thread_count} were asked for")
+        report = document("signaltest", output.text(JSON))
+        threads = report.numbered_objects("thread", self._threads(output.setting))
         samples = tuple(_samples(number, thread) for number, thread in threads.items())
         return (*_roundtrip(threads[_FIRST], output), *samples)
 
 
 def _roundtrip(thread: Document, output: Output) -> tuple[Measurement, ...]:
-    low, high, mean = thread.integer("min"), thread.integer("max"), thread.number("avg")
-    if not low <= mean <= high:
-        raise ParseError(f"signaltest's minimum {low}, average {mean} and maximum {high} contradict each other")
-    return time_figures("roundtrip", (low, mean, high), output.microsecond, {"thread": str(_FIRST)})
+    return time_figures("roundtrip", thread.figures(), output.microsecond, {"thread": str(_FIRST)})
 
 
 def _samples(number: int, thread: Document) -> Measurement:
