@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.board.pcie import Function
 from rtgate.board.pcie_limits import (
     GENERATIONS,
     GUIDE_PRINTS,
@@ -17,8 +19,7 @@ from rtgate.board.pcie_limits import (
     PAYLOADS,
     Link,
     format_rate,
-    generation,
-    link_from_facts,
+    link_of,
     share,
 )
 from rtgate.cli.main import main
@@ -151,31 +152,16 @@ def test_limits_are_in_order(link: Link) -> None:
 
 
 def test_facts_that_say_all_of_a_link_give_it() -> None:
-    assert link_from_facts(3, 4, 256) == _link("gen3x4")
+    function = Function(name="endpoint", generation=3, width=4, mps=256)
+    assert link_of(function) == _link("gen3x4")
     assert [
-        link_from_facts(None, 4, 256),
-        link_from_facts(3, None, 256),
-        link_from_facts(3, 4, None),
-        link_from_facts(6, 4, 256),
-        link_from_facts(3, 12, 256),
-    ] == [None] * 5
-
-
-@pytest.mark.parametrize(
-    ("speed", "expected"),
-    [("2.5 GT/s PCIe", 1), ("5.0 GT/s PCIe\n", 2), ("8 GT/s", 3), ("8.0 GT/s PCIe", 3), ("32.0 GT/s PCIe", 5)],
-)
-def test_a_speed_of_the_kernels(speed: str, expected: int) -> None:
-    assert generation(speed) == expected
-
-
-@given(st.text())
-@pytest.mark.parametrize("start", ["", "8.0 GT/s", "64.0 GT/s PCIe", "Unknown", "7 GT/s"])
-def test_any_other_speed_is_refused(start: str, rest: str) -> None:
-    if (start + rest).strip() in {"8.0 GT/s", "8.0 GT/s PCIe"}:
-        return
-    with pytest.raises(ValueError, match="is not a speed of a link"):
-        generation(start + rest)
+        link_of(None),
+        link_of(replace(function, generation=None)),
+        link_of(replace(function, width=None)),
+        link_of(replace(function, mps=None)),
+        link_of(replace(function, generation=6)),
+        link_of(replace(function, width=12)),
+    ] == [None] * 6
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ Express Base Specification. All rates are for one direction, in MB/s of 10^6 byt
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.units import Quantity, Unit
 
@@ -87,24 +87,18 @@ class Link:
         return Quantity(self.raw.value * self.payload / (self.payload + overhead), Unit.MB_S)
 
 
-def link_from_facts(generation: int | None, lanes: int | None, payload: int | None) -> Link | None:
-    """Return the link of a board's facts; None where they do not say all of it, or it is one without limits here."""
-    if generation not in GENERATIONS or lanes not in LANES or payload not in PAYLOADS:
-        return None
-    return Link(generation=generation, lanes=lanes, payload=payload)
+def link_of(function: Function | None) -> Link | None:
+    """Return the link of a function as the board's file expects it; None where it does not say all of it.
 
-
-def generation(speed: str) -> int:
-    """Return the generation of a speed as the kernel writes it: `8.0 GT/s PCIe`, `8 GT/s` before 5.7.
-
-    Raises:
-        ValueError: `Unknown speed`, or a speed that this module has no limits for.
+    Neither is there one for a kind of link without a formula here. That the link is trained so is for the link's own
+    checks, which every case on the board has.
     """
-    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?", speed.strip())
-    for number, (gigatransfers, _) in _SPEEDS.items():
-        if match is not None and float(match[1]) == gigatransfers:
-            return number
-    raise ValueError(f"{speed!r:.60} is not a speed of a link of generation 1 to {GENERATIONS[-1]}")
+    if function is None or function.generation is None or function.width is None or function.mps is None:
+        return None
+    try:
+        return Link(generation=function.generation, lanes=function.width, payload=function.mps)
+    except ValueError:
+        return None
 
 
 def share(quantity: Quantity, link: Link) -> float:

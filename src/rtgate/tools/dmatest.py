@@ -39,13 +39,13 @@ from rtgate.tools.dmatest_log import (
 )
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
+from rtgate.tools.pcie_bar import DEVICE
 from rtgate.tools.rt_tests import check_end
 from rtgate.units import Quantity, Unit
 
 _BY_INTERRUPT = "interrupt."
 _BEFORE_ROUNDS = 2  # runs that are always made, to begin with; those that compare need the memory
 _KILLED = 128 + 9  # exit code
-_ENDPOINT = "endpoint"  # what boards call it in their facts, on either side of the link
 _RUN = re.compile(r"^run ([0-9]{1,10}) ([0-9]{1,10}) ([12]) ([123])$", re.MULTILINE)
 # Lines of /proc/interrupts: a number for each CPU.
 _INTERRUPTS = re.compile(r"^ *[0-9]{1,6}:((?: +[0-9]{1,15})+) .*$", re.MULTILINE)
@@ -227,8 +227,7 @@ def _shares(rates: Sequence[Measurement], setting: Setting) -> tuple[Measurement
     Raises:
         ParseError: a rate is more than that: the measurement is wrong.
     """
-    facts = setting.pcie.get(_ENDPOINT)
-    link = None if facts is None else pcie_limits.link_from_facts(facts.generation, facts.width, facts.mps)
+    link = pcie_limits.link_of(setting.pcie.get(DEVICE))
     if link is None or setting.virtual_time:
         return ()
     return tuple(

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.board import pcie_limits
-from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.tools import Driver, Expected, Output, Reports, Setting, Tool, count, kept_on, rate
 from rtgate.tools.measurement import Better, Measurement
@@ -232,22 +231,9 @@ def _read_run(run: Document, least_ns: float, output: Output) -> tuple[Measureme
         {} if threads == 1 else {"threads": str(threads)},
     )
     assert measurement.quantity is not None
-    link = None if output.setting.virtual_time else expected_link(output.setting.pcie.get(DEVICE))
+    link = None if output.setting.virtual_time else pcie_limits.link_of(output.setting.pcie.get(DEVICE))
     if link is None:
         return (measurement,)
     share = Quantity(pcie_limits.share(measurement.quantity, link), Unit.RATIO)
     name = f"{operation}.share{many}"
     return (measurement, Measurement(name=name, better=Better.HIGHER, quantity=share, labels=measurement.labels))
-
-
-def expected_link(function: Function | None) -> pcie_limits.Link | None:
-    """Return the link of a function as the board's file expects it; None where it does not say all of it.
-
-    That the link is trained so is for the link's own checks, which every case on the board has.
-    """
-    if function is None or not (function.generation and function.width and function.mps):
-        return None
-    try:
-        return pcie_limits.Link(generation=function.generation, lanes=function.width, payload=function.mps)
-    except ValueError:
-        return None  # a kind of link for which there is no formula
