@@ -14,7 +14,7 @@ from rtgate.board.pcie import Function
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
-from rtgate.tools.dmatest_log import Run, check, cycles, results, size_name
+from rtgate.tools.dmatest_log import SIZES, Run, cycles, results, size_name
 from rtgate.tools.kernel_log import Line
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Unit
@@ -56,7 +56,7 @@ class Ran:
 
 def _ran(us: int = 1000, tool: Dmatest = TOOL) -> Ran:
     starts = [(64, 1, 2, 1), (64, 1, 1, 1), (65536, 1, 2, 1), (65536, 1, 1, 1)]
-    starts += [(size, cycles(size), direction, tool.channel) for direction in (2, 1) for size in tool.sizes]
+    starts += [(size, cycles(size), direction, tool.channel) for direction in (2, 1) for size in SIZES]
     lines = [
         _line(size, loops, direction, us if loops > 1 else 9)
         for size, loops, direction, channel in starts
@@ -283,22 +283,13 @@ def test_a_speed_that_wrapped_is_computed_again() -> None:
     assert _parsed("pcie dma wr/rd test (1+1)*4194304*512 cost 2000000us speed:-1KB/S").total_bytes == 4 << 30
 
 
-@pytest.mark.parametrize(
-    ("size", "loops", "directions"), [(4 << 20, 1024, 1), (4 << 20, 512, 2), (1, 1 << 32, 1), (0, 1, 1), (64, 0, 1)]
-)
-def test_a_run_that_the_driver_cannot_count_is_refused_before(size: int, loops: int, directions: int) -> None:
-    with pytest.raises(ValueError, match=r"counts in 32 bits|are none"):
-        check(size, loops, directions)
-
-
 @given(st.integers(1, 1 << 31))
 def test_no_run_of_ours_wraps(size: int) -> None:
-    check(size, cycles(size))
+    """The driver counts in 32 bits: of 4 GiB or more it would print the speed of the rest."""
+    assert 0 < size * cycles(size) < 1 << 32
 
 
-def test_a_size_that_wraps_by_itself_is_refused() -> None:
-    with pytest.raises(ValueError, match="32 bits"):
-        Dmatest(sizes=(1 << 32,))
+def test_there_are_two_channels() -> None:
     with pytest.raises(ValueError, match="no channel 4"):
         Dmatest(channel=4)
 

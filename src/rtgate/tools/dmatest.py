@@ -29,10 +29,10 @@ from rtgate.tools.dmatest_log import (
     FAILED,
     LINES,
     MISUSED,
+    SIZES,
     WRITE,
     Run,
     by_start,
-    check,
     cycles,
     results,
     size_name,
@@ -57,12 +57,10 @@ class Dmatest(Tool):
     """Options of dmatest.
 
     Attributes:
-        sizes: bytes of a transfer; those of the guide's tables.
         channel: `chn_en`; 3 is both, each moving as much.
         compared_bytes: how much is compared, where the reserved memory can be read.
     """
 
-    sizes: tuple[int, ...] = (64, 256, 4 << 10, 64 << 10, 1 << 20, 4 << 20)
     channel: int = 1
     compared_bytes: int = 64 << 10
 
@@ -79,10 +77,10 @@ class Dmatest(Tool):
     )
     reports: ClassVar[Mapping[str, Reports]] = {
         **{
-            f"{completion}{direction}.{size}.{what}": reports
+            f"{completion}{direction}.{size_name(size)}.{what}": reports
             for completion in ("", _BY_INTERRUPT)
             for direction in DIRECTIONS.values()
-            for size in ("64b", "256b", "4k", "64k", "1m", "4m")
+            for size in SIZES
             for what, reports in (("rate", Reports.RATE), ("share", Reports.RATIO))
         },
         "runs": Reports.COUNT,
@@ -93,21 +91,16 @@ class Dmatest(Tool):
     def __post_init__(self) -> None:
         if self.channel not in LINES:
             raise ValueError(f"no channel {self.channel}: chn_en is 1, 2, or 3 for both")
-        for size in self.sizes:
-            check(size, cycles(size))
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
         values = {
             "MODULE": self.module,
             "CHANNEL": self.channel,
-            "LINES": LINES[self.channel],
             **(_BESIDE if setting.beside else _ALONE),
             "COMPARED": self.compared_bytes,
-            "LARGEST": 2 * max(*self.sizes, self.compared_bytes),
-            "RUNS": "; ".join(
-                f"run {size} {cycles(size)} {direction}" for direction in DIRECTIONS for size in self.sizes
-            ),
+            "LARGEST": 2 * max(*SIZES, self.compared_bytes),
+            "RUNS": "; ".join(f"run {size} {cycles(size)} {direction}" for direction in DIRECTIONS for size in SIZES),
             "MARKS": kernel_log.SHELL,
         }
         script = re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
@@ -118,7 +111,7 @@ class Dmatest(Tool):
 
         Beside another tool at least one round, whose runs, and those that compare, are counted.
         """
-        runs = Count(measurement="runs", least=len(DIRECTIONS) * len(self.sizes) + _BEFORE_ROUNDS)
+        runs = Count(measurement="runs", least=len(DIRECTIONS) * len(SIZES) + _BEFORE_ROUNDS)
         return Expected(threads=(), duration_s=round(setting.duration_s), counts=(runs,) if setting.beside else ())
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
@@ -154,7 +147,7 @@ class Dmatest(Tool):
         rates = {
             f"{completion}{DIRECTIONS[direction]}.{size_name(size)}": _rate(groups, size, write=direction == WRITE)
             for direction in DIRECTIONS
-            for size in self.sizes
+            for size in SIZES
         }
         measurements = [rate(f"{name}.rate", value, output.megabytes_per_second) for name, value in rates.items()]
         return (

@@ -19,6 +19,8 @@ from rtgate.tools.kernel_log import Line
 
 READ, WRITE = 1, 2  # rw_test; an example in the vendor's guide has it the wrong way round
 DIRECTIONS = {WRITE: "write", READ: "read"}
+SIZES = (64, 256, 4 << 10, 64 << 10, 1 << 20, 4 << 20)
+"""Bytes of a transfer: those of the guide's tables."""
 LINES = {1: 1, 2: 1, 3: 2}  # result lines by chn_en
 _BYTES = 1 << 32  # the driver computes with fewer
 _ROUND_BYTES = 1 << 28  # one run moves at most this: 0.6 s at Gen2 x1
@@ -52,21 +54,6 @@ def size_name(size: int) -> str:
         if size >= scale and size % scale == 0:
             return f"{size // scale}{unit}"
     return f"{size}b"
-
-
-def check(size: int, loops: int, directions: int = 1) -> None:
-    """Check that the driver can count the bytes of a run.
-
-    Raises:
-        ValueError: it is 4 GiB or more, where its 32 bits wrap, or nothing.
-    """
-    if size <= 0 or loops <= 0:
-        raise ValueError(f"{loops} transfers of {size} bytes are none")
-    if directions * size * loops >= _BYTES:
-        raise ValueError(
-            f"{directions} x {size} bytes x {loops} transfers are {directions * size * loops} bytes: dmatest counts in "
-            f"32 bits, so that its speed would be that of the rest above 4 GiB"
-        )
 
 
 @dataclass(frozen=True, slots=True)
