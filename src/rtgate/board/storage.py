@@ -59,6 +59,11 @@ class Storage:
     size_mib: int = 0
     scheduler: str = ""
 
+    @property
+    def is_raw(self) -> bool:
+        """Whether tools write to the device itself, with no file system on it."""
+        return self.overwrite is not Overwrite.FILE and self.file_system is FileSystem.NONE
+
     def path(self, directory: str) -> str:
         """Return the file or the link to a device that a tool writes to.
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.board.storage import ENGINES, RESERVED, FileSystem, Overwrite, Storage
+from rtgate.board.storage import ENGINES, RESERVED, Storage
 from rtgate.errors import ParseError
 from rtgate.tools import Count, DestructiveTool, Expected, Output, Reports, Setting, count, frequency, rate, time
 from rtgate.tools import disk_health as health
@@ -104,9 +104,9 @@ class Fio(DestructiveTool):
     def fill(self, setting: Setting) -> tuple[str, ...]:
         """Return the command that writes the test file from end to end, so that no read finds a hole."""
         assert setting.storage is not None
-        words = () if setting.storage.overwrite is Overwrite.FILE or _has_file_system(setting.storage) else ("0",)
         return (
-            *("fio", "-output-format=json", "-output=fill.json", *(f"-allow_file_create={word}" for word in words)),
+            *("fio", "-output-format=json", "-output=fill.json"),
+            *(("-allow_file_create=0",) if setting.storage.is_raw else ()),
             *self._place(setting, setting.storage),
             *("-direct=1", "-iodepth", "32", "-thread", "-rw=write", f"-ioengine={setting.storage.engine}"),
             *("-bs=1024K", f"-size={self._size(setting)}", "-end_fsync=1", "-name=fill"),
@@ -138,16 +138,18 @@ class Fio(DestructiveTool):
             ParseError: it failed, was stopped, or its JSON is missing, damaged, or contradicts itself or the command.
         """
         setting = output.setting
-        jobs = [*_jobs(output, "fill.json", required=False), *_jobs(output, _json(setting), required=False)]
-        errors = tuple(_errors(jobs))
+        fill, jobs = _jobs(output, "fill.json"), _jobs(output, _json(setting))
+        errors = tuple(_errors([*fill, *jobs]))
         if errors:
             return (*errors, *health.measurements(output))
         self._check_end(output)
-        by_name = {job.name: job for job in _jobs(output, _json(setting), required=True)}
+        if not jobs:
+            raise ParseError("fio wrote no JSON of its jobs")
+        by_name = {job.name: job for job in jobs}
         names = (*self._rounds(setting), self.job)
         if tuple(by_name) != names:
-            raise ParseError(f"fio ran the jobs {', '.join(by_name) or 'none'}, not {', '.join(names)}")
-        self._check_fill(jobs, setting)
+            raise ParseError(f"fio ran the jobs {', '.join(by_name)}, not {', '.join(names)}")
+        self._check_fill(fill, setting)
         rounds = [
             rate(
                 f"round.{_prefix(setting)}bandwidth",
@@ -170,15 +172,15 @@ class Fio(DestructiveTool):
             raise ParseError(f"fio measured nothing: {output.last_message()}")
         check_end("fio", output)
 
-    def _check_fill(self, jobs: list[_Job], setting: Setting) -> None:
+    def _check_fill(self, fill: list[_Job], setting: Setting) -> None:
         file_bytes = self.file_bytes(setting)
-        fill_bytes = sum(job.data.object("write").integer("io_bytes") for job in jobs if job.name == "fill")
+        fill_bytes = sum(job.data.object("write").integer("io_bytes") for job in fill)
         if fill_bytes < file_bytes:
             raise ParseError(f"only {fill_bytes} of {file_bytes} bytes of the test file were written before measuring")
 
     def _place(self, setting: Setting, storage: Storage) -> tuple[str, ...]:
-        raw = storage.overwrite is not Overwrite.FILE and not _has_file_system(storage)
-        return (f"-filename={storage.path(setting.directory)}", *((f"-offset={RESERVED >> 10}K",) if raw else ()))
+        offset = (f"-offset={RESERVED >> 10}K",) if storage.is_raw else ()
+        return (f"-filename={storage.path(setting.directory)}", *offset)
 
     def _size(self, setting: Setting) -> str:
         assert setting.storage is not None
@@ -299,12 +301,12 @@ class _Figures:
         return [("mean", mean), *((f"p{name}", value) for name, value in percentiles), ("max", high)]
 
 
-def _jobs(output: Output, name: str, *, required: bool) -> list[_Job]:
-    """Return the jobs in a file of fio's JSON; none if there is no file and none is required. Raises ParseError."""
+def _jobs(output: Output, name: str) -> list[_Job]:
+    """Return the jobs in a file of fio's JSON; none if there is no file. Raises ParseError."""
     text = output.text(name)
     notes = _NOTES.match(text)
     text = text[notes.end() :] if notes else text
-    if not text.strip() and not required:
+    if not text.strip():
         return []
     report = document("fio", text)
     version = report.data.get("fio version")
@@ -341,7 +343,3 @@ def _prefix(setting: Setting) -> str:
 def _format_time(milliseconds: int) -> str:
     """Return a time as the guide writes it, in seconds, where it is whole seconds."""
     return f"{milliseconds}ms" if milliseconds % 1000 else str(milliseconds // 1000)
-
-
-def _has_file_system(storage: Storage) -> bool:
-    return storage.file_system is not FileSystem.NONE
