@@ -32,7 +32,7 @@ from capstone.x86 import (
 )
 
 from rtgate.kernel.instruction import Instruction, Reader
-from rtgate.kernel.relocation import Token, target
+from rtgate.kernel.relocation import Meaning, target
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_FFFF_8000_0000  # the kernel's image lies from here on
@@ -59,7 +59,7 @@ def reader(kernel: Vmlinux) -> Reader:
     return read
 
 
-def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Token]]:
+def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Meaning]]:
     """Yield where the kernel's jump labels are, and what the key of each is."""
     start, stop = (kernel.address_of(f"__{end}___jump_table") for end in ("start", "stop"))
     if start is None or stop is None:
@@ -73,7 +73,7 @@ def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Token]]:
 class _Function:
     """One function while its instructions are made ready."""
 
-    def __init__(self, kernel: Vmlinux, symbol: Symbol, insns: Sequence[CsInsn], labels: Mapping[int, Token]) -> None:
+    def __init__(self, kernel: Vmlinux, symbol: Symbol, insns: Sequence[CsInsn], labels: Mapping[int, Meaning]) -> None:
         self._kernel = kernel
         self._symbol = symbol
         self._labels = labels
@@ -107,7 +107,7 @@ class _Function:
         """Return a call or a jump to a known address."""
         calls = insn.group(CS_GRP_CALL)
         destination = target(self._kernel, there)
-        name = str(destination[0]) if isinstance(destination, tuple) else ""
+        name = str(destination[0])
         if name == _RETURN:
             return _instruction(insn, ("ret",))
         if not calls and name == plain_name(self._symbol.name):
@@ -149,7 +149,7 @@ class _Function:
         bases = tuple(number != X86_REG_INVALID for number in (at.base, at.index))
         return (at.segment, bases, at.scale, there, operand.size)
 
-    def _symbol_of(self, value: int) -> Token | None:
+    def _symbol_of(self, value: int) -> Meaning | None:
         """Return what a number means that is an address of the kernel; None if it is another number."""
         address = value % _WORD
         if address < _KERNEL or self._kernel.section_at(address) is None:

@@ -23,7 +23,10 @@ _TEXT = 96  # bytes by which data without a name are compared
 _BRANCH = 0x05  # bits 30 to 26 of b and bl
 _CALL_OR_JUMP = re.compile(rb"[\xe8\xe9]")  # x86; four bytes of distance follow
 
-Token = tuple[object, ...] | int
+Meaning = tuple[object, ...]
+"""What an address stands for."""
+Token = Meaning | int
+"""What an instruction does: with what its address means, or as it is."""
 
 
 def same_code(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
@@ -92,15 +95,15 @@ class Code:
 
     def _at(self, number: int, there: int, kind: tuple[int, ...]) -> Token:
         self.places[number] = (kind, there)
-        return (*kind, *_as_tuple(target(self.kernel, there)))
+        return (*kind, *target(self.kernel, there))
 
-    def meaning(self, number: int, page: int) -> Token | None:
+    def meaning(self, number: int, page: int) -> Meaning | None:
         """Return what the low half of an instruction means with a page; None if that is nothing with a name."""
         scale = arm64.scale_of(self.words[number])
         if scale is None:
             return None
-        token = target(self.kernel, page + arm64.low_half(self.words[number], scale))
-        return token if _has_name(token) else None
+        meaning = target(self.kernel, page + arm64.low_half(self.words[number], scale))
+        return meaning if _has_name(meaning) else None
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:
@@ -130,8 +133,8 @@ def _agrees(both: tuple[Code, Code], origin: int) -> bool:
     )
 
 
-def _has_name(token: Token) -> bool:
-    return isinstance(token, tuple) and token[0] not in {"nowhere", "unnamed"}
+def _has_name(meaning: Meaning) -> bool:
+    return meaning[0] not in {"nowhere", "unnamed"}
 
 
 def _same_meaning(both: tuple[Code, Code], number: int, origin: int) -> bool:
@@ -176,7 +179,7 @@ def _relative(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbo
     return target(baseline, mine.address + at + left) == target(candidate, theirs.address + at + right)
 
 
-def target(kernel: Vmlinux, address: int) -> Token:
+def target(kernel: Vmlinux, address: int) -> Meaning:
     """Return what an address means: a symbol and an offset; for things without a name what is in them."""
     address &= (1 << 64) - 1  # x86 reaches its per-CPU variables, which are linked from 0 on, around the end
     place = kernel.resolve(address)
@@ -191,10 +194,6 @@ def target(kernel: Vmlinux, address: int) -> Token:
         return ("text", text)
     # Jump tables and unnamed constants: they follow from code and names, which are compared themselves.
     return ("unnamed", section.name)
-
-
-def _as_tuple(token: Token) -> tuple[object, ...]:
-    return token if isinstance(token, tuple) else (token,)
 
 
 def _same_x86(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
@@ -255,17 +254,17 @@ def _meets(baseline: Vmlinux, left: int, candidate: Vmlinux, right: int) -> bool
     # The end of a table is often the begin of the next, and then has two names.
     if baseline.marks_at(left) & candidate.marks_at(right):
         return True
-    token = target(baseline, left)
-    return token == target(candidate, right) and not (isinstance(token, tuple) and _says_nothing(token))
+    meaning = target(baseline, left)
+    return meaning == target(candidate, right) and not _says_nothing(meaning)
 
 
 _SPACE = (".text", ".bss", ".orc_unwind")
 
 
-def _says_nothing(token: tuple[object, ...]) -> bool:
+def _says_nothing(meaning: Meaning) -> bool:
     """Return whether any two numbers may mean this: what lies outside of sections, or is only the space between things.
 
     Else a constant that changed would pass for two addresses. What code reaches without a name is elsewhere, as in
     .rodata and .altinstr_aux.
     """
-    return token[0] == "nowhere" or (token[0] == "unnamed" and str(token[1]).startswith(_SPACE))
+    return meaning[0] == "nowhere" or (meaning[0] == "unnamed" and str(meaning[1]).startswith(_SPACE))
