@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate.errors import ConfigError
+from rtgate.kernel.configuration import read_config
+from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.relocation import same_code, same_data
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
-_OPTION = re.compile(r"(?:# )?(CONFIG_\w+)(?:=(.*)| is not set)$")
 # Tables that the build makes of all symbols: they differ whenever anything does, and nobody changed them.
 _MADE = re.compile(
     r"kallsyms_|__ksymtab|__kstrtab|__kcrctab|linux_banner|linux_proc_banner|init_uts_ns|vermagic$|__bug_|vdso|__param|descriptor\."
@@ -97,9 +98,9 @@ def _variables(kernel: Vmlinux) -> _Table:
     )
 
 
-def _table(symbols: object) -> _Table:
+def _table(symbols: Iterable[Symbol]) -> _Table:
     table: _Table = defaultdict(list)
-    for symbol in symbols:  # type: ignore[attr-defined]
+    for symbol in symbols:
         table[plain_name(symbol.name), symbol.file].append(symbol)
     return table
 
@@ -148,9 +149,4 @@ def _options(baseline: Path | None, candidate: Path | None) -> dict[str, tuple[s
 
 def options(config: Path) -> dict[str, str]:
     """Return the options of a `.config` that are set. Raises ConfigError: it cannot be read."""
-    try:
-        lines = config.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{config}: cannot be read: {error}") from error
-    matches = (_OPTION.match(line) for line in lines)
-    return {match[1]: match[2] for match in matches if match and match[2] is not None}
+    return {f"CONFIG_{symbol}": value for symbol, value in read_config(config).items() if value != UNSET}
