@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from selftests.pci import EXPRESS_AT, space
 
 from rtgate.errors import ParseError
 from rtgate.tools import config_space
-from rtgate.tools.config_space import ConfigSpace, Express, Link, Port
+from rtgate.tools.config_space import ConfigSpace, Express, Link
 
 
 def changed(data: bytes, *changes: tuple[int, int]) -> bytes:
@@ -23,7 +24,7 @@ def changed(data: bytes, *changes: tuple[int, int]) -> bytes:
 def test_a_function_with_a_link() -> None:
     found = config_space.read(space(link=(1, 2), most=(4, 16), aspm=2, sizes=(1, 2, 5)))
     link = Link(generation=1, width=2, most_generation=4, most_width=16, aspm=2)
-    express = Express(port=Port.ENDPOINT, mps=256, most_mps=512, mrrs=4096, link=link)
+    express = Express(mps=256, mrrs=4096, link=link)
     assert found == ConfigSpace(id="144d:a808", express=express)
 
 
@@ -46,13 +47,12 @@ def test_conventional_pci_has_no_link() -> None:
     assert found.express is None
 
 
-@pytest.mark.parametrize("kind", Port)
-def test_what_is_integrated_into_the_root_complex_has_no_link(kind: Port) -> None:
-    found = config_space.read(space(port=kind.value))
+@pytest.mark.parametrize("kind", [0x0, 0x1, 0x4, 0x5, 0x6, 0x7, 0x8, 0x9, 0xA])
+def test_what_is_integrated_into_the_root_complex_has_no_link(kind: int) -> None:
+    found = config_space.read(space(port=kind))
     assert found is not None
     assert found.express is not None
-    assert found.express.port is kind
-    assert (found.express.link is None) == (kind in {Port.ROOT_COMPLEX_ENDPOINT, Port.EVENT_COLLECTOR})
+    assert (found.express.link is None) == (kind in {0x9, 0xA})
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 256, b"\xff" * 64, b"\xff\xff" + space()[2:]])
@@ -71,7 +71,6 @@ def test_all_ones_is_no_answer(data: bytes) -> None:
         (changed(space(), (0x51, 0xF8), (0xF8, 0x10)), "its PCI Express capability at 0xf8 leads out of the space"),
         (changed(space(), (EXPRESS_AT + 2, 0xB2)), "its PCI Express capability has the unknown port type 0xb"),
         (space(sizes=(6, 0, 0)), "its Max_Payload_Size has the reserved value 6"),
-        (space(sizes=(0, 7, 0)), "its Max_Payload_Size Supported has the reserved value 7"),
         (space(sizes=(0, 0, 6)), "its Max_Read_Request_Size has the reserved value 6"),
     ],
 )
@@ -91,11 +90,15 @@ def test_no_bytes_are_too_strange(data: bytes) -> None:
         assert found is None or len(found.id) == 9
 
 
-@given(st.tuples(st.integers(0, 15), st.integers(0, 63)), st.integers(0, 3), st.tuples(*[st.integers(0, 5)] * 3))
+@given(
+    st.tuples(st.integers(0, 15), st.integers(0, 63)),
+    st.integers(0, 3),
+    st.tuples(*map(partial(st.integers, 0), (5, 7, 5))),
+)
 def test_what_is_written_is_read(link: tuple[int, int], aspm: int, sizes: tuple[int, int, int]) -> None:
     found = config_space.read(space(link=link, aspm=aspm, sizes=sizes))
     assert found is not None
     assert found.express is not None
     assert found.express.link is not None
     assert (found.express.link.generation, found.express.link.width, found.express.link.aspm) == (*link, aspm)
-    assert (found.express.mps, found.express.most_mps, found.express.mrrs) == tuple(128 << size for size in sizes)
+    assert (found.express.mps, found.express.mrrs) == (128 << sizes[0], 128 << sizes[2])

@@ -9,7 +9,6 @@ nowhere, and a function that does not answer reads as all ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from rtgate.errors import ParseError
 
@@ -21,23 +20,10 @@ BYTES = 256  # what a function has without the extended space, which some device
 _EXPRESS_BYTES = 0x14  # to the end of Link Status
 
 
-class Port(Enum):
-    """Device/Port Type in the PCI Express Capabilities register (PCI_EXP_FLAGS_TYPE)."""
-
-    ENDPOINT = 0x0
-    LEGACY_ENDPOINT = 0x1
-    ROOT_PORT = 0x4
-    UPSTREAM = 0x5
-    DOWNSTREAM = 0x6
-    TO_PCI_BRIDGE = 0x7
-    FROM_PCI_BRIDGE = 0x8
-    ROOT_COMPLEX_ENDPOINT = 0x9
-    EVENT_COLLECTOR = 0xA
-
-    @property
-    def has_link(self) -> bool:
-        """Whether it has a link; what is integrated into the root complex has none."""
-        return self not in {Port.ROOT_COMPLEX_ENDPOINT, Port.EVENT_COLLECTOR}
+# Device/Port Type in the PCI Express Capabilities register (PCI_EXP_FLAGS_TYPE). What is integrated into the root
+# complex has no link: an endpoint there, and an event collector.
+_WITH_LINK = frozenset({0x0, 0x1, 0x4, 0x5, 0x6, 0x7, 0x8})
+_WITHOUT_LINK = frozenset({0x9, 0xA})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +49,11 @@ class Express:
 
     Attributes:
         mps: Max_Payload_Size in use, bytes.
-        most_mps: Max_Payload_Size Supported, bytes.
         mrrs: Max_Read_Request_Size in use, bytes.
         link: None for a function that is integrated into the root complex.
     """
 
-    port: Port
     mps: int
-    most_mps: int
     mrrs: int
     link: Link | None
 
@@ -137,17 +120,13 @@ def _express(data: bytes) -> Express | None:
     if offset + _EXPRESS_BYTES > BYTES:
         raise ParseError(f"its PCI Express capability at {offset:#x} leads out of the space")
     kind = _word(data, offset + 0x02) >> 4 & 0xF
-    try:
-        port = Port(kind)
-    except ValueError:
-        raise ParseError(f"its PCI Express capability has the unknown port type {kind:#x}") from None
+    if kind not in _WITH_LINK | _WITHOUT_LINK:
+        raise ParseError(f"its PCI Express capability has the unknown port type {kind:#x}")
     control = _word(data, offset + 0x08)
     return Express(
-        port=port,
         mps=_size(control >> 5, "Max_Payload_Size"),
-        most_mps=_size(_dword(data, offset + 0x04), "Max_Payload_Size Supported"),
         mrrs=_size(control >> 12, "Max_Read_Request_Size"),
-        link=_link(data, offset) if port.has_link else None,
+        link=_link(data, offset) if kind in _WITH_LINK else None,
     )
 
 
