@@ -200,10 +200,11 @@ def test_relative_paths(describe: Describe, fake_tree: Path, tmp_path: Path, mon
 def test_git_state_is_recorded(describe: Describe, fake_tree: Path, git: Git, tmp_path: Path) -> None:
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")
     assert made.source is not None
-    assert (made.source["commit"], made.source["dirty"], made.warnings) == (git("rev-parse", "HEAD"), False, ())
+    assert (made.source["commit"], made.source["dirty"]) == (git("rev-parse", "HEAD"), False)
+    assert stored(made.directory)["warnings"] == []
     (fake_tree / "kernel/sched.c").write_text("int changed;\n")
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")
-    assert made.warnings == ("the tree has changes that are not committed",)
+    assert stored(made.directory)["warnings"] == ["the tree has changes that are not committed"]
 
 
 def test_lost_options(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.kernel.configuration import (
     LostOptionsError,
@@ -90,22 +92,29 @@ def test_an_error_says_which_commit_a_vendor_s_series_is_for(describe: Describe)
     assert describe().series_base(KernelVersion(6, 1)) == ""
 
 
-def test_unknown_fragment_lists_those_there_are(tmp_path: Path, describe: Describe) -> None:
+@pytest.fixture
+def shipped_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fragments of rtgate: none yet."""
+    monkeypatch.setattr(site, "shipped_directory", lambda: tmp_path / "shipped")
+    fragments = tmp_path / "shipped/kernel-configs/fragments"
+    fragments.mkdir(parents=True)
+    return fragments
+
+
+def test_unknown_fragment_lists_those_there_are(shipped_fragments: Path, describe: Describe) -> None:
     path = describe().path
     path.write_text("arch: arm64\nflavour: generic\nbase: tinyconfig\nfragments:\n  - nope\n")
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "extra.config").write_text("CONFIG_A=y\n")
+    (shipped_fragments / "extra.config").write_text("CONFIG_A=y\n")
     with pytest.raises(ConfigError, match=r"fake.yaml:5:5: no fragment 'nope' \(allowed: extra, only\)"):
-        load_description(path, [tmp_path / "more"])
+        load_description(path)
 
 
-def test_a_site_may_use_fragments_of_other_directories(tmp_path: Path, describe: Describe) -> None:
+def test_a_site_may_use_fragments_of_other_directories(shipped_fragments: Path, describe: Describe) -> None:
     path = describe("CONFIG_A=y\n").path
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "only.config").write_text("CONFIG_A=m\n")  # its own one wins
-    (tmp_path / "more" / "extra.config").write_text("CONFIG_B=y\n")
+    (shipped_fragments / "only.config").write_text("CONFIG_A=m\n")  # its own one wins
+    (shipped_fragments / "extra.config").write_text("CONFIG_B=y\n")
     path.write_text(path.read_text().replace("[only]", "[only, extra]"))
-    asked = load_description(path, [tmp_path / "more"]).requested_options(KernelVersion(6, 12))
+    asked = load_description(path).requested_options(KernelVersion(6, 12))
     assert {symbol: option.value for symbol, option in asked.items()} == {"A": "y", "B": "y"}
 
 
@@ -163,12 +172,16 @@ def test_flavours_differ_in_the_preemption_model_alone_or_by_the_vendor_s_fragme
     realtime = load_description(path.with_name(path.name.replace("-generic", "-preempt_rt")))
     assert (realtime.flavour, generic.flavour) == ("preempt_rt", "generic")
     assert (realtime.targets, realtime.device_trees) == (generic.targets, generic.device_trees)
-    ours = [re.sub(r"preempt$", "preempt_rt", fragment.stem) for fragment in generic.fragments]
-    assert [fragment.stem for fragment in realtime.fragments] == ours
+    assert _fragments(realtime.path) == [re.sub(r"preempt$", "preempt_rt", name) for name in _fragments(generic.path)]
     added = ("rockchip_rt.config",) if "-vendor-" in generic.name else ()
     assert realtime.kernel_fragments == (*generic.kernel_fragments, *added)
 
 
 def test_all_shipped_fragments_are_used() -> None:
-    used = {fragment for path in BUILDS for fragment in load_description(path).fragments}
-    assert used == set((SHIPPED / "fragments").glob("*.config"))
+    used = {name for path in BUILDS for name in _fragments(path)}
+    assert used == {path.stem for path in (SHIPPED / "fragments").glob("*.config")}
+
+
+def _fragments(build: Path) -> list[str]:
+    names: list[str] = yaml.safe_load(build.read_text())["fragments"]
+    return names

@@ -143,7 +143,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         sha256="a" * 64,
         content_sha256="c" * 64,
         versions={},
-        tools={},
     )
     made = Lab(tmp_path, image)
     made.mode("good")

@@ -48,7 +48,6 @@ class KernelBuild:
     dtbs: Path | None = None
     source: Mapping[str, str | bool] | None = None
     toolchain: str | None = None
-    warnings: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
     inputs: str | None = None
 
@@ -141,7 +140,6 @@ def _load_own_build(directory: Path) -> KernelBuild:
             dtbs=files.get("dtbs"),
             source=content["source"],
             toolchain=content["toolchain"],
-            warnings=tuple(content["warnings"]),
             patches=tuple(str(patch["file"]) for patch in content["patches"]),
             inputs=content["inputs"],
         )

@@ -57,7 +57,6 @@ class BuildDescription:
     flavour: str
     base: str
     kernel_fragments: tuple[str, ...]
-    fragments: tuple[Path, ...]
     options: tuple[Option, ...]
     optional: frozenset[str]
     targets: tuple[str, ...]
@@ -111,11 +110,11 @@ class BuildDescription:
         return resolve(self.options, version)
 
 
-def load_description(path: Path, fragment_directories: Sequence[Path] | None = None) -> BuildDescription:
+def load_description(path: Path) -> BuildDescription:
     """Read a build description and its fragments.
 
-    Fragments are looked for in `fragments/` beside the description, then in `fragment_directories` (default: those of
-    the site, the kernel repository and rtgate, so that a site's builds can use shipped fragments).
+    Fragments are looked for in `fragments/` beside the description, then in those of the site, the kernel repository
+    and rtgate, so that a site's builds can use shipped fragments.
 
     Raises:
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
@@ -127,10 +126,8 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
             *("kernel_fragments", "series_commits"),
         ),
     )
-    if fragment_directories is None:
-        fragment_directories = [layer.directory / "kernel-configs" / "fragments" for layer in site.layers()]
-    directories = (path.parent / "fragments", *fragment_directories)
-    fragments = tuple(_fragment(item, directories) for item in top["fragments"].items())
+    places = (path.parent, *(layer.directory / "kernel-configs" for layer in site.layers()))
+    fragments = [_fragment(item, [place / "fragments" for place in places]) for item in top["fragments"].items()]
     options = tuple(option for fragment in fragments for option in load_fragment(fragment))
     targets = _targets(top.get("targets"))
     return BuildDescription(
@@ -140,7 +137,6 @@ def load_description(path: Path, fragment_directories: Sequence[Path] | None = N
         flavour=top["flavour"].text(FLAVOURS),
         base=_base(top["base"]),
         kernel_fragments=_kernel_fragments(top.get("kernel_fragments")),
-        fragments=fragments,
         options=options,
         optional=_optional(top.get("optional"), options),
         targets=targets,

@@ -42,7 +42,6 @@ class RootfsImage:
         sha256: of the file.
         content_sha256: of the archive before compression: equal wherever the content is equal.
         versions: Debian package and version.
-        tools: program and version.
         warnings: locked versions that the archive no longer had.
     """
 
@@ -54,7 +53,6 @@ class RootfsImage:
     sha256: str
     content_sha256: str
     versions: Mapping[str, str]
-    tools: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
 
@@ -108,7 +106,6 @@ def read(directory: Path) -> RootfsImage | None:
             sha256=manifest["sha256"],
             content_sha256=manifest["content_sha256"],
             versions=MappingProxyType(manifest["packages"]),
-            tools=MappingProxyType(manifest["tools"]),
             warnings=tuple(manifest["warnings"]),
         )
         sums = ((rootfs.path, rootfs.sha256), (rootfs.archive, rootfs.content_sha256))
