@@ -8,7 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
+from rtgate.kernel import preemption as module
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.preemption_arm64 import offsets
 from rtgate.kernel.preemption_places import Entry, Offsets
@@ -154,3 +156,8 @@ def test_an_x86_kernel_that_counts_otherwise_is_refused(tmp_path: Path) -> None:
         preemption(kernel("x86_64", tmp_path, "one", a=otherwise, b=STUBS, c=HOT))
     with pytest.raises(ConfigError, match="no stubs of interrupts at irq_entries_start"):
         preemption(kernel("x86_64", tmp_path, "two", a=X86, c=HOT))
+
+
+def test_sections_are_followed_on_each_architecture_whose_code_is_read() -> None:
+    arches = {name for name, arch in ARCHES.items() if arch.code}
+    assert module._OFFSETS.keys() == module._ENTRIES.keys() == arches

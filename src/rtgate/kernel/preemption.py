@@ -57,10 +57,7 @@ _ENTRIES: Mapping[str, Callable[[Vmlinux], Iterator[Entry]]] = {
 
 
 def preemption(kernel: Vmlinux) -> Preemption:
-    """Return where a kernel keeps it. Raises ConfigError: of another architecture, or its code is not as expected."""
-    if kernel.arch not in _OFFSETS:
-        arches = " and ".join(_OFFSETS)
-        raise ConfigError(f"critical sections are followed on {arches} only, this kernel is for {kernel.arch}")
+    """Return where a kernel keeps it. Raises ConfigError: its code is not as expected."""
     symbol = next((symbol for symbol in kernel.symbols if symbol.name == FUNCTION and symbol.function), None)
     if symbol is None:
         raise ConfigError(f"the kernel has no function {FUNCTION}: critical sections cannot be followed")
