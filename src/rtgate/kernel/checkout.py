@@ -113,7 +113,7 @@ def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
         fingerprint=hashlib.sha256(f"{commit}\n".encode()).hexdigest(),
         commit=commit,
         describe=name or commit[:12],
-        subject=process.output([*git, "log", "-1", "--format=%s", commit]).strip(),
+        subject=merge.subject_of(repository, commit),
         dirty=False,
     )
     return Tree(place, version, source, owned=True)
