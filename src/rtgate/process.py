@@ -13,6 +13,7 @@ from rtgate.arches import ARCHES
 from rtgate.errors import InfrastructureError
 
 PACKAGES = {
+    "apt-cache": "apt",
     "apt-get": "apt",
     "autoreconf": "autoconf automake",
     "bc": "bc",

@@ -116,7 +116,7 @@ def test_sources_that_cannot_be_reached_say_so(programs: Path, tmp_path: Path, m
 
 def test_a_missing_program_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InfrastructureError, match="install the Debian package dpkg"):
+    with pytest.raises(InfrastructureError, match=r"not installed: dpkg-deb \(Debian: apt-get install dpkg\)"):
         debian.contents(tmp_path / "x.deb")
 
 

@@ -2,7 +2,7 @@
 """Debian packages of any architecture and suite, fetched and read without root and without touching the system's apt.
 
 apt runs with directories of its own: nothing is installed, no architecture is added, and it still checks the archive's
-signature. The system's proxy and credential settings hold. The only module that runs apt-get and dpkg-deb.
+signature. The system's proxy and credential settings hold.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from rtgate import process
 from rtgate.errors import InfrastructureError
 from rtgate.files import scratch
 
 _KEYRINGS = tuple(Path("/usr/share/keyrings") / f"debian-archive-keyring.{suffix}" for suffix in ("pgp", "gpg"))
 _TIMEOUT_S = 900.0
-_TOOLS = {"apt-get": "apt", "apt-cache": "apt", "dpkg-deb": "dpkg"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,9 @@ def run(
     Raises:
         InfrastructureError: it is missing, takes too long or fails; the message holds the line that says why.
     """
+    process.require(argv[0])
     try:
         child = subprocess.run(argv, env=environment, cwd=cwd, capture_output=True, timeout=_TIMEOUT_S, check=False)
-    except FileNotFoundError:
-        package = _TOOLS.get(argv[0], argv[0])
-        raise InfrastructureError(f"{argv[0]} is not installed: install the Debian package {package}") from None
     except subprocess.TimeoutExpired:
         raise InfrastructureError(
             f"{argv[0]} took longer than {_TIMEOUT_S:.0f} s ({about}): is the network up?"
