@@ -74,24 +74,24 @@ def _usual(board: Board) -> Options:
 _STRESS = ("cpu", "io", "vm", "vm-bytes", "hdd", "hdd-bytes", "timeout")
 _STRESS_NG = (*_STRESS, "cpu-load", "cpu-method", "timerfd-freq")
 _WORKERS = ("cpu", "io", "vm", "hdd")
+_TEMPORARY = ("--temp-path", "/tmp")  # noqa: S108 - of stress-ng, on the target, where it is a RAM file system
 
 
 def _stress(board: Board) -> Load:
-    return _mix_workers("stress", ("stress", "--quiet"), board, _usual(board))
+    return _mix_workers("stress", board, _usual(board))
 
 
 def _stress_ng(board: Board) -> Load:
-    return _mix_workers("stress-ng", ("stress-ng", "--quiet"), board, _usual(board))
+    return _mix_workers("stress-ng", board, _usual(board))
 
 
-def _mix_workers(name: str, program: tuple[str, ...], board: Board, mix: Options) -> Load:
-    """Return a mix of workers as a load; those that write files do so on a disk."""
-    words = tuple(word for option, value in mix.items() for word in (f"--{option}", str(value)))
-    end = ("--temp-path", "/tmp") if name == "stress-ng" else ()  # noqa: S108 - on the target, a RAM file system
+def _mix_workers(name: str, board: Board, mix: Options) -> Load:
+    """Return a mix of workers of `stress` or `stress-ng` as a load; those that write files do so on a disk."""
+    words = (name, "--quiet", *(word for option, value in mix.items() for word in (f"--{option}", str(value))))
     processes = sum(int(mix.get(worker, 0)) for worker in _WORKERS)
     if "hdd" not in mix:
-        return Load(name=name, argv=(*program, *words, *end), processes=processes)
-    command, needs = _on_disk(board, f"exec {shlex.join((*program, *words))}")
+        return Load(name=name, argv=(*words, *(_TEMPORARY if name == "stress-ng" else ())), processes=processes)
+    command, needs = _on_disk(board, f"exec {shlex.join(words)}")
     return Load(name=name, argv=("sh", "-c", command), processes=processes, needs=needs)
 
 
@@ -133,7 +133,7 @@ def _network(_: Board) -> Load:
     # TCP and UDP through the loopback device: the protocol stacks and soft interrupts, no network card.
     return Load(
         name="network",
-        argv=("stress-ng", "--quiet", "--sock", "1", "--udp", "1", "--temp-path", "/tmp"),  # noqa: S108 - as above
+        argv=("stress-ng", "--quiet", "--sock", "1", "--udp", "1", *_TEMPORARY),
         processes=3,
         needs=(_LOOPBACK,),
     )
@@ -145,7 +145,7 @@ def _pressure(board: Board) -> Load:
     vm = ("--vm", "2", "--vm-bytes", size, "--vm-method", "flip", "--mmap", "1", "--mmap-bytes", "8M")
     return Load(
         name="memory",
-        argv=("stress-ng", "--quiet", *vm, "--temp-path", "/tmp"),  # noqa: S108 - as above
+        argv=("stress-ng", "--quiet", *vm, *_TEMPORARY),
         processes=4,
     )
 
@@ -158,7 +158,7 @@ def _syscalls(_: Board) -> Load:
     workers = tuple(word for name in _CALLS for word in (f"--{name}", "1"))
     return Load(
         name="syscalls",
-        argv=("stress-ng", "--quiet", *workers, "--temp-path", "/tmp"),  # noqa: S108 - as above
+        argv=("stress-ng", "--quiet", *workers, *_TEMPORARY),
         processes=1 + len(_CALLS),  # with the one that started them
     )
 
@@ -179,9 +179,9 @@ def _game(board: Board) -> Load:
     That is as many workers as CPUs, each of which works for 5 ms and sleeps for 12 ms, and images that are copied all
     the time. The GPU does nothing.
     """
-    mix = _mix_workers("stress-ng", ("stress-ng", "--quiet"), board, {**_usual(board), "vm-bytes": "4M"})
+    mix = _mix_workers("stress-ng", board, {**_usual(board), "vm-bytes": "4M"})
     frames = ("--cpu", str(board.cpus), "--cpu-method", "collatz", "--cpu-load", "30", "--cpu-load-slice", "5")
-    game = shlex.join(("stress-ng", "--quiet", *frames, "--memcpy", "1", "--temp-path", "/tmp"))  # noqa: S108 - as above
+    game = shlex.join(("stress-ng", "--quiet", *frames, "--memcpy", "1", *_TEMPORARY))
     end = "kill -KILL 0"
     command = f"({game}; {end}) & {shlex.join(mix.argv)}; {end}"
     # Beside the workers two that started them, and two shells.
@@ -304,7 +304,7 @@ def load(name: str, board: Board, options: Options | None = None) -> Load:
     if not options:
         return _LOADS[name](board) if name in _LOADS else _from_outside(outside()[name], board)
     check_options(name, options)
-    return _mix_workers(name, (name, "--quiet"), board, options)
+    return _mix_workers(name, board, options)
 
 
 def check_options(name: str, options: Options) -> None:
