@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import struct
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate.errors import BuildError, ConfigError, InfrastructureError
-from rtgate.kernel import artefacts, build_log, tuxmake
+from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.build import in_place
 from rtgate.kernel.configuration import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.source import Tree
@@ -58,7 +56,9 @@ def build_modules(
         Interrupted: Ctrl-C.
     """
     output = output.absolute()
-    _check(sources, output)
+    if not (sources / "Kbuild").is_file():
+        raise ConfigError(f"{sources} holds no modules: it has no file Kbuild")
+    publish.check_output(output, "modules.json", "modules")
     with in_place(description, tree, options) as work:
         if read_config(work.job.build_directory / ".config").get("MODULES") != "y":
             raise ConfigError(f"{description.name} takes no modules: its kernel is built without CONFIG_MODULES")
@@ -67,16 +67,6 @@ def build_modules(
             return _build(work, sources, output)
         except OSError as error:
             raise InfrastructureError(f"modules cannot be written: {error}") from error
-
-
-def _check(sources: Path, output: Path) -> None:
-    if not (sources / "Kbuild").is_file():
-        raise ConfigError(f"{sources} holds no modules: it has no file Kbuild")
-    if output.is_dir():
-        if any(output.iterdir()) and not (output / "modules.json").is_file():
-            raise ConfigError(f"{output} is neither empty nor modules of rtgate's: it is left alone; choose another -o")
-    elif output.exists():
-        raise ConfigError(f"{output} is not a directory")
 
 
 def _build(work: Work, sources: Path, output: Path) -> tuple[Module, ...]:
@@ -139,10 +129,7 @@ def _section(data: bytes, section_name: bytes) -> bytes:
 
 
 def _publish(work: Work, sources: Mapping[str, str], modules: list[Path], output: Path) -> tuple[Module, ...]:
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
-        new = Path(scratch) / "new"
-        new.mkdir()
+    with publish.replacement(output) as new:
         for path in modules:
             shutil.copyfile(path, new / path.name)
         description = {
@@ -155,7 +142,4 @@ def _publish(work: Work, sources: Mapping[str, str], modules: list[Path], output
             "modules": {path.name: {"sha256": artefacts.sha256(path), **information(path)} for path in modules},
         }
         (new / "modules.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-        if output.exists():
-            os.rename(output, Path(scratch) / "old")  # noqa: PTH104 - a directory, in place
-        new.rename(output)
     return tuple(Module(path=output / path.name, info=information(output / path.name)) for path in modules)

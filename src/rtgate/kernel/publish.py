@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from rtgate.kernel import artefacts, confinement, jailhouse, xenomai
 from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rtgate.kernel.artefacts import KernelBuild
     from rtgate.kernel.work import Work
 
@@ -46,17 +49,34 @@ class BuildResult:
         path.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
 
 
-def check_output(output: Path) -> None:
+def check_output(output: Path, mark: str = "build.json", what: str = "a build") -> None:
     """Check that `output` may be written, or replaced.
 
+    Args:
+        output: the directory.
+        mark: the file that tells that rtgate made it.
+        what: what it then is, for the message.
+
     Raises:
-        ConfigError: it is a file, or a directory with something else than a build.
+        ConfigError: it is a file, or a directory with something else.
     """
     if output.is_dir():
-        if not (output / "build.json").is_file() and any(output.iterdir()):
-            raise ConfigError(f"{output} is neither empty nor a build of rtgate's: it is left alone; choose another -o")
+        if not (output / mark).is_file() and any(output.iterdir()):
+            raise ConfigError(f"{output} is neither empty nor {what} of rtgate's: it is left alone; choose another -o")
     elif output.exists():
         raise ConfigError(f"{output} is not a directory")
+
+
+@contextmanager
+def replacement(output: Path) -> Iterator[Path]:
+    """Yield an empty directory, which takes the place of `output` in one step if nothing fails."""
+    with scratch(output.parent, ".rtgate-build-") as place:
+        complete = place / "new"
+        complete.mkdir()
+        yield complete
+        if output.exists():
+            os.rename(output, place / "old")  # noqa: PTH104 - a directory, in place
+        complete.rename(output)
 
 
 def is_complete(work: Work) -> bool:
@@ -98,18 +118,13 @@ def publish(work: Work, build_result: BuildResult, output: Path) -> KernelBuild:
         InfrastructureError: the disk is full or not writable.
     """
     try:
-        with scratch(output.parent, ".rtgate-build-") as place:
-            complete = place / "new"
-            complete.mkdir()
+        with replacement(output) as complete:
             files = {kind: _copy(path, complete / name) for kind, path, name in _files(work)}
             log = work.job.log_directory / "build.log"
             if log.is_file():
                 shutil.copyfile(log, complete / "build.log")
             text = json.dumps(_description(work, build_result, files), indent=2, ensure_ascii=False)
             (complete / "build.json").write_text(f"{text}\n", encoding="utf-8")
-            if output.exists():
-                os.rename(output, place / "old")  # noqa: PTH104 - a directory, in place
-            complete.rename(output)
     except OSError as error:
         raise InfrastructureError(f"cannot write {output}: {error.strerror}") from error
     return artefacts.load(output)
