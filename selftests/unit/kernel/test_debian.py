@@ -73,6 +73,16 @@ def test_debian_has_moved_on(tarball: Path, tmp_path: Path, monkeypatch: pytest.
     assert debian.unpacked_source(lambda _: pytest.fail("not from the cache")) == found
 
 
+def test_another_version_that_is_installed_is_no_reason_to_download_again(
+    tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_apt(tmp_path, monkeypatch, tarball, NEWER)
+    (tmp_path / "usr/src").mkdir(parents=True)
+    (tmp_path / "usr/src" / tarball.name).write_bytes(b"of another version")
+    source = debian.unpacked_source(lambda _: None)
+    assert debian.unpacked_source(lambda _: pytest.fail("not from the cache")) == source
+
+
 def test_an_older_version_in_the_cache_does_not_stand_for_a_newer_pin(
     tarball: Path, pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,15 +75,21 @@ def _find_cached(store: Path, pin: Pin) -> UnpackedSource | None:
     if not place.is_dir():
         return None
     version = place.resolve().name
-    if version != pin.version and _INSTALLED.joinpath(pin.tarball).exists():
+    if version != pin.version and _installed_tarball(pin):
         return None
     return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
 
 
+def _installed_tarball(pin: Pin) -> Path | None:
+    """Return the pinned tarball, if its package is installed; that of another version has the same name."""
+    path = _INSTALLED / pin.tarball
+    return path if path.is_file() and sha256(path) == pin.sha256 else None
+
+
 def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
-    local_tarball = _INSTALLED / pin.tarball
+    local_tarball = _installed_tarball(pin)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=store) as scratch:
-        if local_tarball.is_file() and sha256(local_tarball) == pin.sha256:
+        if local_tarball:
             tarball, version = local_tarball, pin.version
         else:
             notice(f"downloading {pin.package} {pin.version}")
