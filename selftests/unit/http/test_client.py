@@ -147,6 +147,12 @@ def test_what_is_no_url(url: str) -> None:
         Http(patience=HASTY).once("GET", url)
 
 
+def test_a_file_of_authorities_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent.pem")
+    with pytest.raises(ConfigError, match=r"^https://127\.0\.0\.1/x: .*CA certificate bundle.* /nonexistent\.pem$"):
+        Http(patience=HASTY).once("GET", "https://127.0.0.1/x?private=1")
+
+
 def test_every_error_of_the_library_is_mapped() -> None:
     """`once` names those that are somebody else's; all others are RequestException, which comes last."""
     found = [one for one in vars(requests.exceptions).values() if isinstance(one, type) and issubclass(one, Exception)]

@@ -39,6 +39,11 @@ def test_errors_that_pass(error: Exception) -> None:
         raise error
 
 
+def test_a_file_of_authorities_that_does_not_exist() -> None:
+    with pytest.raises(ConfigError, match=rf"^{URL}: .* /nonexistent\.pem$"), failures.errors(URL, "X", "CA"):
+        requests.get(URL, verify="/nonexistent.pem", timeout=1)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"), [("7", 7.0), ("", 0.0), ("-1", 0.0), ("Wed, 25 Nov", 0.0), ("9" * 20, 0.0)]
 )

@@ -127,7 +127,7 @@ class Http:
             NotSent: it cannot have arrived.
             NoAnswer: nobody knows.
             AccessRefused: we may not.
-            ConfigError: a redirect.
+            ConfigError: a redirect, or a file of certificates that does not exist.
         """
         timeout = (self.patience.connect, self.patience.answer)
         auth = _Header(self._authorization(self.token)) if self.token else None
@@ -153,6 +153,8 @@ class Http:
             raise ConfigError(f"{url} is not a URL that rtgate can ask") from None
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {innermost(error)}") from None
+        except OSError as error:  # one of requests' own: a file of certificates that does not exist
+            raise ConfigError(f"{_host(url)}: {error}") from None
         return self._check(url, reply)
 
     def _authorization(self, token: Token) -> str:

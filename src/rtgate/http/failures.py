@@ -64,6 +64,8 @@ def errors(url: str, variable: str, authorities: str) -> Iterator[None]:
         raise ConfigError(f"{variable} is {url!r}, which is not a URL") from None
     except requests.RequestException as error:
         raise NotNow(f"{url} does not answer ({innermost(error)})") from None
+    except OSError as error:  # one of requests' own: a file of certificates that does not exist
+        raise ConfigError(f"{url}: {error}") from None
 
 
 def is_passing(status: int) -> bool:
