@@ -14,6 +14,7 @@ from dataclasses import dataclass
 SENSORS = "/sys/class/thermal/thermal_zone*/temp"
 # What a plan reads before and after: patterns of the shell.
 WATCHED = (SENSORS, "/sys/class/thermal/thermal_zone*/type")
+SURVIVABLE_C = (-100, 200)  # what no chip survives is a broken sensor's
 
 _ZONE = re.compile(r"/sys/class/thermal/(thermal_zone[0-9]{1,4})/(temp|type)")
 _THOUSANDTHS = re.compile(r"^(-?[0-9]{1,6})\s*$", re.MULTILINE)
@@ -34,12 +35,10 @@ class Zone:
 
 
 def hottest(text: str) -> float | None:
-    """Return the highest temperature, in degrees Celsius, of what sensors print; None for no sensor.
-
-    What no chip survives is no temperature.
-    """
+    """Return the highest temperature, in degrees Celsius, of what sensors print; None for no sensor."""
+    lowest, highest = SURVIVABLE_C
     values = [int(line) / 1000 for line in _THOUSANDTHS.findall(text)]
-    return max((value for value in values if -100 < value < 200), default=None)
+    return max((value for value in values if lowest < value < highest), default=None)
 
 
 def of(around: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:

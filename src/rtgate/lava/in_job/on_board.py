@@ -25,7 +25,7 @@ from pathlib import Path
 from rtgate import __version__
 from rtgate.board import boards
 from rtgate.board.boards import Board
-from rtgate.board.thermal import SENSORS
+from rtgate.board.thermal import SENSORS, SURVIVABLE_C
 from rtgate.console.faults import FATAL, scan
 from rtgate.console.frames import FrameReader
 from rtgate.errors import ConfigError
@@ -131,7 +131,8 @@ carry_out() {
 }
 hot() {
     for sensor in @SENSORS@; do
-        [ -r "$sensor" ] && read -r degrees <"$sensor" && [ "$degrees" -gt @HOT@ ] && return 0
+        [ -r "$sensor" ] && read -r degrees <"$sensor" || continue
+        [ "$degrees" -gt @HOT@ ] && [ "$degrees" -lt @SURVIVABLE@ ] && return 0
     done 2>/dev/null
     return 1
 }
@@ -169,7 +170,8 @@ def _go(board: Board, plans: Sequence[Plan]) -> str:
         "ENDED": _ENDED,
         "CANNOT": _CANNOT,
         "SENSORS": SENSORS,
-        "HOT": str(1000 * (1000 if board.cool_to is None else board.cool_to)),
+        "HOT": str(1000 * (SURVIVABLE_C[1] if board.cool_to is None else board.cool_to)),
+        "SURVIVABLE": str(1000 * SURVIVABLE_C[1]),
         "LONGEST": f"{LONGEST_S:.0f}",
         "PROGRAMS": PROGRAMS,
         "WORK": board.work_directory,
