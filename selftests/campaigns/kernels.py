@@ -18,7 +18,6 @@ from rtgate.judge.learn.harmless import FEWEST_BOOTS, Boots, Lesson
 from rtgate.measure.profiles import profile
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
-from rtgate.tools.registry import TOOLS
 
 Kernels = Mapping[str, Boots]
 """What a campaign measured in one case of a board, by kernel."""
@@ -56,7 +55,7 @@ def _with_plan(record: Record) -> Record:
 def first_seeds(case: str) -> tuple[int, ...]:
     """Return the boots of a case that a gate compares at first."""
     name = CaseName.parse(case)
-    return profile(gate_profile(case), TOOLS).of(name.tool, name.suite, name.load).seeds
+    return profile(gate_profile(case)).of(name.tool, name.suite, name.load).seeds
 
 
 def gate_profile(case: str) -> str:

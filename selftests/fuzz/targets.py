@@ -300,7 +300,7 @@ TARGETS = {
     "yaml": Target(partial(_file, _yaml, "any.yaml"), (*_BOARDS, *_PROFILES, *_THRESHOLDS)),
     "boards": Target(partial(_file, boards.read, "board.yaml"), _BOARDS),
     "job templates": Target(partial(_file, template.read, "way.yaml"), _bytes((ROOT / "lava-jobs").glob("*.yaml"))),
-    "profiles": Target(partial(_file, partial(profiles.read, tools=TOOLS), "profiles.yaml"), _PROFILES),
+    "profiles": Target(partial(_file, profiles.read, "profiles.yaml"), _PROFILES),
     "thresholds": Target(
         partial(_file, lambda path: load_thresholds([path], _VIRTUAL, LimitProfiles().options), "thresholds.yaml"),
         _THRESHOLDS,

@@ -264,7 +264,7 @@ def test_plans_of_virtual_time_are_to_the_byte_those_that_the_campaigns_were_mea
                 name=ArmName.CANDIDATE,
                 board=boards.board(record.board),
                 kernel=record.kernel,
-                profile=profile(record.profile, TOOLS),
+                profile=profile(record.profile),
                 time=TimeBase.VIRTUAL,
                 target=FakeTarget({}),
             )

@@ -26,7 +26,6 @@ from rtgate.measure import profiles
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.measurement import Better, Histogram, Measurement
-from rtgate.tools.registry import TOOLS
 from rtgate.units import Quantity, Unit
 from rtgate.workflow.seeds import SeedLimit, seed_limits
 from rtgate.workflow.verdicts import limits
@@ -198,7 +197,7 @@ GROUPS = _groups()
 def _asked(group: Group) -> Mapping[str, bool | int | str]:
     board, _, case, name = group
     asked = CaseName.parse(case)
-    chosen = profiles.profile(name, TOOLS).on(board) if name else None
+    chosen = profiles.profile(name).on(board) if name else None
     return chosen.asks(asked.tool, asked.suite, asked.load) if chosen else {}
 
 

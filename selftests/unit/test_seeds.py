@@ -22,7 +22,7 @@ from rtgate.tools.registry import TOOLS
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER, Threads
 
 SEEDS = yaml.safe_load((Path(__file__).resolve().parents[1] / "data" / "seeds" / "commands.yaml").read_text())
-PROFILES = profiles.read(site.shipped_directory() / "profiles.yaml", TOOLS)
+PROFILES = profiles.read(site.shipped_directory() / "profiles.yaml")
 BOARD = replace(boards.board("virt-arm64"), scratch="/var/tmp")
 
 # Short options by their long ones, as the usage texts have them. `?` takes a value only in the same word, or one that

@@ -118,6 +118,19 @@ def test_a_profile_that_cannot_be_meant(lab: Path, profile: str, case: str, mess
         limits(path)
 
 
+@pytest.mark.parametrize(
+    ("tools", "place", "message"),
+    [
+        ("{cyclictest: {options: {thread: 2}}}", "8:34", "cyclictest has no option 'thread'"),
+        ("{sundial: {boots: 2}}", "8:11", "unknown tool 'sundial'"),
+    ],
+)
+def test_a_mistake_in_the_profile_of_a_limit_is_found(lab: Path, tools: str, place: str, message: str) -> None:
+    (lab / "profiles.yaml").write_text(PROFILES.replace("{cyclictest: {options: {threads: THREADS}}}", tools))
+    with pytest.raises(ConfigError, match=rf"profiles.yaml:{place}: {message}"):
+        limits(_limit(lab, "mine"))
+
+
 def test_check_names_the_place_of_a_profile_that_is_not_there(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _limit(lab, "nine")
     assert main(["check"]) == 2

@@ -25,7 +25,6 @@ from rtgate.lava.results.records import Sender
 from rtgate.measure.profiles import profile
 from rtgate.process import die_with_parent
 from rtgate.records import record as records_file
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
 from rtgate.workflow.verdicts import limits
 
@@ -85,7 +84,7 @@ def _validate(arguments: argparse.Namespace) -> CaseJudge:
     environment.boot(arguments.boot)
     board = boards.board(arguments.board)
     board.tuning(arguments.tuning)
-    profile(arguments.profile, TOOLS)
+    profile(arguments.profile)
     suites.directories(arguments.suite.split(","))
     environment.read({**os.environ, **_pytest_environment(arguments)})
     if arguments.upload:

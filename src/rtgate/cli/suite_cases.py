@@ -12,7 +12,6 @@ from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import Profile, profile
 from rtgate.tools import Tool
-from rtgate.tools.registry import TOOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Offers:
     @classmethod
     def of(cls, config: pytest.Config, name: str, boards: Sequence[str | None]) -> Offers:
         """Return what the profile of the command line offers, or else the one of this name. Raises ConfigError."""
-        main_profile = profile(config.getoption("--profile") or name, TOOLS)
+        main_profile = profile(config.getoption("--profile") or name)
         return cls(main_profile, {board: main_profile.on(board) for board in boards})
 
     def boards(self, item: pytest.Item) -> frozenset[str | None]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,7 @@ from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
 from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
+from rtgate.tools.registry import TOOLS
 
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -125,36 +126,36 @@ class Profile:
         return replace(tool, **options) if options else tool  # type: ignore[type-var]
 
 
-def profile(name: str, tools: Collection[str] = ()) -> Profile:
-    """Return the profile of this name; with `tools`, only those may be named in it.
+def profile(name: str) -> Profile:
+    """Return the profile of this name.
 
     Raises:
         ConfigError: there is none, or a profiles.yaml is wrong.
     """
-    by_name = profiles(tools)
+    by_name = profiles()
     if name not in by_name:
         raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(by_name))})")
     return by_name[name]
 
 
-def profiles(tools: Collection[str] = ()) -> dict[str, Profile]:
+def profiles() -> dict[str, Profile]:
     """Return all profiles by name; those of the site win. Raises ConfigError."""
     by_name: dict[str, Profile] = {}
     for path in reversed(site.files("profiles.yaml")):
-        by_name.update(read(path, tools))
+        by_name.update(read(path))
     return by_name
 
 
-def read(path: Path, tools: Collection[str] = ()) -> dict[str, Profile]:
+def read(path: Path) -> dict[str, Profile]:
     """Read one profiles.yaml. Raises ConfigError."""
     with cached_lookup():
-        return {name: _profile(name, entry, tools) for name, entry in load(path).entries().items()}
+        return {name: _profile(name, entry) for name, entry in load(path).entries().items()}
 
 
 _LENGTHS = ("duration", "seeds", "boots")
 
 
-def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
+def _profile(name: str, entry: Entry) -> Profile:
     data = entry.value.mapping(
         required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs", "loads", "boards")
     )
@@ -166,49 +167,48 @@ def _profile(name: str, entry: Entry, tools: Collection[str]) -> Profile:
         name=name,
         description=data["description"].text(),
         lengths=lengths,
-        tools={_case(section.key, tools): _read_lengths(section.value, lengths) for section in own.values()},
-        only=_read_tools(data, tools),
+        tools={_case(section.key): _read_lengths(section.value, lengths) for section in own.values()},
+        only=_read_tools(data),
         suites=data.texts("suites"),
         minimum=data.texts("minimum"),
         nfs="nfs" in data and data["nfs"].flag(),
-        options={name: options for name, entry in own.items() if (options := _options(name, entry.value, tools))},
+        options={name: options for name, entry in own.items() if (options := _options(name, entry.value))},
         loads=_loads(data),
-        boards={} if "boards" not in data else _boards(data["boards"], tools),
+        boards={} if "boards" not in data else _boards(data["boards"]),
     )
 
 
-def _read_tools(data: Fields, tools: Collection[str]) -> tuple[str, ...]:
-    return tuple(_tool(item, tools) for item in (data["only"].items() if "only" in data else ()))
+def _read_tools(data: Fields) -> tuple[str, ...]:
+    return tuple(_tool(item, item.text()) for item in (data["only"].items() if "only" in data else ()))
 
 
 def _loads(data: Fields) -> Mapping[str, Options]:
     return {} if "loads" not in data else {name: _load(entry) for name, entry in data["loads"].entries().items()}
 
 
-def _boards(value: Value, tools: Collection[str]) -> Mapping[str, OnBoard]:
+def _boards(value: Value) -> Mapping[str, OnBoard]:
     board_names = site.names("boards")
     boards = {}
     for entry in value.entries().values():
         data = entry.value.mapping(optional=("beside", "only", "suites", "loads"))
         boards[entry.key.text(board_names)] = OnBoard(
             beside=data["beside"].text(board_names) if "beside" in data else "",
-            only=_read_tools(data, tools),
+            only=_read_tools(data),
             suites=data.texts("suites"),
             loads=_loads(data),
         )
     return boards
 
 
-def _options(name: str, value: Value, tools: Collection[str]) -> Options:
-    """Return the `options` of a tool's entry, checked where the tools are given as types by their names."""
+def _options(name: str, value: Value) -> Options:
+    """Return the `options` of a tool's entry, checked against what the tool takes."""
     entry = value.entries().get("options")
     if entry is None:
         return {}
     if ":" in name:
         entry.key.fail(f"{name} cannot have options of its own: they are the tool's, under every load")
     options = _read_options(entry.value)
-    if isinstance(tools, Mapping):
-        _fits(tools[name.rpartition("/")[2]], options, entry.value)
+    _fits(TOOLS[name.rpartition("/")[2]], options, entry.value)
     return options
 
 
@@ -249,19 +249,18 @@ def _read_options(value: Value) -> Options:
     return {name: option for name, option in options.items() if isinstance(option, int | str)}
 
 
-def _tool(value: Value, tools: Collection[str]) -> str:
-    name = value.text()
-    if tools and name.rpartition("/")[2] not in tools:
-        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
+def _tool(value: Value, name: str) -> str:
+    """Return the name of a tool, which may be that in one suite. Raises ConfigError: there is no such tool."""
+    if name.rpartition("/")[2] not in TOOLS:
+        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(TOOLS))})")
     return name
 
 
-def _case(value: Value, tools: Collection[str]) -> str:
+def _case(value: Value) -> str:
     """Return the name of a tool, which may be that in one suite, and under one load."""
     name, colon, load = value.text().partition(":")
-    if tools and name.rpartition("/")[2] not in tools:
-        value.fail(f"unknown tool {name!r} (allowed: {', '.join(sorted(tools))})")
-    if colon and load not in {*loads.names(), *tools}:  # some tools are loads as well
+    _tool(value, name)
+    if colon and load not in {*loads.names(), *TOOLS}:  # some tools are loads as well
         value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.names())})")
     return value.text()
 

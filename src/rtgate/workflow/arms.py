@@ -33,7 +33,6 @@ from rtgate.target.power import PowerCycle, PowerCycledTarget
 from rtgate.target.qemu import version
 from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
-from rtgate.tools.registry import TOOLS
 from rtgate.validity import registry
 
 
@@ -105,7 +104,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     images = _images(board)
-    board_profile = profile(request.profile, TOOLS).on(board.name)
+    board_profile = profile(request.profile).on(board.name)
 
     one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
     shared_boots = SharedBoots() if one_image else None
@@ -175,7 +174,7 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
         name=ArmName.CANDIDATE,
         board=board,
         kernel=kernel,
-        profile=profile(request.profile, TOOLS).on(board.name),
+        profile=profile(request.profile).on(board.name),
         tuning=board.tuning(request.tuning),
         time=time_of(board),
         attached=True,
@@ -189,7 +188,7 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
-    board_profile = profile(request.profile, TOOLS).on(board.name)
+    board_profile = profile(request.profile).on(board.name)
     return Arm(
         name=job.arm,
         board=board,

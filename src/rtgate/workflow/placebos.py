@@ -40,7 +40,7 @@ from rtgate.measure.raw_output import verify
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.progress import estimate
-from rtgate.tools.registry import TOOLS, only_passes_or_fails
+from rtgate.tools.registry import only_passes_or_fails
 from rtgate.validity import registry
 from rtgate.workflow import suites
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
@@ -135,7 +135,7 @@ def learn(request: Request) -> tuple[str, ...]:
 
 def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
     """Return what the profile measures, by board. Raises ConfigError."""
-    own_profile = profile(request.profile, TOOLS)
+    own_profile = profile(request.profile)
     every = tuple(
         (board, case)
         for board in (request.board.name, *own_profile.further_boards(request.board.name))
@@ -181,7 +181,7 @@ def _build(request: Request) -> tuple[tuple[str, ...], str]:
 
 def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[str]) -> Iterator[Boot]:
     for board, case in cases:
-        seeds = request.seeds or profile(request.profile, TOOLS).of(case.tool.name, case.suite, case.load).seeds
+        seeds = request.seeds or profile(request.profile).of(case.tool.name, case.suite, case.load).seeds
         for name in names:
             for seed in seeds:
                 yield Boot(kernel=name, board=board, case=case, seed=seed)

@@ -16,7 +16,6 @@ from rtgate.errors import ConfigError
 from rtgate.kernel.build_limits import DISK, GIB, MIB, TIME_S, BuildLimits
 from rtgate.measure.profiles import profile, profiles
 from rtgate.strict_yaml import Mapping, Value, load
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow import references
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
@@ -132,7 +131,7 @@ def _screen(value: Value) -> Screen:
     return Screen(
         board=_board(data, virtual=True),
         build=_build(data),
-        profile=data.text("profile", "compare", profiles(TOOLS)),
+        profile=data.text("profile", "compare", profiles()),
         select=data.text("select", ""),
         sections="sections" in data and _sections(data),
     )
@@ -150,7 +149,7 @@ def _lab_board(value: Value) -> LabBoard:
     return LabBoard(
         board=_board(data, virtual=False),
         build=_build(data),
-        profile=data.text("profile", "mr", profiles(TOOLS)),
+        profile=data.text("profile", "mr", profiles()),
         suites=_suites(data["suites"]) if "suites" in data else ("latency",),
         budget=_minutes(data["budget"]) if "budget" in data else minutes(DEFAULT),
         tags=data.texts("tags"),

@@ -177,7 +177,7 @@ def recipe(path: Path) -> None:
 
 def profile_file(path: Path) -> None:
     """Check the suites, tools and cases that profiles name. Raises ConfigError."""
-    by_name = profiles.read(path, TOOLS)
+    by_name = profiles.read(path)
     for name, entry in strict_yaml.load(path).entries().items():
         _profile(by_name[name], entry.value.entries())
 

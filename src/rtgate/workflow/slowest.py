@@ -83,5 +83,5 @@ def find_case(text: str, profile_name: str) -> Case:
     name = CaseName.parse(text)
     if name.tool not in TOOLS:
         raise ConfigError(f"{text}: unknown tool {name.tool!r}")
-    tool = profile(profile_name, TOOLS).fit(TOOLS[name.tool](), name.suite)
+    tool = profile(profile_name).fit(TOOLS[name.tool](), name.suite)
     return Case(suite=name.suite, tool=tool, load=name.load, tuning=name.tuning)

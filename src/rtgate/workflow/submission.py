@@ -20,7 +20,6 @@ from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.lab.check import TESTED
 from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_files import FileTransfer, NamedFiles, Source, check_files, publish, source, store
 from rtgate.workflow.job_series import Series
@@ -299,7 +298,7 @@ def _installs(board: Board) -> str:
 def _order(submission: Submission, sources: Mapping[str, Source]) -> MeasurementRequest:
     """Return what is asked for. Raises ConfigError: profile or tuning are wrong."""
     submission.board.tuning(submission.tuning)
-    job_profile, cases = profile(submission.profile, TOOLS), submission.cases
+    job_profile, cases = profile(submission.profile), submission.cases
     usual = max(job_profile.of(case.tool.name, case.suite, case.load).boots for case in cases)
     count = submission.boots or usual
     return MeasurementRequest(

@@ -23,7 +23,6 @@ from rtgate.process import die_with_parent
 from rtgate.records import schedule
 from rtgate.records.schedule import Steps
 from rtgate.report.notices import say, silence
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow import suites
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
@@ -74,7 +73,7 @@ class SuiteOptions:
     def check(self, board: Board) -> None:
         """Find mistakes now, not after an hour of building and measuring. Raises ConfigError."""
         board.tuning(self.tuning)
-        profile(self.profile, TOOLS)
+        profile(self.profile)
         if self.seeds:
             seeds(self.seeds)
 
@@ -210,7 +209,7 @@ def prepare_suites(
 def _further_boards(options: SuiteOptions, board: Board, kernels: Mapping[str, Path]) -> tuple[str, ...]:
     """Return the boards that the profile measures with this one: two kernels on virtual time, tuned as any."""
     plain = options.console in {"", "virtual"} and board.virtual and options.tuning == "default"
-    return profile(options.profile, TOOLS).further_boards(board.name) if plain and len(kernels) > 1 else ()
+    return profile(options.profile).further_boards(board.name) if plain and len(kernels) > 1 else ()
 
 
 _NO_CASES = 5  # pytest's exit code where no test was left to run

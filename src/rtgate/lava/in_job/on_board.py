@@ -45,7 +45,6 @@ from rtgate.records.record import Place
 from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, read_outcome
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.session import PROGRAMS
-from rtgate.tools.registry import TOOLS
 
 COPIES = 3
 _PAYLOAD = 600  # a board's line may be slow and noisy: short frames
@@ -207,7 +206,7 @@ def context(data: bytes) -> Context:
         number = environment.boot(str(fields["boot"]))
         expectation = Expected(
             board=boards.board(names[0]),
-            profile=profile(names[1], TOOLS),
+            profile=profile(names[1]),
             tuning=names[2],
             cases=tuple(case for case, _ in entries),
             boots=(names[3],) * number,

@@ -27,7 +27,6 @@ from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import KernelIdentity
 from rtgate.records.schedule import Steps, format_steps, parse_steps
 from rtgate.tools import Setting
-from rtgate.tools.registry import TOOLS
 
 NONCE = "rtgate.nonce"
 _KEYS = {"": "rtgate.order", ROOT_COMPLEX: "rtgate.order", ENDPOINT: "rtgate.endpoint"}  # by the role of a board
@@ -73,7 +72,7 @@ class MeasurementRequest:
         board.tuning(self.tuning)
         return Expected(
             board=board,
-            profile=profile(self.profile, TOOLS),
+            profile=profile(self.profile),
             tuning=self.tuning,
             cases=self.cases,
             boots=self.boots,
@@ -101,7 +100,7 @@ class MeasurementRequest:
         return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in self._lengths())
 
     def _lengths(self) -> list[float]:
-        job_profile = profile(self.profile, TOOLS)
+        job_profile = profile(self.profile)
         return [job_profile.of(case.tool.name, case.suite, case.load).duration_s for case in self.cases]
 
     def parts(self, longest_s: float = 3600.0) -> tuple[MeasurementRequest, ...]:
