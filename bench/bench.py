@@ -28,10 +28,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from rich.console import Console
 from rich.table import Table
+from selftests.frames import encode
 
-from rtgate.console.frames import encode
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.replay import Replay
 from rtgate.explain.section_changes import changes

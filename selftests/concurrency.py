@@ -91,7 +91,9 @@ class World:
                 (directory / "captured" / name).write_bytes(data)
         program = directory / "bin" / "qemu-system-aarch64"
         program.write_text(
-            QEMU.format(python=sys.executable, source=str(ROOT / "src"), capture=str(directory / "captured"))
+            QEMU.format(
+                python=sys.executable, packages=[str(ROOT / "src"), str(ROOT)], capture=str(directory / "captured")
+            )
         )
         program.chmod(0o755)
         (directory / "gate.py").write_text(_PROGRAM)

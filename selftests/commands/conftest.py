@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from selftests.faults import lines
 from selftests.faults.lines import Line
+from selftests.frames import encode
 
-from rtgate.console.frames import encode
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport, Transport
 from rtgate.durations import Deadline

@@ -10,9 +10,9 @@ import pytest
 from selftests.commands.conftest import DATA, ECHOING, NONCE, opened, soon
 from selftests.faults import lines
 from selftests.faults.lines import Line
+from selftests.frames import encode
 
 from rtgate.console import collect
-from rtgate.console.frames import encode
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.errors import HangError, ParseError

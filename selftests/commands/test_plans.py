@@ -20,10 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.frames import encode
 from selftests.unit.target.test_plan import OTHER, plan_of
 
 from rtgate.board.tuning import Write
-from rtgate.console.frames import FrameReader, encode
+from rtgate.console.frames import FrameReader
 from rtgate.errors import ParseError
 from rtgate.measure import observations
 from rtgate.target import plan as plan_module

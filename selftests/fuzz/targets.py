@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from selftests.frames import encode
 from selftests.unit.report.conftest import OOPS, Boot, make
 from selftests.unit.tools.test_dmatest import ALL as DMATEST
 from selftests.unit.tools.test_endpoint_test import ALL as ENDPOINTS
@@ -27,7 +28,7 @@ from selftests.unit.tools.test_xenomai import ALL as XENOMAI
 from rtgate.board import boards
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.console import faults
-from rtgate.console.frames import FrameReader, encode
+from rtgate.console.frames import FrameReader
 from rtgate.errors import ConfigError, ParseError
 from rtgate.files import cksum
 from rtgate.judge.thresholds import load_thresholds

@@ -32,8 +32,8 @@ QEMU = """\
 import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # QEMU ends by it without a word
 import gzip, io, os, pathlib, re, sys, tarfile
-sys.path.insert(0, {source!r})
-from rtgate.console.frames import encode
+sys.path[:0] = {packages!r}
+from selftests.frames import encode
 
 if "--version" in sys.argv:
     print("QEMU emulator version 0.0 (fake)")
@@ -117,8 +117,8 @@ def make_lab(place: Path, patch: pytest.MonkeyPatch) -> Lab:
     for name, data in files().items():
         (captured / name).write_bytes(data)
     program = programs / "qemu-system-aarch64"
-    source = str(Path(images.__file__).parents[2])
-    program.write_text(QEMU.format(python=sys.executable, source=source, capture=str(captured)))
+    packages = [str(Path(images.__file__).parents[2]), str(Path(__file__).parents[3])]
+    program.write_text(QEMU.format(python=sys.executable, packages=packages, capture=str(captured)))
     program.chmod(0o755)
     (kernel / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
     write_rootfs(place / "cache")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.frames import encode
 
-from rtgate.console.frames import PAYLOAD, FrameReader, encode
+from rtgate.console.frames import PAYLOAD, FrameReader
 from rtgate.errors import ParseError
 from rtgate.files import cksum
 from rtgate.target.outcome import unpack

@@ -10,8 +10,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.frames import encode
 
-from rtgate.console.frames import FrameReader, encode
+from rtgate.console.frames import FrameReader
 from rtgate.errors import ParseError
 from rtgate.target.outcome import last_lines, unpack
 

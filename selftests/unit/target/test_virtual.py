@@ -31,12 +31,12 @@ from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.loads import Load
 
-SOURCE = str(Path(qemu.__file__).parents[2])
+PACKAGES = [str(Path(qemu.__file__).parents[2]), str(Path(__file__).parents[3])]
 QEMU = f"""\
 #!{sys.executable}
 import gzip, io, json, os, pathlib, re, sys, tarfile, time
-sys.path.insert(0, {SOURCE!r})
-from rtgate.console.frames import encode
+sys.path[:0] = {PACKAGES!r}
+from selftests.frames import encode
 
 if "--version" in sys.argv:
     print("QEMU emulator version 0.0 (fake)")

@@ -26,28 +26,12 @@ from rtgate.files import cksum
 PAYLOAD = 640
 
 
-def encode(data: bytes, nonce: str) -> list[str]:
-    """Return the frames of `data` as a plan sends them. The target's shell does the same; this is for tests."""
-    text = base64.b64encode(data).decode("ascii")
-    heads = [
-        f"{nonce} {number} {text[start : start + PAYLOAD]}"
-        for number, start in enumerate(range(0, len(text), PAYLOAD), start=1)
-    ]
-    lines = [_seal(head) for head in heads]
-    total = cksum("".join(f"{line}\n" for line in lines).encode("ascii"))
-    return [*lines, _seal(f"{nonce} end {len(lines)} {total}")]
-
-
 # What stands behind the nonce. No plan sends a million frames, and the numbers of all that are missing are listed.
 _FRAME = re.compile(
     rf" (?:([0-9]{{1,6}}) ([A-Za-z0-9+/=]{{1,{PAYLOAD}}})|end ([0-9]{{1,6}}) ([0-9]{{1,10}})) ([0-9]{{1,10}})"
 )
 # What a console echoes of the commands that ask for frames.
 _COMMANDS = (" resend", " closing")
-
-
-def _seal(head: str) -> str:
-    return f"{head} {cksum((head + chr(10)).encode('ascii'))}"
 
 
 @dataclass(slots=True)
