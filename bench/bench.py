@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rich.console import Console
 from rich.table import Table
+from selftests import lava_records
 from selftests.frames import encode
 
 from rtgate.explain.boot_sections import trace_sections
@@ -282,7 +283,7 @@ def _job_log(kernel: Path) -> Figure:
         sent = Path(name) / "sent"
         for seed in range(1, 201):
             write(replace(record, seed=seed), outcome.files, outcome.console, sent)
-        lines = [log.LogLine(number, "", "target", text, "") for number, text in enumerate(records.encode(sent))]
+        lines = [log.LogLine(number, "", "target", text, "") for number, text in enumerate(lava_records.encode(sent))]
         text = log.dump(lines)
         for repeat in range(REPEATS):
             began = time.monotonic()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What `rtgate in-job` prints in one boot of a job: records of a faked target, in frames."""
+"""What `rtgate in-job` prints in a boot of a job: records in frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,16 @@ from rtgate.measure.run import Run
 from rtgate.target.outcome import Outcome
 
 BOARD = "rk3568-evb1"
+
+
+def encode(directory: Path) -> Iterator[str]:
+    """Return a directory of records as lines for a job's log. Raises InfrastructureError when it cannot be read."""
+    sender = records.Sender(directory)
+    yield from sender.announcement()
+    for path in sorted(directory.glob("*/*/*/*/record.json")):
+        if not path.parent.name.startswith("."):
+            yield from sender.record(path.parent)
+    yield from sender.closing_lines()
 
 
 def print_records(
@@ -39,3 +49,8 @@ def print_records(
             assert record.directory is not None
             lines += [f"rtgate: {case.name}: {record.state}", *sender.record(record.directory, boot)]
     return [*lines, *sender.closing_lines()]
+
+
+def is_complete(decoded: records.DecodedRecords) -> bool:
+    """Return whether every set was announced and closed, and all its records are here."""
+    return not decoded.damaged and not decoded.missing

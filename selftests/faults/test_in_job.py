@@ -15,6 +15,7 @@ import pytest
 from selftests.faults import targets
 from selftests.faults.lab import Lab, lab
 from selftests.faults.targets import Blow, Target, lacking
+from selftests.lava_records import is_complete
 
 from rtgate.cli.main import main
 from rtgate.lava.results import records
@@ -83,7 +84,7 @@ def test_records_and_results_come_back_through_the_log(tmp_path: Path) -> None:
         done = in_job(found, tmp_path, "-k", "idle or hackbench")
     assert done.returncode == 0, done.stdout + done.stderr
     back, cases = decoded(done.stdout, tmp_path)
-    assert back.complete, back
+    assert is_complete(back), back
     assert sorted(cases) == ["latency/cyclictest:hackbench", "latency/cyclictest:idle"]
     idle = cases["latency/cyclictest:idle"]
     assert (idle.arm, idle.board, idle.state, idle.kernel) == ("baseline", "shell", "measured", KERNEL)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from selftests.faults import targets
 from selftests.faults.targets import Blow, Machine, Stage, Target, lacking
+from selftests.lava_records import is_complete
 
 from rtgate.board import boards
 from rtgate.errors import TransportError
@@ -89,7 +90,7 @@ def found(log: list[str], directory: Path) -> tuple[records.DecodedRecords, dict
 
 def test_what_the_board_measured_is_read_from_the_log(tmp_path: Path) -> None:
     decoded, cases = found(list(good()), tmp_path)
-    assert decoded.complete, (decoded, good())
+    assert is_complete(decoded), (decoded, good())
     assert sorted(cases) == ["latency/cyclictest:hackbench", "latency/cyclictest:idle"]
     one = cases["latency/cyclictest:idle"]
     assert (one.arm, one.state, one.kernel, one.machine["boot"]) == ("candidate", "measured", KERNEL, "2")
@@ -101,7 +102,7 @@ def test_what_the_board_measured_is_read_from_the_log(tmp_path: Path) -> None:
 
 def test_busybox_is_enough(tmp_path: Path) -> None:
     decoded, cases = found(carried_out(Target(shell="busybox")), tmp_path)
-    assert decoded.complete
+    assert is_complete(decoded)
     assert {one.state for one in cases.values()} == {"measured"}
 
 
@@ -140,7 +141,7 @@ def test_a_damaged_log_is_repaired_from_the_copies(damage: str, seed: int, tmp_p
     places = hit(log, random.Random(seed))
     damaged = [one for number, line in enumerate(log) for one in (DAMAGE[damage](line) if number in places else [line])]
     decoded, cases = found(damaged, tmp_path)
-    assert decoded.complete, decoded.damaged
+    assert is_complete(decoded), decoded.damaged
     _, whole = found(list(good()), tmp_path / "whole")
     for name, record in cases.items():
         assert record.measurements == whole[name].measurements
@@ -150,7 +151,7 @@ def test_a_frame_of_which_all_copies_are_lost_is_refused(tmp_path: Path) -> None
     nonce = next(line.split(" ")[3] for line in good() if line.startswith("rtgate: case 1 "))
     log = [line for line in good() if not line.startswith(f"{nonce} 2 ")]
     decoded, cases = found(log, tmp_path)
-    assert not decoded.complete
+    assert not is_complete(decoded)
     assert cases["latency/cyclictest:idle"].state == "unreadable"
     assert "1 of " in cases["latency/cyclictest:idle"].message
     assert cases["latency/cyclictest:idle"].measurements == ()
@@ -160,7 +161,7 @@ def test_a_frame_of_which_all_copies_are_lost_is_refused(tmp_path: Path) -> None
 def test_a_truncated_log_is_never_half_read(tmp_path: Path) -> None:
     middle = next(number for number, line in enumerate(good()) if line.startswith("rtgate: case 2 "))
     decoded, cases = found(list(good()[: middle + 2]), tmp_path)
-    assert not decoded.complete
+    assert not is_complete(decoded)
     assert cases["latency/cyclictest:idle"].state == "measured"
     assert cases["latency/cyclictest:hackbench"].state == "unreadable"
     assert "ends" in cases["latency/cyclictest:hackbench"].message
@@ -191,5 +192,5 @@ def test_plans_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytes
     log = list(good())
     monkeypatch.setattr(on_board, "plan", lambda case, arm, number: replace(made(case, arm, number), seed=99))
     decoded, cases = found(log, tmp_path)
-    assert (decoded.complete, cases) == (False, {})
+    assert (is_complete(decoded), cases) == (False, {})
     assert "not those of this rtgate" in decoded.damaged[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from selftests import lava_log
+from selftests import lava_log, lava_records
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, feedback, result, target
 
 from rtgate.lava.client.server import Job
-from rtgate.lava.results import log, records
+from rtgate.lava.results import log
 from rtgate.lava.results.classify import Blame, classify
 
 PANIC = (
@@ -51,7 +51,7 @@ def test_a_job_that_came_to_its_end() -> None:
 @pytest.mark.parametrize("came", [False, True], ids=["nothing was announced", "records came"])
 def test_a_container_that_lacks_what_the_job_asks_for_is_told(*, came: bool) -> None:
     """LAVA calls the job Complete: what a shell's commands end with is nothing to it."""
-    sent = records.encode(Path("/nowhere")) if came else ()
+    sent = lava_records.encode(Path("/nowhere")) if came else ()
     printed = [*sent, "rtgate: unknown name 'our-suite' in tests (allowed: latency; searched: /usr/tests)"]
     refusal = lava_log.line("results", {"definition": "0_rtgate-1", "case": "rtgate.in-job", "result": "fail"})
     shell = lava_log.shell(3, printed) + refusal

@@ -36,23 +36,19 @@ _PLACE = re.compile(rf"{_WORD}/{_WORD}/{_WORD}")
 _NAME = re.compile(rf"(?:raw/)?{_WORD}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class DecodedRecords:
     """What came out of a log.
 
     Attributes:
-        sets: how many directories of records the log has something of: one for each boot of a job.
         records: the directories that were written.
         damaged: units that arrived and cannot be read, a sentence each.
         missing: what was announced and did not arrive, a sentence each.
-        complete: every set was announced and closed, and all its records are here.
     """
 
-    sets: int
-    records: tuple[Path, ...]
-    damaged: tuple[str, ...]
-    missing: tuple[str, ...]
-    complete: bool
+    records: list[Path] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 class Sender:
@@ -91,16 +87,6 @@ class Sender:
             yield from frames(self._set, "z", _as_json({"units": self._sent}))
 
 
-def encode(directory: Path) -> Iterator[str]:
-    """Return a directory of records as lines for a job's log. Raises InfrastructureError when it cannot be read."""
-    sender = Sender(directory)
-    yield from sender.announcement()
-    for path in sorted(directory.glob("*/*/*/*/record.json")):
-        if not path.parent.name.startswith("."):
-            yield from sender.record(path.parent)
-    yield from sender.closing_lines()
-
-
 def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> DecodedRecords:
     """Write the records in a job's log into a directory, beside those that it has.
 
@@ -119,7 +105,7 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> DecodedRe
     """
     log = list(lines)
     sets = collect_frames(log)
-    contents = _LogRecords()
+    contents = DecodedRecords()
     try:
         into.mkdir(parents=True, exist_ok=True)
         for name, units in sets.items():
@@ -133,16 +119,10 @@ def decode(lines: Iterable[str], into: Path, *, hung: bool = False) -> DecodedRe
         raise InfrastructureError(f"records could not be written to {into}: {error}") from error
     if not sets:
         contents.missing.append("the log has no records")
-    return DecodedRecords(
-        sets=len(sets),
-        records=tuple(contents.records),
-        damaged=tuple(contents.damaged),
-        missing=tuple(contents.missing),
-        complete=not contents.damaged and not contents.missing,
-    )
+    return contents
 
 
-def _on_board(name: str, unit: Unit, lines: Sequence[str], contents: _LogRecords, into: Path, *, hung: bool) -> None:
+def _on_board(name: str, unit: Unit, lines: Sequence[str], contents: DecodedRecords, into: Path, *, hung: bool) -> None:
     """Write the records of what a board measured by itself."""
     try:
         for path, problem in on_board.write(on_board.context(unit.data()), lines, into, hung=hung):
@@ -168,20 +148,13 @@ def _pack(directory: Path, record_path: str) -> bytes:
 
 
 @dataclass(slots=True)
-class _LogRecords:
-    records: list[Path] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _Set:
     """The units of one directory of records, to be written into another one."""
 
     name: str
     units: dict[str, Unit]
     into: Path
-    found: _LogRecords
+    contents: DecodedRecords
 
     def write(self) -> None:
         """Write what is whole, and note what is not."""
@@ -192,22 +165,22 @@ class _Set:
             path, digest = entries.get(number, ("", ""))
             label = f"record {number} of set {self.name}" + (f" ({path})" if path else "")
             if number not in self.units:
-                self.found.missing.append(f"{label} did not arrive")
+                self.contents.missing.append(f"{label} did not arrive")
                 continue
             try:
                 self._record(self.units[number].data(), digest)
             except ValueError as error:
-                self.found.damaged.append(f"{label}: {error}")
+                self.contents.damaged.append(f"{label}: {error}")
 
     def _json(self, unit: str, what: str) -> Any:
         """Return what announcement or closing say, None (and a note) when there is no reading them."""
         if unit not in self.units:
-            self.found.missing.append(f"the {what} of set {self.name} did not arrive")
+            self.contents.missing.append(f"the {what} of set {self.name} did not arrive")
             return None
         try:
             return json.loads(self.units[unit].data())
         except (ValueError, RecursionError) as error:
-            self.found.damaged.append(f"the {what} of set {self.name}: {error}")
+            self.contents.damaged.append(f"the {what} of set {self.name}: {error}")
             return None
 
     def _plan(self) -> None:
@@ -219,7 +192,7 @@ class _Set:
                 place = _place(self.into, path)
                 planned.add(place, [int(seed) for seed in plan["seeds"]], int(plan["boots"]))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            self.found.damaged.append(f"the announcement of set {self.name}: {error}")
+            self.contents.damaged.append(f"the announcement of set {self.name}: {error}")
 
     def _closing(self) -> dict[str, tuple[str, str]]:
         closing = self._json("z", "closing")
@@ -227,7 +200,7 @@ class _Set:
             entries = {} if closing is None else dict(closing["units"])
             return {str(int(number)): (str(path)[:400], str(digest)) for number, (path, digest) in entries.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self.found.damaged.append(f"the closing of set {self.name}: {error}")
+            self.contents.damaged.append(f"the closing of set {self.name}: {error}")
             return {}
 
     def _record(self, data: bytes, digest: str) -> None:
@@ -246,7 +219,7 @@ class _Set:
             inside = str(place.directory.relative_to(self.into))
             _refuse(path, inside)
             place.directory.mkdir(parents=True, exist_ok=True)
-            self.found.records.append(
+            self.contents.records.append(
                 records_file.move_to_number(directory, place.directory, int(path.rpartition("/")[2]))
             )
         finally:
