@@ -73,11 +73,11 @@ class Value:
             self.fail(f"expected {_names(f'tag:yaml.org,2002:{tag}')}, found {_names(self.node.tag)}")
         return str(self.node.value)
 
-    def text(self, allowed: Collection[str] | None = None) -> str:
-        """Return text; with `allowed`, one of these words."""
+    def text(self, allowed: Collection[str] | None = None, what: str = "value") -> str:
+        """Return text; with `allowed`, one of these words, which are called `what`."""
         text = self._scalar("str")
         if allowed is not None and text not in allowed:
-            self.fail(f"unknown value {text!r} (allowed: {_choices(allowed)})")
+            self.fail(f"unknown {what} {text!r} (allowed: {_choices(allowed)})")
         if not text.strip():
             self.fail("expected text, found an empty one")
         return text

@@ -135,3 +135,11 @@ def ranges(numbers: Iterable[int]) -> str:
 def plural(count: int, noun: str) -> str:
     """Return how many of something, in words: `1 boot`, `2 boots`."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def mib(text: str) -> int:
+    """Return how many MiB `512 MiB` or `2 GiB` are. Raises ValueError: it is not a size."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8}) (MiB|GiB)", text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
+    return int(match[1]) * (1024 if match[2] == "GiB" else 1)

@@ -62,7 +62,7 @@ def test_without_a_size_it_is_the_tool_s() -> None:
         (f"{DISK}, filesystem: xfs", "filesystem"),
         (f"{DISK}, engine: io_uring", "io_uring"),
         (f"{DISK}, scheduler: deadline", "unknown value 'deadline' (allowed: bfq, kyber, mq-deadline, none)"),
-        (f"{DISK}, size: 10G", "is not a size of a test file"),
+        (f"{DISK}, size: 10G", "'10G' is not a size (allowed: a number and MiB or GiB, for example 512 MiB)"),
         (f"{DISK}, size: 8 MiB", "is not a size of a test file"),
         ("serial: ' S6', overwrite: {disk: true}, filesystem: ext4", "nothing that a disk says"),
         (f"serial: {'9' * 41}a, overwrite: {{disk: true}}, filesystem: ext4", "nothing that a disk says"),

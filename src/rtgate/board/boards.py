@@ -19,6 +19,7 @@ from rtgate.board.tuning import DEFAULT, Tuning
 from rtgate.errors import ConfigError, Location
 from rtgate.strict_yaml import Mapping as Keys
 from rtgate.strict_yaml import Value, load
+from rtgate.units import mib
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -206,7 +207,7 @@ def read(path: Path) -> Board:
         soc=data["soc"].text(),
         arch=data["arch"].text(ARCHES),
         cpus=data["cpus"].integer(minimum=1, maximum=256),
-        memory_mib=_memory(data["memory"]),
+        memory_mib=data["memory"].parse(mib),
         console=console,
         command_line=data.text("command_line", ""),
         build=_read_name(data.get("build"), "build", "kernel-configs"),
@@ -225,21 +226,6 @@ def read(path: Path) -> Board:
         nvme=storage.read(data["nvme"]) if "nvme" in data else None,
         instrument=instrument.read(data["instrument"], virtual=bool(qemu)) if "instrument" in data else None,
     )
-
-
-def memory_mib(text: str) -> int:
-    """Return a size of memory in MiB. Raises ValueError: it is none."""
-    match = re.fullmatch(r"([1-9][0-9]{0,8}) (MiB|GiB)", text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a size (allowed: a number and MiB or GiB, for example 512 MiB)")
-    return int(match[1]) * (1024 if match[2] == "GiB" else 1)
-
-
-def _memory(value: Value) -> int:
-    try:
-        return memory_mib(value.text())
-    except ValueError as error:
-        value.fail(str(error))
 
 
 def _temperature_limit(data: Keys) -> int | None:
@@ -266,12 +252,7 @@ def _pattern(value: Value) -> str:
 
 def _read_name(value: Value | None, what: str, kind: str) -> str:
     """Return a name that a kind of file has, empty without a value."""
-    if value is None:
-        return ""
-    names = site.names(kind)
-    if value.text() not in names:
-        value.fail(f"unknown {what} {value.text()!r} (allowed: {', '.join(names)})")
-    return value.text()
+    return "" if value is None else value.text(site.names(kind), what)
 
 
 def _cpu_classes(value: Value | None, cpus: int) -> dict[str, tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from rtgate import durations
 from rtgate.strict_yaml import Mapping as Keys
@@ -48,7 +49,7 @@ def read(value: Value) -> Console:
         baud=data["baud"].integer(minimum=1200),
         prompt=data.text("prompt", "# "),
         login=read_login(data),
-        silence_s=_silence(data["silence"]) if "silence" in data else None,
+        silence_s=data["silence"].parse(partial(durations.parse, least_s=5, most_s=600)) if "silence" in data else None,
     )
 
 
@@ -62,10 +63,3 @@ def read_login(data: Keys) -> Login | None:
         if name in data and not re.fullmatch(r"[\x21-\x7e]{1,100}", data[name].text()):
             data[name].fail("nobody can type this on a console (allowed: ASCII without spaces)")
     return Login(user=data["login"].text(), password=data.text("password", ""))
-
-
-def _silence(value: Value) -> float:
-    try:
-        return durations.parse(value.text(), least_s=5, most_s=600)
-    except ValueError as error:
-        value.fail(str(error))

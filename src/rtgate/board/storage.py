@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from rtgate.units import mib
+
 if TYPE_CHECKING:
     from rtgate.strict_yaml import Value
 
@@ -131,8 +133,7 @@ def _identity_text(value: Value) -> str:
 
 
 def _size(value: Value) -> int:
-    match = re.fullmatch(r"([1-9][0-9]{0,6}) (MiB|GiB)", value.text())
-    size = int(match[1]) * (1024 if match[2] == "GiB" else 1) if match else 0
+    size = value.parse(mib)
     if not 16 <= size <= 1 << 20:
         value.fail(f"{value.text()!r} is not a size of a test file (allowed: 16 MiB to 1024 GiB)")
     return size

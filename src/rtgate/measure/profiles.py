@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -275,10 +276,7 @@ def _read_lengths(value: Value, lengths: Lengths) -> Lengths:
 
 
 def _seconds(value: Value) -> float:
-    try:
-        return durations.parse(value.text(), most_s=7 * durations.DAY_S)
-    except ValueError as error:
-        value.fail(str(error))
+    return value.parse(partial(durations.parse, most_s=7 * durations.DAY_S))
 
 
 def _seeds(value: Value) -> tuple[int, ...]:

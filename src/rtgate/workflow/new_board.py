@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import files, site, strict_yaml
-from rtgate.board import boards
 from rtgate.board.boards import Board, Lava
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.units import mib
 from rtgate.workflow import references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}")
@@ -86,7 +86,7 @@ def questions(name: str, like: Board) -> tuple[Question, ...]:
             text="How much RAM is fitted, as 4 GiB?",
             default=_size(like),
             where="/proc/meminfo" if on_board else "",
-            check=boards.memory_mib,
+            check=mib,
         ),
     ]
     if on_board:

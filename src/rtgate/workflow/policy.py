@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rtgate import durations, site
@@ -199,7 +200,4 @@ def _minutes(value: Value) -> float:
 
 
 def _seconds(value: Value) -> float:
-    try:
-        return durations.parse(value.text(), most_s=7 * durations.DAY_S)
-    except ValueError as error:
-        value.fail(str(error))
+    return value.parse(partial(durations.parse, most_s=7 * durations.DAY_S))
