@@ -179,7 +179,7 @@ def test_a_tool_that_is_late_with_its_work_is_looked_at_before_it_is_stopped(
 ) -> None:
     monkeypatch.setattr(Plan, "tool_deadline_s", 1)
     tools("stub", "while :; do :; done")
-    made = replace(plan_of("stub"), work_s=1 if looked else 0, waits_for_load=True, work_directory=str(tmp_path / "w"))
+    made = replace(plan_of("stub"), work_s=1 if looked else 0, virtual_time=False, work_directory=str(tmp_path / "w"))
     files = Run(made, shell, tmp_path).files()
     assert files["tool.deadline"] == b"after 1 s\n"
     assert {"processes.late1", "processes.late2"} <= set(files) if looked else "processes.late1" not in files
@@ -572,7 +572,7 @@ def test_a_load_that_begins_late_has_begun_when_the_tool_does(
     tools("load", "while :; do sleep 0.1; done")
     tools("setsid", f'case $* in *load*) sleep 0.4 ;; esac; exec {shutil.which("setsid")} "$@"')
     plan = plan_of("sleep", "0.3", load=Load(name="late", argv=("load",)), directory=tmp_path / "work")
-    files = Run(replace(plan, waits_for_load=True), shell, tmp_path).files()
+    files = Run(replace(plan, virtual_time=False), shell, tmp_path).files()
     assert [look.processes > 0 for look in load_seen(files)] == [True] * 4
 
 
@@ -590,7 +590,7 @@ def test_the_exit_code_of_a_load_that_ended_by_itself_is_kept_where_it_is_waited
 ) -> None:
     tools("load", "echo broken; exit 7")
     plan = plan_of("sleep", "0.3", load=Load(name="broken", argv=("load",), repeat=repeat), directory=tmp_path / "work")
-    files = Run(replace(plan, waits_for_load=waits), shell, tmp_path).files()
+    files = Run(replace(plan, virtual_time=not waits), shell, tmp_path).files()
     assert files["load.out"] == b"broken\n"
     assert files.get("load.ended") == (b"7\n" if waits else None)
 
@@ -600,7 +600,7 @@ def test_a_load_that_runs_until_it_is_ended_has_no_exit_code(
 ) -> None:
     tools("load", "while :; do sleep 0.1; done")
     plan = plan_of("sleep", "0.3", load=Load(name="endless", argv=("load",)), directory=tmp_path / "work")
-    assert "load.ended" not in Run(replace(plan, waits_for_load=True), shell, tmp_path).files()
+    assert "load.ended" not in Run(replace(plan, virtual_time=False), shell, tmp_path).files()
 
 
 def test_a_load_that_measures_says_what_before_it_ends(

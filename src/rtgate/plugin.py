@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import allure
 import pytest
 
-from rtgate.board.boot import ArmName, TimeBase
+from rtgate.board.boot import ArmName
 from rtgate.cli import suite_options
 from rtgate.cli.suite_cases import CaseMark, Offers, case_mark, offered_cases, selected_cases
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Interrupted, RtgateError
@@ -228,7 +228,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run, cases: Collection[Case]) -> None:
     """Say of every board that the gate measures what is known of harmless changes, and what it does without."""
-    baseline = next((arm for arm in run.arms if (arm.name, arm.time) == (ArmName.BASELINE, TimeBase.VIRTUAL)), None)
+    baseline = next((arm for arm in run.arms if arm.name == ArmName.BASELINE and arm.virtual_time), None)
     if baseline is None:
         return
     by_board: dict[str, Collection[Case]] = {baseline.board.name: cases}

@@ -56,7 +56,7 @@ OTHER: dict[str, object] = {
     ),
     "devices": ("nvme",),
     "watched": ("/proc/interrupts",),
-    "waits_for_load": True,
+    "virtual_time": False,
     "work_s": 1000,
 }
 
@@ -121,19 +121,19 @@ def test_more_work_has_more_time_and_none_has_less_than_a_tool_that_measures_for
     made = replace(plan_of("stub"), duration_s=0)
     assert [replace(made, work_s=work_s).tool_deadline_s for work_s in (0, 13, 260)] == [20, 20, 260]
     # On virtual time another byte moves what is measured.
-    assert script(replace(made, work_s=13)) == script(made) != script(replace(made, work_s=13, waits_for_load=True))
+    assert script(replace(made, work_s=13)) == script(made) != script(replace(made, work_s=13, virtual_time=False))
 
 
 def test_frequencies_are_read_and_the_highest_off_virtual_time_only() -> None:
     made = plan_of("stub")
     for name, virtual in (("cur_freq", True), ("min_freq", True), ("max_freq", False)):
         assert (f"cpufreq/scaling_{name}" in script(made)) is virtual
-        assert f"cpufreq/scaling_{name}" in script(replace(made, waits_for_load=True))
+        assert f"cpufreq/scaling_{name}" in script(replace(made, virtual_time=False))
 
 
 def test_the_kernel_s_notes_are_read_but_not_on_virtual_time() -> None:
     made = plan_of("stub")
-    live = script(replace(made, waits_for_load=True))
+    live = script(replace(made, virtual_time=False))
     assert "/sys/kernel/notes" not in script(made)
     assert "uname -m >uname.m\ncat /sys/kernel/notes >notes 2>/dev/null\n" in live
 

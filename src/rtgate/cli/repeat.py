@@ -9,7 +9,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rtgate.board.boot import State, TimeBase
+from rtgate.board.boot import State
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case, measure
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--times must be at least 2: one run repeats nothing")
     request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
     (arm,), stop = make_arms(request)
-    if arm.time != TimeBase.VIRTUAL:
+    if not arm.virtual_time:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
     boot_seeds = [seed for seed in seeds(arguments.seeds) for _ in range(arguments.times)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rtgate.board.boot import TimeBase
 from rtgate.cli import shared_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import environment
@@ -92,7 +91,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
     arms, stop = make_arms(request)
     return Run(
         arms=arms,
-        seeds=_boots(config, virtual=arms[0].time == TimeBase.VIRTUAL),
+        seeds=_boots(config, virtual=arms[0].virtual_time),
         records=records,
         looks=_looks(config.getoption("--looks")),
         screen=config.getoption("--screen"),

@@ -91,6 +91,11 @@ class Arm:
     configuration: Mapping[str, str] = field(default_factory=dict)
     attached: bool = False
 
+    @property
+    def virtual_time(self) -> bool:
+        """Whether time is that of a counted-instruction machine."""
+        return self.time == TimeBase.VIRTUAL
+
 
 def setting(case: Case, arm: Arm) -> Setting:
     """Return what a case's options take from the arm's board and profile."""
@@ -101,7 +106,7 @@ def setting(case: Case, arm: Arm) -> Setting:
         board_cpus=arm.board.cpus,
         memory_mib=arm.board.memory_mib,
         duration_s=arm.profile.of(case.tool.name, case.suite, case.load).duration_s,
-        virtual_time=arm.time == TimeBase.VIRTUAL,
+        virtual_time=arm.virtual_time,
         pcie=_functions(case, arm),
         storage=arm.board.nvme,
         directory=arm.board.work_directory,
@@ -149,7 +154,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         case=case.name,
         argv=case.tool.argv(setting(case, arm)),
         load=load,
-        waits_for_load=arm.time != TimeBase.VIRTUAL,
+        virtual_time=arm.virtual_time,
         seed=seed,
         duration_s=demands.duration_s,
         work_s=demands.work_s,
@@ -294,7 +299,7 @@ def _record(case: Case, arm: Arm, boot_plan: Plan, result: _Result) -> Record:
         board=arm.board.name,
         arm=arm.name,
         profile=arm.profile.name,
-        seed=boot_plan.seed if arm.time == TimeBase.VIRTUAL else None,
+        seed=boot_plan.seed if arm.virtual_time else None,
         boot_id=observations.facts(outcome.files, "facts").get("/proc/sys/kernel/random/boot_id", ""),
         state=result.state,
         message=result.message,
@@ -324,7 +329,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         cpus=str(board.cpus),
         cpu_model=qemu.cpu if qemu else "",
         memory_mib=str(board.memory_mib),
-        instruction_ns=str(qemu.instruction_ns) if qemu and arm.time == TimeBase.VIRTUAL else "",
+        instruction_ns=str(qemu.instruction_ns) if qemu and arm.virtual_time else "",
         emulator=outcome.machine.get("qemu", ""),
         machine=qemu.machine_with(devices) + (f" with {', '.join(devices)}" if devices else "") if qemu else "",
         rootfs=outcome.machine.get("rootfs", ""),
@@ -384,7 +389,7 @@ def _evidence(case: Case, arm: Arm, files: Mapping[str, bytes]) -> Evidence:
         load_seen=load_check.load_seen(files),
         elapsed_s=duration.elapsed_s(files),
         settings={path: values for path, values in (observations.UNREAD | around).items() if path not in readings},
-        readings=readings | ({} if arm.time == TimeBase.VIRTUAL else observations.uptimes(files)),
+        readings=readings | ({} if arm.virtual_time else observations.uptimes(files)),
         writes={
             write.path: write.reads or f"^{re.escape(write.value)}$"
             for write in (*case.tool.writes, *arm.tuning.writes)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files
-from rtgate.board.boot import TimeBase
 from rtgate.errors import ConfigError, Interrupted
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.raw_output import verify
@@ -45,27 +44,29 @@ class Run:
     stop: threading.Event = field(default_factory=threading.Event)
 
     @property
+    def virtual_time(self) -> bool:
+        """Whether all arms are measured on virtual time."""
+        return all(arm.virtual_time for arm in self.arms)
+
+    @property
     def jobs(self) -> int:
         """How many boots may run at once: virtual time does not care, a live board is one."""
-        parallel = all(arm.time == TimeBase.VIRTUAL for arm in self.arms)
-        return max(1, os.cpu_count() or 1) if parallel else 1
+        return max(1, os.cpu_count() or 1) if self.virtual_time else 1
 
     def boots(self, case: Case) -> tuple[int, ...]:
         """Return the seeds, or the numbers, of a case's boots on each arm."""
         lengths = self.arms[0].profile.of(case.tool.name, case.suite, case.load)
-        virtual = self.arms[0].time == TimeBase.VIRTUAL
-        return self.seeds or (lengths.seeds if virtual else tuple(range(1, lengths.boots + 1)))
+        return self.seeds or (lengths.seeds if self.virtual_time else tuple(range(1, lengths.boots + 1)))
 
     def order(self, case: Case) -> Iterator[tuple[Arm, int]]:
         """Yield a case's boots in the order in which they are made."""
-        virtual = all(arm.time == TimeBase.VIRTUAL for arm in self.arms)
-        if virtual and len({arm.kernel.image_sha256 for arm in self.arms}) < len(self.arms):
+        if self.virtual_time and len({arm.kernel.image_sha256 for arm in self.arms}) < len(self.arms):
             # One image in both arms: the second takes what the first has made, and none waits for a boot under way.
             yield from ((arm, seed) for arm in self.arms for seed in self.boots(case))
             return
         for seed in self.boots(case):
             # On a clock the order within the pair changes from pair to pair, so that drift hits both kernels alike.
-            swapped = seed % 2 == 0 and not virtual
+            swapped = seed % 2 == 0 and not self.virtual_time
             yield from ((arm, seed) for arm in (reversed(self.arms) if swapped else self.arms))
 
     def measure(self, case: Case, on_record: OnRecord) -> tuple[Record, ...]:
@@ -85,7 +86,7 @@ class Run:
     def missing(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
         """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
         boots = self.boots(case)
-        if self.arms[0].time == TimeBase.VIRTUAL:
+        if self.virtual_time:
             seeds = {record.seed for record in records}
             return tuple(f"seed {seed}" for seed in boots if seed not in seeds)
         missing_count = len(boots) - len(records)
@@ -100,8 +101,7 @@ class Run:
         """Write down which records of a case are going to come. Raises InfrastructureError."""
         for arm in self.arms:
             place = Place(records=self.records, board=arm.board.name, arm=arm.name, case=case.name)
-            virtual = arm.time == TimeBase.VIRTUAL
-            planned.plan(place, self.boots(case), virtual=virtual, steps=self.looks, screen=self.screen)
+            planned.plan(place, self.boots(case), virtual=arm.virtual_time, steps=self.looks, screen=self.screen)
 
     def measure_case(self, case: Case, arm: Arm, seed: int) -> Record:
         """Measure a case on one boot and write its record. Raises as `measure`, and Interrupted after `stop`."""
@@ -109,7 +109,7 @@ class Run:
             raise Interrupted("stopped")
         record, outcome = measure(case, arm, seed)
         # In a job the boot has a number there, and who fetches it knows the pair.
-        if arm.time != TimeBase.VIRTUAL and "boot" not in record.machine:
+        if not arm.virtual_time and "boot" not in record.machine:
             mark = {"stage": "screen"} if self.screen else {"pair": str(seed)}
             record = replace(record, machine={**record.machine, **mark})
         directory = records_file.write(record, outcome.files, outcome.console, self.records)

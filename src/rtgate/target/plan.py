@@ -55,9 +55,9 @@ class Plan:
         kernel_log: the command that prints the kernel's log.
         storage: what is done with the board's storage; None for nothing.
         devices: those of a virtual board that this plan's boot needs.
-        waits_for_load: whether the tool waits until the load has begun, the exit code of a load that ends by itself is
-            written down, whether a tool that is late with its work still does some, the highest frequencies, and the
-            kernel's notes. Not on virtual time, where another byte in the script moves what is measured.
+        virtual_time: where another byte in the script moves what is measured. On any other time the tool waits until
+            the load has begun, and more is written down: the exit code of a load that ends by itself, whether a tool
+            that is late with its work still does some, the highest frequencies, and the kernel's notes.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
     """
 
@@ -77,7 +77,7 @@ class Plan:
     devices: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     storage: storage.Use | None = None
-    waits_for_load: bool = False
+    virtual_time: bool = True
     work_s: float = 0
 
     @property
@@ -135,7 +135,7 @@ def _fill(plan: Plan, nonce: str) -> str:
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
         "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
         "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
-        "FACTS": " ".join((*_FACTS, *(_MORE_FACTS if plan.waits_for_load else ()))),
+        "FACTS": " ".join((*_FACTS, *(() if plan.virtual_time else _MORE_FACTS))),
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),
         "PRIORITIES": "\n".join(f"prioritise {value} {shlex.quote(start)}" for start, value in plan.priorities),
         "KTHREADS": "cat /proc/[0-9]*/stat >kthreads 2>/dev/null" if plan.priorities else "",
@@ -147,8 +147,8 @@ def _fill(plan: Plan, nonce: str) -> str:
         "MIDDLE": f"{middle:.3f}",
         "LATE": f"{late - middle:.3f}",
         "DEADLINE": f"{plan.tool_deadline_s:.0f}",
-        "NOTES": _NOTES if plan.waits_for_load else "",
-        "STILL": _STILL if plan.work_s and plan.waits_for_load else "",
+        "NOTES": "" if plan.virtual_time else _NOTES,
+        "STILL": _STILL if plan.work_s and not plan.virtual_time else "",
         "THREADS": "/proc/$tool/task/[0-9]*/stat"
         if plan.thread_scope is ThreadScope.OWN
         else "/proc/[0-9]*/task/[0-9]*/stat",
@@ -171,13 +171,13 @@ def _load(plan: Plan) -> str:
     if not load.argv:
         return ""
     command = shlex.join(load.argv)
-    if plan.waits_for_load and not load.measures:
+    if not plan.virtual_time and not load.measures:
         again = "[ $code = 0 ] || break" if load.repeat else "break"
         body = f"while :; do {command}; code=$?; {again}; done; echo $code >load.ended"
     else:
         body = f"while :; do {command} || exit; done" if load.repeat else f"exec {command}"
     start = f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
-    return f"{start}{_BEGUN}" if plan.waits_for_load else start
+    return start if plan.virtual_time else f"{start}{_BEGUN}"
 
 
 # Read before and after measuring, and compared: what a measurement must not see change.

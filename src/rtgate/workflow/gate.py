@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rtgate.board.boot import ArmName, TimeBase
+from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.report.notices import say, step
@@ -33,7 +33,7 @@ def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, secti
         ConfigError, InfrastructureError: as `run_comparison`; records are kept, for `rtgate judge`.
     """
     comparison = run_comparison(suites, options)
-    if not all(arm.time is TimeBase.VIRTUAL for arm in suites.arms):
+    if not all(arm.virtual_time for arm in suites.arms):
         return comparison
     verdicts = comparison.judging.verdicts
     looks = [
