@@ -287,7 +287,7 @@ class _PlanRun:
                 break
         plan_end = time.monotonic()
         seconds = {"upload": round(upload_end - began, 3), "plan": round(plan_end - upload_end, 3)}
-        outcome = read_outcome(reader, seconds)
+        outcome = replace(read_outcome(reader), seconds=seconds)
         if outcome.state is State.MEASURED:
             check_boot(outcome.files, self._boot_id)
             self.session.sure(f"sh {self._path} clean")

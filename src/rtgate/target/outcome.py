@@ -76,13 +76,13 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
         raise ParseError(f"the results are not an archive: {error}") from error
 
 
-def read_outcome(reader: FrameReader, seconds: Mapping[str, float]) -> Outcome:
+def read_outcome(reader: FrameReader) -> Outcome:
     """Return the outcome that frames hold; UNREADABLE when they are incomplete."""
-    line = LineQuality(damaged=reader.damaged, repeated=reader.repeated)
+    line = LineQuality(received=reader.received, damaged=reader.damaged, repeated=reader.repeated)
     try:
-        return Outcome(state=State.MEASURED, files=unpack(reader), line=line, seconds=seconds)
+        return Outcome(state=State.MEASURED, files=unpack(reader), line=line)
     except ParseError as error:
-        return Outcome(state=State.UNREADABLE, message=str(error), line=line, seconds=seconds)
+        return Outcome(state=State.UNREADABLE, message=str(error), line=line)
 
 
 def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -25,13 +25,13 @@ from rtgate.board.boards import Board, Qemu
 from rtgate.console.faults import FATAL, Fault, scan
 from rtgate.console.frames import FrameReader
 from rtgate.durations import Deadline
-from rtgate.errors import ChangedError, InfrastructureError, Interrupted, ParseError
+from rtgate.errors import ChangedError, InfrastructureError, Interrupted
 from rtgate.files import scratch
 from rtgate.rootfs.images import RootfsImage, overlay
 from rtgate.target import boot_cache, boot_digests, cores, host
 from rtgate.target.boot_cache import BootCache, CachedBoot
 from rtgate.target.host import cpu_seconds
-from rtgate.target.outcome import LineQuality, Outcome, State, console_end, unpack
+from rtgate.target.outcome import Outcome, State, console_end, read_outcome
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.qemu import Machine, Monitor, process, version
 from rtgate.target.shared_boots import SharedBoots
@@ -340,17 +340,11 @@ class _Watch:
         reader.feed(self._log)
         reader.finish()
         faults = scan(self._log.decode("utf-8", errors="replace"))
-        line = LineQuality(received=reader.received, damaged=reader.damaged, repeated=reader.repeated)
-        files: dict[str, bytes] = {}
+        outcome = replace(read_outcome(reader), console=self._log, faults=faults)
         if reader.has_closing_line:
-            state, message = State.MEASURED, ""
-            try:
-                files = unpack(reader)
-            except ParseError as error:
-                state, message = State.UNREADABLE, str(error)
-        else:
-            state, message = self._explain_unfinished(reason, exit_code, faults)
-        return Outcome(state=state, message=message, files=files, console=self._log, faults=faults, line=line)
+            return outcome
+        state, message = self._explain_unfinished(reason, exit_code, faults)
+        return replace(outcome, state=state, message=message)
 
     def _explain_unfinished(self, reason: str, exit_code: int, faults: tuple[Fault, ...]) -> tuple[State, str]:
         where = "during the measurement" if "boot" in self.seconds else "while booting"

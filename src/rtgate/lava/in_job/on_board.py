@@ -42,7 +42,7 @@ from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place
-from rtgate.target.outcome import LineQuality, Outcome, State, last_lines, read_outcome
+from rtgate.target.outcome import Outcome, State, last_lines, read_outcome
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.session import PROGRAMS
 
@@ -297,15 +297,15 @@ class _Log:
         text = "\n".join(self._parts[nonce])
         reader = self._readers[nonce]
         faults = scan(text)
-        line = LineQuality(received=reader.received, damaged=reader.damaged)
-        outcome = read_outcome(reader, {})
+        outcome = read_outcome(reader)
+        line = replace(outcome.line, repeated=0)  # each frame is sent three times in any case
         if not reader.complete:
-            state, message = self._failure(nonce, text)
+            state, message = self._failure(nonce, text, outcome.message)
             outcome = Outcome(state=state, message=message)
         return replace(outcome, console=text.encode(), faults=faults, machine=self._machine, line=line)
 
-    def _failure(self, nonce: str, text: str) -> tuple[State, str]:
-        """Return why the results of a plan are not complete."""
+    def _failure(self, nonce: str, text: str, unreadable: str) -> tuple[State, str]:
+        """Return why the results of a plan are not complete; `unreadable` says what their frames lack."""
         if self._died or not self._parts[nonce]:
             return State.LAB, f"not measured: {self._died or 'the log has nothing of this case'}"
         fatal = [fault for fault in scan(text) if fault.kind in FATAL]
@@ -318,5 +318,4 @@ class _Log:
         if nonce == self._last and not has_measured(text):
             self._died = "the log ends in an earlier case of this boot"
             return State.UNREADABLE, "the job's log ends during the measurement"
-        reader = self._readers[nonce]
-        return State.UNREADABLE, read_outcome(reader, {}).message
+        return State.UNREADABLE, unreadable
