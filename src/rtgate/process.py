@@ -52,16 +52,14 @@ def require(*programs: str) -> None:
         raise InfrastructureError(f"not installed: {', '.join(missing_programs)} (Debian: apt-get install {packages})")
 
 
-def output(
-    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
-) -> str:
+def output(arguments: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
     """Run a program and return what it prints.
 
     Raises:
         InfrastructureError: it is not installed, or it failed; the message has its last lines.
     """
     require(arguments[0])
-    process = attempt(arguments, directory=directory, environment=environment)
+    process = attempt(arguments, environment=environment)
     _require_success(arguments, process.returncode, process.stderr or process.stdout)
     return process.stdout
 

@@ -99,12 +99,12 @@ def opener(line: str) -> Opener:
     raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
 
 
-def address(text: str, host: str = "127.0.0.1") -> tuple[str, int]:
-    """Read `[HOST:]PORT`; an IPv6 address stands in brackets. Raises ConfigError."""
+def address(text: str) -> tuple[str, int]:
+    """Read `[HOST:]PORT`, of this machine without HOST; an IPv6 address stands in brackets. Raises ConfigError."""
     name, _, port = text.rpartition(":")
     if not (port.isdecimal() and int(port) < 65536):
         raise ConfigError(f"{text!r} is no TCP port (allowed: [HOST:]PORT)")
-    return name.strip("[]") or host, int(port)
+    return name.strip("[]") or "127.0.0.1", int(port)
 
 
 def _serial(device: str, speed: int) -> Line:

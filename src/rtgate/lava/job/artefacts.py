@@ -11,7 +11,6 @@ is served.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 import secrets
@@ -30,7 +29,6 @@ from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.client import Http
 
-_LOG = logging.getLogger(__name__)
 _BLOCK = 1 << 18
 _SOCKET_S = 120.0  # a worker that reads nothing for so long has gone
 _SECRET = re.compile(r"token|passw|secret", re.IGNORECASE)  # a signature that expires is another matter
@@ -68,13 +66,11 @@ class FileServer:
 
     Attributes:
         host: the name or address by which workers reach this machine.
-        asked: requests answered, by name of the file.
     """
 
     host: str
     _http: ThreadingHTTPServer
     _files: dict[str, _ServedFile] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
 
     def publish(self, path: Path) -> str:
         """Return the URL of a file from now on. Raises ConfigError: it cannot be read."""
@@ -89,11 +85,7 @@ class FileServer:
 
     def find(self, where: str) -> _ServedFile | None:
         """Return what is served at a path."""
-        file = self._files.get(where)
-        if file is not None:
-            name = where.rsplit("/", 1)[-1]
-            self.asked[name] = self.asked.get(name, 0) + 1
-        return file
+        return self._files.get(where)
 
     def close(self) -> None:
         """Take everything back."""
@@ -160,8 +152,7 @@ class _Listener(ThreadingHTTPServer):
     find: Callable[[str], _ServedFile | None]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing on standard error: a worker that goes away in mid-file comes again."""
-        _LOG.debug("request of %s ended: %s", client_address, request)
+        """Say nothing: a worker that goes away in mid-file comes again."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -170,9 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = _SOCKET_S
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name it has in http.server
-        """Log where logging goes, not to standard error."""
-        _LOG.debug(format, *arguments)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Say nothing of the many requests for each file."""
 
     def do_HEAD(self) -> None:
         """Answer what LAVA asks first."""
