@@ -288,7 +288,8 @@ class Lava:
                 return
 
     def _get(self, path: str, message: str = "", **query: str) -> dict[str, Any]:
-        return self._ask_again(lambda: self._answer(path, message, query))
+        # While LAVA restarts, a proxy answers with a page of its own.
+        return self.patience.repeat(lambda: self._answer(path, message, query), self.access.url, nobody)
 
     def _answer(self, path: str, message: str, query: Mapping[str, str]) -> dict[str, Any]:
         reply = self._http.repeat("GET", self._url(path), params=dict(query))
@@ -300,10 +301,6 @@ class Lava:
         if not isinstance(answer, dict):
             raise NoAnswer(f"{self._url(path)}: the answer is not an object")
         return answer
-
-    def _ask_again(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Ask again when the answer is not LAVA's: a proxy shows a page of its own while LAVA restarts."""
-        return self.patience.repeat(ask, self.access.url, nobody)
 
     def _url(self, path: str) -> str:
         return f"{self.access.url}/api/v0.2/{path}"
