@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit import Gerrit
-from rtgate.forge.gerrit_change import PatchSet, one_line, patch_set
+from rtgate.forge.gerrit_change import PatchSet, first_line, patch_set
 
 ONE = PatchSet(project="rt/kernel", branch="master", change=4711, number=3, revision="a" * 40, title="a title")
 
@@ -51,11 +51,11 @@ def test_a_variable_that_is_something_else(name: str, value: str) -> None:
 
 @given(st.text())
 def test_a_title_is_one_line_that_any_program_takes(text: str) -> None:
-    title = one_line(text)
+    title = first_line(text)
     assert len(title) <= 500
     assert not set(title) & set("\0\n\r\x1b\x07\u202e\u2028")
     title.encode()
-    assert one_line(title) == title
+    assert first_line(title) == title
 
 
 def test_the_password_leaves_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,9 +52,9 @@ def test_seconds(text: str, expected: float) -> None:
 
 
 def test_what_a_server_said_is_one_short_line() -> None:
-    assert failures.one_line(b"a\n\xffb") == "a \N{REPLACEMENT CHARACTER}b"
-    assert len(failures.one_line("x" * 1000)) == 200
-    assert failures.one_line("") == "no reason given"
+    assert failures.short_reason(b"a\n\xffb") == "a \N{REPLACEMENT CHARACTER}b"
+    assert len(failures.short_reason("x" * 1000)) == 200
+    assert failures.short_reason("") == "no reason given"
 
 
 def test_every_error_of_requests_is_mapped() -> None:

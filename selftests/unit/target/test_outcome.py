@@ -14,7 +14,7 @@ from selftests.frames import encode
 
 from rtgate.console.frames import FrameReader
 from rtgate.errors import ParseError
-from rtgate.target.outcome import last_lines, unpack
+from rtgate.target.outcome import printable_tail, unpack
 
 NONCE = "F0123abcde"
 
@@ -93,10 +93,10 @@ def test_a_broken_archive_is_files_or_an_error(data: st.DataObject) -> None:
     ],
 )
 def test_the_last_lines_are_safe_to_print(console: bytes, text: str) -> None:
-    assert last_lines(console) == text
+    assert printable_tail(console) == text
 
 
 def test_only_the_last_lines_are_kept() -> None:
     console = b"".join(b"%d\n" % number for number in range(100))
-    assert last_lines(console, 3) == "97\n98\n99"
-    assert last_lines(console).count("\n") == 11
+    assert printable_tail(console, 3) == "97\n98\n99"
+    assert printable_tail(console).count("\n") == 11

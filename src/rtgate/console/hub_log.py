@@ -16,7 +16,7 @@ from rtgate.errors import ConfigError
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def printable(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return text in which control characters are written out: `\x1b`."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
@@ -45,7 +45,7 @@ class TimedLog:
         """Write what the line said."""
         text = (self._held + self._decoder.decode(data)).replace("\r\n", "\n")
         self._held = "\r" if text.endswith("\r") else ""
-        text = printable(text.removesuffix("\r") if self._held else text)
+        text = escape(text.removesuffix("\r") if self._held else text)
         if not text:
             return
         mark = f"{_now()} | "
@@ -58,7 +58,7 @@ class TimedLog:
         """Write what happened to the hub, on a line that no console can imitate."""
         begin = "\n" if self._within else ""
         self._within = False
-        self._put(f"{begin}{_now()} -- {printable(text)}\n")
+        self._put(f"{begin}{_now()} -- {escape(text)}\n")
 
     def close(self) -> None:
         """Close the file."""

@@ -92,7 +92,7 @@ def patch_set(variables: Mapping[str, str]) -> PatchSet:
         change=int(_value(variables, "GERRIT_CHANGE_NUMBER", _NUMBER)),
         number=int(_value(variables, "GERRIT_PATCHSET_NUMBER", _NUMBER)),
         revision=_value(variables, "GERRIT_PATCHSET_REVISION", COMMIT),
-        title=one_line(variables.get("GERRIT_CHANGE_SUBJECT", "")),
+        title=first_line(variables.get("GERRIT_CHANGE_SUBJECT", "")),
     )
 
 
@@ -107,7 +107,7 @@ def _value(variables: Mapping[str, str], name: str, form: re.Pattern[str] | None
     return value
 
 
-def one_line(text: str) -> str:
+def first_line(text: str) -> str:
     """Return a text's first line without what moves a cursor, turns the direction of text, or ends a C string."""
     first = text.replace("\r", "\n").strip("\n").partition("\n")[0]
     return _CONTROLS.sub("\ufffd", first)[:_TITLE]

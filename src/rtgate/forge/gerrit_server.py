@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_chain import Link, links
-from rtgate.forge.gerrit_change import PatchSet, one_line
+from rtgate.forge.gerrit_change import PatchSet, first_line
 from rtgate.http.client import AccessRefused, Http, NoAnswer, NotSent, Reply, basic, nobody
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token, read_token
@@ -145,7 +145,7 @@ class GerritServer:
                 change=int(entry["_number"]),
                 number=int(details["_number"]),
                 revision=revision,
-                title=one_line(str(entry.get("subject", ""))),
+                title=first_line(str(entry.get("subject", ""))),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise NoAnswer(

@@ -10,7 +10,7 @@ from typing import Any
 
 from rtgate.errors import ConfigError
 from rtgate.http.client import AccessRefused, Http, NoAnswer, Reply
-from rtgate.http.failures import is_passing, one_line, seconds
+from rtgate.http.failures import is_passing, seconds, short_reason
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
 
@@ -131,10 +131,10 @@ def _error_reason(reply: Reply) -> str:
     try:
         answer = _json(reply)
     except NotNow:
-        return one_line(reply.text)
+        return short_reason(reply.text)
     if not isinstance(answer, dict):
-        return one_line(answer)
-    return one_line(" ".join(str(answer[key]) for key in ("message", "errors") if answer.get(key)))
+        return short_reason(answer)
+    return short_reason(" ".join(str(answer[key]) for key in ("message", "errors") if answer.get(key)))
 
 
 def _json(reply: Reply) -> Any:

@@ -165,8 +165,8 @@ def _reason(error: gitlab.GitlabError) -> str:
     try:
         sentence = json.loads(error.response_body or b"")["error_description"]
     except (ValueError, KeyError, TypeError):
-        return failures.one_line(error.error_message)
-    return failures.one_line(f"{error.error_message}: {sentence}")
+        return failures.short_reason(error.error_message)
+    return failures.short_reason(f"{error.error_message}: {sentence}")
 
 
 def _object(answer: object) -> Mapping[str, Any]:

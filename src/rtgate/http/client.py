@@ -17,7 +17,7 @@ import requests
 
 from rtgate import __version__
 from rtgate.errors import ConfigError
-from rtgate.http.failures import innermost, is_passing, one_line, seconds
+from rtgate.http.failures import innermost, is_passing, seconds, short_reason
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
 
@@ -172,7 +172,8 @@ class Http:
     def _check(self, url: str, reply: Reply) -> Reply:
         if reply.status in {401, 403}:
             raise AccessRefused(
-                f"{_host(url)} refused {self._credentials_text()} (HTTP {reply.status}: {one_line(reply.text)})", reply
+                f"{_host(url)} refused {self._credentials_text()} (HTTP {reply.status}: {short_reason(reply.text)})",
+                reply,
             )
         if 300 <= reply.status < 400:
             raise ConfigError(f"{url} sends us to {reply.headers.get('location', 'nowhere')}: name that server instead")

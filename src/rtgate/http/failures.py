@@ -81,7 +81,7 @@ def seconds(text: str) -> float:
     return float(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0.0
 
 
-def one_line(text: object) -> str:
+def short_reason(text: object) -> str:
     """Return what a server said, which may be bytes, a mapping or a page."""
     message = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     return " ".join(message.split())[:_LONGEST_REASON] or "no reason given"
@@ -97,4 +97,4 @@ def innermost(error: Exception) -> str:
         if not isinstance(deeper, Exception):
             break
         inner = deeper
-    return one_line(str(inner).rsplit(": ", 1)[-1] or type(inner).__name__)
+    return short_reason(str(inner).rsplit(": ", 1)[-1] or type(inner).__name__)

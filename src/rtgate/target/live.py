@@ -31,7 +31,7 @@ from rtgate.errors import (
 from rtgate.rootfs.images import RootfsImage
 from rtgate.target import boot_digests, host
 from rtgate.target.host_watch import HostWatch
-from rtgate.target.outcome import Outcome, State, last_lines, read_outcome
+from rtgate.target.outcome import Outcome, State, printable_tail, read_outcome
 from rtgate.target.plan import Plan, has_measured, script
 from rtgate.target.qemu import Machine, version
 from rtgate.target.session import Session, check_boot
@@ -179,7 +179,7 @@ class LiveTarget:
             if not self._was_stopped(error):
                 raise
             message = "the machine stopped during the measurement without a word; last lines:"
-            return Outcome(state=State.FAULT, message=f"{message}\n{last_lines(bytes(shell.log))}")
+            return Outcome(state=State.FAULT, message=f"{message}\n{printable_tail(bytes(shell.log))}")
         finally:
             with suppress(TransportError):
                 shell.leave()
@@ -239,7 +239,7 @@ class LiveTarget:
         if isinstance(error, EndedError) and not self._was_stopped(error):
             raise error
         state = State.NO_BOOT if self.boots else State.LAB
-        return Outcome(state=state, message=f"{NO_SHELL}: {error}\n{last_lines(bytes(shell.log))}")
+        return Outcome(state=state, message=f"{NO_SHELL}: {error}\n{printable_tail(bytes(shell.log))}")
 
     def _refuse_login(self, shell: Shell) -> None:
         """Raise InfrastructureError if a login is asked for: the board has booted, and the kernel is not to blame."""
@@ -301,7 +301,7 @@ class _PlanRun:
             Interrupted: as `Shell.until`.
         """
         log = self.session.shell.log
-        lines, end = last_lines(bytes(log)), len(log)
+        lines, end = printable_tail(bytes(log)), len(log)
         files, then = dict[str, bytes](), ""
         if self.session.revive(self._boot_id, self.plan.kernel_log):
             # A file of its own: an old fault in the kernel's log is none of this measurement.

@@ -92,11 +92,11 @@ def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 def console_end(console: bytes) -> str:
     """Return how a console ended, for the end of a sentence."""
-    lines = last_lines(console)
+    lines = printable_tail(console)
     return f"last lines of the console:\n{lines}" if lines else "its console stayed silent"
 
 
-def last_lines(console: bytes, count: int = 12) -> str:
+def printable_tail(console: bytes, count: int = 12) -> str:
     """Return the last lines of a console log as text that is safe to print."""
     text = console.decode("utf-8", errors="replace").replace("\r", "")
     lines = [line for line in text.split("\n") if line.strip()]

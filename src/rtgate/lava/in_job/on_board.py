@@ -42,7 +42,7 @@ from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place
-from rtgate.target.outcome import Outcome, State, last_lines, read_outcome
+from rtgate.target.outcome import Outcome, State, printable_tail, read_outcome
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.session import PROGRAMS
 
@@ -314,7 +314,7 @@ class _Log:
             return State.FAULT, f"the kernel died during the measurement: {fatal[0].line}"
         if nonce == self._last and self._hung and not has_measured(text) and has_started(text):
             self._died = "the target hung in an earlier case of this boot"
-            return State.HANG, f"the target hung during the measurement; last lines:\n{last_lines(text.encode())}"
+            return State.HANG, f"the target hung during the measurement; last lines:\n{printable_tail(text.encode())}"
         if nonce == self._last and not has_measured(text):
             self._died = "the log ends in an earlier case of this boot"
             return State.UNREADABLE, "the job's log ends during the measurement"
