@@ -21,6 +21,7 @@ from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access, access
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job import request as orders
+from rtgate.lava.job.server_definition import Definition
 
 __all__ = ["server"]
 
@@ -79,7 +80,7 @@ def test_a_job_whose_boots_name_places_writes_nothing(
     number = submitted(server, tmp_path)
     data = strict_yaml.data(server.jobs[number].definition)
     known = {key: text for key, text in data["metadata"].items() if not key.startswith("rtgate.order")}
-    order = orders.read(server.jobs[number].definition, "x")
+    order = orders.read(Definition(server.jobs[number].definition), "x")
     hostile = replace(order, boots=("candidate", "../../../../../elsewhere-still"))
     server.jobs[number].definition = strict_yaml.dump({**data, "metadata": {**known, **hostile.as_metadata()}})
     (tmp_path / "a/b/c").mkdir(parents=True)

@@ -14,6 +14,7 @@ from rtgate.cli import lab_check
 from rtgate.cli.main import main
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Device, Job
+from rtgate.lava.job.server_definition import Definition
 
 JOB = Job(
     **dict.fromkeys(("name", "submitter", "device_type", "device", "priority", "submitted", "started", "ended"), ""),
@@ -21,7 +22,7 @@ JOB = Job(
     state="Finished",
     health="Complete",
     comment="",
-    definition="",
+    definition=Definition(""),
 )
 
 

@@ -21,7 +21,7 @@ from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.lava.job.request import MeasurementRequest, in_turns, metadata
+from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure import run
 from rtgate.measure.case import Case
 from rtgate.measure.run import records_by_case
@@ -408,4 +408,3 @@ def test_parts_of_an_order_count_their_pairs_on() -> None:
     assert len(parts) > 1
     numbers = [part.mark(boot)["pair"] for part in parts for boot in range(1, len(part.boots) + 1)]
     assert numbers == [str(pair) for pair in range(4, 10) for _ in range(2)]
-    assert metadata("") == {}

@@ -46,14 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
     watch = JobWatch(verbose=arguments.verbose)
     lava = Lava(access(arguments.server), notify=watch.say)
     definition = lava.job(arguments.job).definition
-    if multinode.role(definition) == multinode.ENDPOINT:
-        first = multinode.job_of(multinode.ROOT_COMPLEX, definition)
+    if definition.role == multinode.ENDPOINT:
+        first = definition.job_of(multinode.ROOT_COMPLEX)
         raise ConfigError(f"job {arguments.job} is the endpoint's part of job {first}: fetch that")
     order = orders.read(definition, f"job {arguments.job}")
     attempt = _wait_for_end(lava, arguments, watch, order.expected().board)
     with lock(output), replacing(output):
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
-        endpoint = _keep_endpoint(attempt, output, watch) if multinode.role(definition) else None
+        endpoint = _keep_endpoint(attempt, output, watch) if definition.role else None
         jobs = [job_results.JobAttempts(order, [attempt], endpoint)]
         return job_results.judge(order, jobs, output, requests.criteria(arguments))
 

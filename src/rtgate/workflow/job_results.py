@@ -53,7 +53,7 @@ def keep(
             for job, lines in ((attempt.job, attempt.lines), *trial_logs):
                 where = output / "lava" / f"job-{job.number}"
                 where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
-                where.with_suffix(".yaml").write_text(job.definition, encoding="utf-8")
+                where.with_suffix(".yaml").write_text(job.definition.text, encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
     last = attempts[-1]

@@ -26,9 +26,9 @@ def select_jobs(lava: Lava, metadata: Mapping[str, str], *, active: bool, everyb
     return [
         job
         for job in (lava.active_jobs() if active else lava.jobs(_LATEST))
-        if (everybody or orders.NONCE in job.definition)
+        if (everybody or orders.NONCE in job.definition.text)
         and not (active and job.finished)
-        and (not metadata or metadata.items() <= orders.metadata(job.definition).items())
+        and (not metadata or metadata.items() <= job.definition.metadata.items())
     ]
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.conftest import HASTY
@@ -11,6 +9,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.secret import Token
 from rtgate.lava.client.access import Access
 from rtgate.lava.client.server import Lava
+from rtgate.lava.job.server_definition import Definition
 
 JOB = """\
 job_name: a job
@@ -67,8 +66,8 @@ def test_a_job(lava: Lava, server: LavaServer) -> None:
 )
 def test_a_jobs_tags(lava: Lava, text: str, tags: tuple[str, ...]) -> None:
     number = lava.submit(job(), "n0")
-    assert lava.job(number).tags == ()
-    assert replace(lava.job(number), definition=text).tags == tags
+    assert lava.job(number).definition.tags == ()
+    assert Definition(text).tags == tags
 
 
 def test_a_job_that_is_refused(lava: Lava) -> None:

@@ -18,6 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava.job import multinode
 from rtgate.lava.job.definition import JobRequest
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX, Endpoint
+from rtgate.lava.job.server_definition import Definition
 
 SET_UP = "cd /sys/kernel/config/pci_ep\nmkdir functions/pci_epf_test/rtgate\n"
 RC, EP = "rk3588-evb1", "rk3568-evb1"
@@ -159,16 +160,17 @@ def test_two_kernels_are_refused() -> None:
 
 def test_roles_and_numbers_are_read_from_any_part() -> None:
     for role, part in parts().items():
-        text = yaml.safe_dump(part)
-        assert multinode.role(text) == role
-        assert multinode.job_of(ENDPOINT, text) == 8
-        assert multinode.job_of(ROOT_COMPLEX, text) == 7
+        definition = Definition(yaml.safe_dump(part))
+        assert definition.role == role
+        assert definition.job_of(ENDPOINT) == 8
+        assert definition.job_of(ROOT_COMPLEX) == 7
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "protocols: 3", "protocols: {lava-multinode: []}", "job_name: x"])
 def test_a_job_of_one_board_has_no_role(text: str) -> None:
-    assert multinode.role(text) == ""
-    assert multinode.job_of(ENDPOINT, text) == 0
+    assert Definition(text).role == ""
+    assert Definition(text).job_of(ENDPOINT) == 0
+    assert (Definition(text).metadata, Definition(text).tags) == ({}, ())
 
 
 def test_a_board_without_a_lab_is_refused() -> None:

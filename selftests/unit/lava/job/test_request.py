@@ -14,6 +14,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import request as orders
 from rtgate.lava.job.request import MeasurementRequest, in_turns
+from rtgate.lava.job.server_definition import Definition
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.tools.cyclictest import Cyclictest
@@ -34,8 +35,8 @@ ORDER = MeasurementRequest(
 )
 
 
-def definition(metadata: dict[str, str]) -> str:
-    return strict_yaml.dump({"job_name": "x", "metadata": metadata})
+def definition(metadata: dict[str, str]) -> Definition:
+    return Definition(strict_yaml.dump({"job_name": "x", "metadata": metadata}))
 
 
 @given(st.text(max_size=4000), st.integers(1, 60))
@@ -52,7 +53,7 @@ def test_what_was_asked_for_comes_back(source: str, count: int) -> None:
 def test_a_job_of_somebody_else() -> None:
     for text in ("job_name: x\n", "metadata: [1]\n", "metadata: {a: b}\n", "- list\n", "[", "", "\0"):
         with pytest.raises(ConfigError, match="job 1 was not submitted by rtgate"):
-            orders.read(text, "job 1")
+            orders.read(Definition(text), "job 1")
 
 
 @pytest.mark.parametrize("part", ["{", "[]", '{"format": 1}', "null", '{"format": 1, "board": {}}', "5"])

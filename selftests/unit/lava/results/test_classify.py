@@ -8,6 +8,7 @@ from selftests import lava_log, lava_records
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, feedback, result, target
 
 from rtgate.lava.client.server import Job
+from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results import log
 from rtgate.lava.results.classify import Blame, classify
 
@@ -32,7 +33,7 @@ def job(health: str = "Incomplete", comment: str = "") -> Job:
         started="",
         ended="",
         comment=comment,
-        definition="",
+        definition=Definition(""),
     )
 
 

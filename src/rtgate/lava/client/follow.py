@@ -115,7 +115,7 @@ class Following:
         """Return whether no device that may run the job has been fit for work for too long; look now and then."""
         if self._look.expired:
             self._look = Deadline.after(min(_LOOK_S, self.waits.away))
-            tags = set(job.tags)
+            tags = set(job.definition.tags)
             if any(device.usable and tags <= set(device.tags) for device in self.lava.devices(job.device_type)):
                 self._away = None
             elif self._away is None:

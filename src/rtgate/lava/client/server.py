@@ -20,6 +20,7 @@ from rtgate.http.client import Http, NoAnswer, NotSent, Reply, nobody
 from rtgate.http.patience import Patience
 from rtgate.lava.client.access import Access
 from rtgate.lava.job import multinode
+from rtgate.lava.job.server_definition import Definition
 
 FINISHED = "Finished"
 QUEUED = frozenset({"Submitted", "Scheduling", "Scheduled"})
@@ -53,7 +54,7 @@ class Job:
     started: str
     ended: str
     comment: str
-    definition: str
+    definition: Definition
 
     @property
     def finished(self) -> bool:
@@ -64,16 +65,6 @@ class Job:
     def queued(self) -> bool:
         """Whether it has not begun."""
         return self.state in QUEUED
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The tags that a device must have to run it, by name; the server's own table has numbers."""
-        try:
-            data = strict_yaml.data(self.definition)
-        except ConfigError:
-            return ()
-        tags = data.get("tags", multinode.part(self.definition).get("tags")) if isinstance(data, dict) else None
-        return tuple(str(tag) for tag in tags) if isinstance(tags, list) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +199,7 @@ class Lava:
         return tuple(
             job.number
             for job in self.jobs(_RECENT)
-            if nonce in job.definition and multinode.role(job.definition) != multinode.ENDPOINT
+            if nonce in job.definition.text and job.definition.role != multinode.ENDPOINT
         )
 
     def job(self, number: int) -> Job:
@@ -335,7 +326,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
         started=text("start_time"),
         ended=text("end_time"),
         comment=text("failure_comment"),
-        definition=text("definition") or text("original_definition"),
+        definition=Definition(text("definition") or text("original_definition")),
     )
 
 

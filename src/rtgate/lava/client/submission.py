@@ -314,7 +314,7 @@ def endpoint_of(job: Job, lava: Lava, waits: Waits, *, emulated: bool) -> Attemp
 
     One that does not end is the lab's fault, and leaves what the root complex measured as it is. Raises as `Lava.job`.
     """
-    number = multinode.job_of(multinode.ENDPOINT, job.definition)
+    number = job.definition.job_of(multinode.ENDPOINT)
     if not number:
         return None
     short = replace(waits, running=_ENDPOINT_END_S)

@@ -22,11 +22,11 @@ from rtgate import strict_yaml
 from rtgate.errors import ConfigError
 from rtgate.lava.job import definition, template
 from rtgate.lava.job.definition import JobRequest, lava_of
+from rtgate.lava.job.server_definition import MULTINODE
 from rtgate.lava.job.template import Template
 
 ROOT_COMPLEX, ENDPOINT = "root-complex", "endpoint"
 
-_PROTOCOL = "lava-multinode"
 _READY = "rtgate-endpoint-ready"  # it is set up: the root complex may boot
 _UP = "rtgate-root-complex-up"  # it has booted: the endpoint may measure
 _IDLE = "rtgate-endpoint-idle"  # it has measured: the root complex may
@@ -69,7 +69,7 @@ def render(root_complex: JobRequest, endpoint: Endpoint) -> str:
             "visibility": first["visibility"],
             "timeouts": timeouts,
             "protocols": {
-                _PROTOCOL: {
+                MULTINODE: {
                     "timeout": dict(timeouts["job"]),
                     "roles": {role: _role(part) for role, part in roles.items()},
                 }
@@ -78,11 +78,6 @@ def render(root_complex: JobRequest, endpoint: Endpoint) -> str:
             "actions": [*_actions(second, ENDPOINT), *_actions(first, ROOT_COMPLEX)],
         }
     )
-
-
-def role(text: str) -> str:
-    """Return the role of the board whose part of a job's definition this is; empty for a job of one board."""
-    return str(part(text).get("role", ""))
 
 
 def unanswered(texts: Iterable[str]) -> bool:
@@ -94,27 +89,6 @@ def unanswered(texts: Iterable[str]) -> bool:
         elif "<LAVA_WAIT_COMPLETE" in text:
             waits = False
     return waits
-
-
-def job_of(name: str, text: str) -> int:
-    """Return the number of the job with this role, by the definition of any role's; 0 before it is scheduled."""
-    roles = part(text).get("roles")
-    numbers = [number for number, other in roles.items() if other == name] if isinstance(roles, dict) else []
-    return int(numbers[0]) if numbers else 0
-
-
-def part(text: str) -> Mapping[str, Any]:
-    """Return what LAVA put into a role's part of a definition; nothing for a job of one board.
-
-    `role` and `tags` are its own; `roles`, by the number of the job, are there when it is scheduled.
-    """
-    try:
-        data = strict_yaml.data(text)
-    except ConfigError:  # a definition that somebody else wrote
-        return {}
-    protocols = data.get("protocols") if isinstance(data, dict) else None
-    protocol = protocols.get(_PROTOCOL) if isinstance(protocols, dict) else None
-    return protocol if isinstance(protocol, dict) else {}
 
 
 def _root_complex(request: JobRequest) -> JobRequest:
@@ -150,7 +124,7 @@ def _hold_boot(data: dict[str, Any], way: Template, wait_s: int) -> None:
     """Let the first deploy wait for the endpoint: what comes before a boot is the only place that can."""
     deploy = data["actions"][0]["deploy"]
     deploy["protocols"] = {
-        _PROTOCOL: [
+        MULTINODE: [
             {
                 "action": f"{deploy['to']}-deploy",
                 "request": "lava-wait",

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rtgate import strict_yaml
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import ARMS
-from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX, role
+from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX
+from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results.expected import Expected
 from rtgate.measure import storage_use
 from rtgate.measure.case import Case
@@ -144,23 +144,13 @@ def in_turns(arms: tuple[str, ...], count: int) -> tuple[str, ...]:
     return tuple(arm for number in range(count) for arm in (arms if number % 2 == 0 else arms[::-1]))
 
 
-def metadata(definition: str) -> dict[str, str]:
-    """Return the metadata of a job's definition, empty for a definition that is none."""
-    try:
-        data = strict_yaml.data(definition)
-    except ConfigError:
-        return {}
-    entries = data.get("metadata") if isinstance(data, dict) else None
-    return {str(key): str(value) for key, value in entries.items()} if isinstance(entries, dict) else {}
-
-
-def read(definition: str, what: str, role_name: str = "") -> MeasurementRequest:
+def read(definition: Definition, what: str, role_name: str = "") -> MeasurementRequest:
     """Return what a job was to measure: on the board with this role, by default on its own.
 
     `what` names it in a ConfigError: it is not a job of rtgate's.
     """
-    entries = metadata(definition)
-    key = _KEYS.get(role_name or role(definition), "")
+    entries = definition.metadata
+    key = _KEYS.get(role_name or definition.role, "")
     parts = [entries[f"{key}.{number}"] for number in range(1, len(entries) + 1) if f"{key}.{number}" in entries]
     if not parts:
         raise ConfigError(f"{what} was not submitted by rtgate: its metadata say nothing of cases")

@@ -122,7 +122,8 @@ def classify(
     job_boots = boots(lines)
     panics = tuple(_panics(job_boots))
     if queue or away:
-        condition = f" with the tags {', '.join(job.tags)}" if job.tags else ""
+        tags = job.definition.tags
+        condition = f" with the tags {', '.join(tags)}" if tags else ""
         never = f"no device of type {job.device_type}{condition} is fit for work any more: see its health in LAVA"
         return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
     if job.health == "Canceled" and job_boots and _deadly(job_boots[-1]):
