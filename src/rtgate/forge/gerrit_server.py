@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
@@ -20,7 +20,7 @@ from rtgate.forge.gerrit_chain import Link, links
 from rtgate.forge.gerrit_change import PatchSet, first_line
 from rtgate.http.client import AccessRefused, Http, NoAnswer, NotSent, Reply, basic, nobody
 from rtgate.http.patience import Patience
-from rtgate.http.secret import Token, read_token
+from rtgate.http.secret import Token, plain_url, read_token
 
 URL, USER = "RTGATE_GERRIT_URL", "RTGATE_GERRIT_USER"
 PASSWORD, PASSWORD_FILE = "RTGATE_GERRIT_PASSWORD", "RTGATE_GERRIT_PASSWORD_FILE"
@@ -65,17 +65,8 @@ def access(variables: Mapping[str, str], url: str = "") -> Access:
 
 def base(url: str) -> str:
     """Return a server's URL with nothing secret in it. Raises ConfigError."""
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError as error:
-        raise ConfigError(f"the URL of Gerrit cannot be read: {error}") from None
-    if parts.username or parts.password:
-        raise ConfigError(f"a URL is not the place of a password, it shows in lists of processes: use {PASSWORD_FILE}")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError("the URL of Gerrit is not one (expected https://review.example.org)")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/').removesuffix('/a')}"
+    server, path = plain_url(url.strip(), "Gerrit", "https://review.example.org", "a password", PASSWORD_FILE)
+    return server + path.rstrip("/").removesuffix("/a")
 
 
 def _password(variables: Mapping[str, str]) -> Token:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rtgate import files
 from rtgate.errors import ConfigError
@@ -68,10 +69,8 @@ def read_token(path: Path, name: str = "", *, private: bool = True) -> Token:
         ) from None
 
 
-def take_token(variables: MutableMapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:
+def find_token(variables: Mapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:
     """Return the token of a variable, or of the file that another one names; None where neither is set.
-
-    Both are gone afterwards: what is started later, such as the Makefiles of a proposed kernel, does not get it.
 
     Args:
         variables: the environment.
@@ -82,7 +81,40 @@ def take_token(variables: MutableMapping[str, str], name: str, file: str, *, pri
     Raises:
         ConfigError: it is not a token, or the file is missing.
     """
-    secret, path = variables.pop(name, ""), variables.pop(file, "")
-    if secret:
-        return Token(secret.strip(), f"${name}")
-    return read_token(Path(path), file, private=private) if path else None
+    if variables.get(name):
+        return Token(variables[name].strip(), f"${name}")
+    return read_token(Path(variables[file]), file, private=private) if variables.get(file) else None
+
+
+def take_token(variables: MutableMapping[str, str], name: str, file: str, *, private: bool = True) -> Token | None:
+    """Return the token as `find_token`, and take both variables out of the environment.
+
+    What is started later, such as the Makefiles of a proposed kernel, does not get it.
+    """
+    return find_token({key: variables.pop(key, "") for key in (name, file)}, name, file, private=private)
+
+
+def plain_url(url: str, server: str, example: str, secret: str, place: str) -> tuple[str, str]:
+    """Return a server's URL with nothing secret in it: scheme, host and port, and the path.
+
+    Args:
+        url: as somebody wrote it.
+        server: what is there, for messages.
+        example: a URL that is right.
+        secret: which one people put into such a URL: `a token`.
+        place: where it goes instead.
+
+    Raises:
+        ConfigError: it is not a URL, or holds a user or a password.
+    """
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError as error:
+        raise ConfigError(f"the URL of {server} cannot be read: {error}") from None
+    if parts.username or parts.password:
+        raise ConfigError(f"a URL is not the place of {secret}, it shows in lists of processes: use {place}")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigError(f"the URL of {server} is not one (expected {example})")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}", parts.path

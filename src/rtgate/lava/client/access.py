@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
 from rtgate.errors import ConfigError
-from rtgate.http.secret import Token, read_token
+from rtgate.http.secret import Token, find_token, plain_url, read_token
 
 URL = "RTGATE_LAVA_URL"
 TOKEN = "RTGATE_LAVA_TOKEN"  # noqa: S105 - the name of a variable
@@ -78,7 +77,7 @@ def is_named(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
-    token = _token(variables) or _find_token(_identities(variables), url, user)
+    token = find_token(variables, TOKEN, TOKEN_FILE) or _identity_token(_identities(variables), url, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
         token = read_token(LAB_TOKEN)
     return Access(url, token)
@@ -86,26 +85,8 @@ def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
 
 def base(url: str) -> str:
     """Return a server's URL without the path of an API and with nothing secret in it. Raises ConfigError."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError as error:
-        raise ConfigError(f"the URL of the LAVA server cannot be read: {error}") from None
-    if parts.username or parts.password:
-        raise ConfigError(
-            f"a URL is not the place of a token, it shows in lists of processes: use {TOKEN} or {TOKEN_FILE}"
-        )
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError("the URL of the LAVA server is not one (expected https://lava.example.org)")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = re.sub(r"/(RPC2|api(/v0\.\d)?)?/*$", "", parts.path)
-    return f"{parts.scheme}://{host}{port}{path}"
-
-
-def _token(variables: Mapping[str, str]) -> Token | None:
-    if variables.get(TOKEN):
-        return Token(variables[TOKEN].strip(), f"${TOKEN}")
-    return read_token(Path(variables[TOKEN_FILE]), TOKEN_FILE) if variables.get(TOKEN_FILE) else None
+    server, path = plain_url(url, "the LAVA server", "https://lava.example.org", "a token", f"{TOKEN} or {TOKEN_FILE}")
+    return server + re.sub(r"/(RPC2|api(/v0\.\d)?)?/*$", "", path)
 
 
 def identities_file(variables: Mapping[str, str] | None = None) -> Path:
@@ -143,7 +124,7 @@ def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
     }
 
 
-def _find_token(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
+def _identity_token(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
     """Return the token that is stored for a server, and for a user if one is named."""
     matches = (
         identity for identity in identities.values() if identity.access.url == url and user in {"", identity.user}
