@@ -124,7 +124,7 @@ def read(path: Path) -> Policy:
 
 
 def _beside(screen: Screen) -> tuple[str, ...]:
-    return profile(screen.profile, TOOLS).further_boards(screen.board)
+    return profile(screen.profile).further_boards(screen.board)
 
 
 def _screen(value: Value) -> Screen:
