@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,7 @@ def test_a_full_disk_is_nobody_s_mistake_and_costs_no_attempt(tmp_path: Path) ->
 
 def test_a_full_disk_costs_no_member_of_a_chain_an_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = service_in(tmp_path, [])
+    service.settings = replace(service.settings, command=(sys.executable, "-c", "import time; time.sleep(60)"))
     chain = (replace(ONE, change=1), replace(ONE, change=2), ONE)
     for _ in range(STARTS):
         service._review = service._start(chain)
