@@ -148,11 +148,11 @@ def _functions(case: Case, arm: Arm) -> Mapping[str, pcie.Function]:
 
 def plan(case: Case, arm: Arm, seed: int) -> Plan:
     """Return the plan of a case for one boot."""
-    demands = case.tool.expected(setting(case, arm))
     case_setting, load = setting(case, arm), _load(case, arm)
+    demands = case.tool.expected(case_setting)
     return Plan(
         case=case.name,
-        argv=case.tool.argv(setting(case, arm)),
+        argv=case.tool.argv(case_setting),
         load=load,
         virtual_time=arm.virtual_time,
         seed=seed,
@@ -247,10 +247,9 @@ def beforehand(case: Case, boot_plan: Plan, arm: Arm, number: int) -> Outcome | 
     reasons = unmet_needs(boot_plan.needs, arm.board.cpus)
     if not reasons:
         return None
-    machine = {"boot": str(number), "ran": "nothing"}
     lack = _undriven(case, arm)
-    if lack is not None and lack.build:
-        machine[OTHER_BUILD] = lack.build
+    other = {OTHER_BUILD: lack.build} if lack is not None and lack.build else {}
+    machine = {"boot": str(number), "ran": "nothing", **other}
     return Outcome(state=State.SKIPPED, message="; ".join(reasons), machine=machine)
 
 
@@ -320,7 +319,6 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
     files, board = outcome.files, arm.board
     qemu = board.qemu if arm.time != TimeBase.REAL else None
     facts, before = observations.facts(files, "facts"), observations.facts(files, "facts.start")
-    version = facts.get("/proc/sys/kernel/version", "")
     return Environment(
         board=board.name,
         soc=board.soc,
@@ -336,7 +334,7 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
         tools=observations.tools(facts),
         flavour=observations.flavour(facts),
         kernel_release=facts.get("/proc/sys/kernel/osrelease", ""),
-        kernel_version=version,
+        kernel_version=facts.get("/proc/sys/kernel/version", ""),
         build_id=build_id.in_notes(files.get("notes", b"")),
         config_sha256=text(files, "config.sha256").split(" ")[0],
         command_line=observations.command_line(facts),
