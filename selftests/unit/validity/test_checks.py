@@ -919,7 +919,7 @@ def test_a_temperature_that_was_read_once_proves_nothing(temperatures: tuple[str
 @pytest.mark.parametrize("made", [asking(record(), temperature_limit=85), _at("", "")])
 def test_a_limit_without_a_sensor_proves_nothing(made: Record) -> None:
     """A kernel that lost its thermal driver tells no temperature."""
-    wanted = "the board's file has a temperature_limit, and no sensor told a temperature"
+    wanted = "the board's file has a temperature_limit, and no sensor gave a temperature"
     assert _failed("temperature", made) == wanted
     assert _check("temperature", made).invalidates is Invalidates.GOOD_NEWS
 

@@ -13,7 +13,7 @@ def _judge(record: Record) -> Answer:
     if limit is None:
         return not_applicable("the board's file gives no temperature_limit")
     if not zones:
-        problem = "the board's file has a temperature_limit, and no sensor told a temperature"
+        problem = "the board's file has a temperature_limit, and no sensor gave a temperature"
         return answer_for(problem, "", Invalidates.GOOD_NEWS)
     hot = [f"{zone.name} was at {zone.highest:g} C" for zone in zones if zone.highest > limit]
     if hot:

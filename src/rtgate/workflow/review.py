@@ -218,10 +218,10 @@ def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others:
     """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
     records = request.output / "records"
     records.mkdir(exist_ok=True)
-    broken = next((verdict for verdict in others if verdict.kind is Kind.BUILD), None)
-    if broken and policy.boards:
-        say(f"no board is asked: {broken.sentence.partition(chr(10))[0]}")
-    if broken or not policy.boards:
+    failure = next((verdict for verdict in others if verdict.kind is Kind.BUILD), None)
+    if failure and policy.boards:
+        say(f"no board is asked: {failure.sentence.partition(chr(10))[0]}")
+    if failure or not policy.boards:
         return OnBoards(verdicts=[*others])
     screen_verdicts = judge_run(JudgingRequest(records=records, criteria=request.criteria)).verdicts
     merge_request = request.merge_request
