@@ -90,7 +90,7 @@ def _figure(name: str, values: list[float], goal: float, unit: str = "s") -> Fig
 
 def _one_measurement(kernel: Path) -> list[Figure]:
     """Time 10 s of idle cyclictest, one boot at a time, and what of it is neither boot nor tool."""
-    (arm,), _ = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="mr"))
+    (arm,) = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="mr"))
     case = Case(suite="latency", tool=Cyclictest(), load="idle")
     whole, harness, here = [], [], []
     with tempfile.TemporaryDirectory() as records:
@@ -276,7 +276,7 @@ def _line_s(files: dict[str, bytes]) -> float:
 
 def _job_log(kernel: Path) -> Figure:
     """Time the reading of 200 records from the log of a LAVA job."""
-    (arm,), _ = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="smoke"))
+    (arm,) = make_arms(ArmRequest(board=BOARD, kernels={"candidate": kernel}, profile="smoke"))
     record, outcome = measure(Case(suite="latency", tool=Cyclictest(), load="hackbench"), arm, 1)
     values = []
     with tempfile.TemporaryDirectory() as name:
@@ -296,7 +296,7 @@ def _wide_stores() -> Figure:
     """Compare pcie-bar's 128-bit stores with a plain C loop over the same mapping, in the same run, in host time."""
     board, build = "virt-x86_64", "virt-x86_64-pcie"
     kernel = build_kernel(build, None, ROOT / "build" / build).directory
-    (arm,), _ = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="mr", console="host"))
+    (arm,) = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="mr", console="host"))
     values = []
     for seed in range(1, REPEATS + 1):
         record, _ = measure(Case(suite="pcie", tool=PcieBar(), load="idle"), arm, seed)
@@ -321,7 +321,7 @@ def _sections(board: str) -> list[Figure]:
     """Take the CPU time of boots of 2 s whose critical sections are followed, as a multiple of plain ones."""
     build = f"{board}-preempt_rt"
     kernel = build_kernel(build, None, ROOT / "build" / build).directory
-    (arm,), _ = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="smoke"))
+    (arm,) = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="smoke"))
     case = Case(suite="latency", tool=Cyclictest(), load="idle")
     elf, factors, compared, before = Vmlinux(kernel / "vmlinux"), [], [], None
     for seed in range(1, REPEATS + 1):

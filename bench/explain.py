@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,8 @@ def explain_slowest(
     case = Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load)
     kernels = {"baseline": arguments.baseline, "candidate": kernel}
     request = ArmRequest(board=change["board"], kernels=kernels, profile=arguments.profile, console="virtual")
-    arms, stop = make_arms(request)
-    by_name = {arm.name: arm for arm in arms}
+    stop = threading.Event()
+    by_name = {arm.name: arm for arm in make_arms(request, stop)}
     chosen = seeds(arguments.seeds)
     key = f"{change['board']} {change['case']}"
     if key not in slowest:

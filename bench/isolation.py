@@ -53,7 +53,7 @@ def _on(board: str) -> Iterator[CaseResult]:
     facts = boards.board(board)
     for tuning in (one for one in facts.tunings.values() if one.build):
         for build in (facts.build, tuning.build):
-            (arm,), _ = make_arms(_request(board, build, tuning.name))
+            (arm,) = make_arms(_request(board, build, tuning.name))
             for load in LOADS if build == tuning.build else LOADS[:1]:
                 case = Case(suite="latency", tool=Cyclictest(), load=load, tuning=tuning.name)
                 record, _ = measure(case, arm, 1)

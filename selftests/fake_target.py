@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -149,6 +148,6 @@ def arm(target: FakeTarget, name: str = "candidate", time: str = "virtual", boar
     )
 
 
-def arms(*made: Arm) -> Callable[[object], tuple[tuple[Arm, ...], threading.Event]]:
+def arms(*made: Arm) -> Callable[..., tuple[Arm, ...]]:
     """Return what replaces `rtgate.workflow.arms.make_arms`."""
-    return lambda _: (made, threading.Event())
+    return lambda *_: made

@@ -185,7 +185,7 @@ def test_pytest_keeps_its_own_exit_codes(suite: Suite, outcome: Outcome, limits:
 
 
 def test_a_lab_that_cannot_begin_and_a_choice_of_nothing_have_codes_of_pytest(suite: Suite) -> None:
-    def away(_: object) -> object:
+    def away(*_: object) -> object:
         raise InfrastructureError("no lab")
 
     suite.fake(arm(FakeTarget()))

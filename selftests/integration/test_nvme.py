@@ -26,7 +26,7 @@ PULL = "sleep 2; echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove; exec sleep 10
 @pytest.fixture(scope="module")
 def arm(pcie_kernel: Path) -> Arm:
     request = ArmRequest(board="virt-arm64", kernels={"candidate": pcie_kernel}, profile="smoke")
-    (made,), _ = make_arms(request)
+    (made,) = make_arms(request)
     return made
 
 

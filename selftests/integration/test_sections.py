@@ -189,7 +189,7 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     """Return the sections of a boot from power-on to the end, and what the plugin wrote."""
     case = find_case("latency/cyclictest:idle", "smoke")
     kernels = {"candidate": directory}
-    (arm,), _ = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
+    (arm,) = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
     kernel = Vmlinux(directory / "vmlinux")
     kept = preemption(kernel)
     begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ from selftests.fake_target import FakeTarget, arm, arms, measured_outcome
 
 from rtgate.cli import main, repeat
 from rtgate.errors import InfrastructureError
+from rtgate.measure.case import Arm
 
 if TYPE_CHECKING:
     from selftests.unit.cli.conftest import Lab
@@ -75,7 +77,12 @@ def test_only_virtual_time_repeats_itself(monkeypatch: pytest.MonkeyPatch, capsy
 def test_an_end_in_the_middle_ends_all_boots(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int
 ) -> None:
-    made, stop = arms(arm(FakeTarget({None: error})))(None)
-    monkeypatch.setattr(repeat, "make_arms", lambda _: (made, stop))
+    stops: list[threading.Event] = []
+
+    def make_arms(_: object, stop: threading.Event) -> tuple[Arm, ...]:
+        stops.append(stop)
+        return (arm(FakeTarget({None: error})),)
+
+    monkeypatch.setattr(repeat, "make_arms", make_arms)
     assert main.main([*COMMON]) == code
-    assert stop.is_set()
+    assert stops[0].is_set()

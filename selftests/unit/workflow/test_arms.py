@@ -41,7 +41,8 @@ def _request(
 
 
 def test_a_virtual_board_runs_on_virtual_time(lab: Lab) -> None:
-    (arm,), stop = make_arms(_request({"candidate": lab.kernel}))
+    stop = threading.Event()
+    (arm,) = make_arms(_request({"candidate": lab.kernel}), stop)
     assert (arm.name, arm.board.name, arm.time, arm.profile.name) == ("candidate", "virt-arm64", "virtual", "smoke")
     assert isinstance(arm.target, VirtualBoard)
     assert arm.target.image.name == "Image"
@@ -86,7 +87,7 @@ def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
         return started(board, image, made, stop)
 
     monkeypatch.setattr(LiveTarget, "of_qemu", noted)
-    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, console=console))
+    (arm,) = make_arms(_request({"candidate": lab.kernel}, console=console))
     if isinstance(arm.target, VirtualBoard):
         found.append(arm.target.rootfs)
     (of,) = found
@@ -97,7 +98,7 @@ def test_a_plan_s_image_is_made_when_it_is_needed_and_once(
 
 def test_both_arms_share_their_images(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     images = Images(monkeypatch)
-    arms, _ = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
+    arms = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
     for arm in arms:
         assert isinstance(arm.target, VirtualBoard)
         assert arm.target.rootfs(_plan("full")).name == "full"
@@ -105,10 +106,10 @@ def test_both_arms_share_their_images(lab: Lab, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kernel_that_says_nothing_must_prove_to_be_real_time(lab: Lab) -> None:
-    (arm,), _ = make_arms(_request({"candidate": lab.kernel}))
+    (arm,) = make_arms(_request({"candidate": lab.kernel}))
     assert (arm.kernel.flavour, arm.kernel.provenance, arm.kernel.source) == ("preempt_rt", "unknown", "unknown")
     assert (arm.kernel.name, arm.kernel.image_sha256) == ("kernel", sha256(lab.kernel / "Image"))
-    (arm,), _ = make_arms(_request({"candidate": lab.kernel}, flavour="generic"))
+    (arm,) = make_arms(_request({"candidate": lab.kernel}, flavour="generic"))
     assert arm.kernel.flavour == "generic"
 
 
@@ -140,14 +141,16 @@ def test_a_kernel_is_named_by_tag_commit_and_subject(lab: Lab, describe: str, di
 
 
 def test_two_kernels_are_two_arms_that_end_together(lab: Lab) -> None:
-    made, stop = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}))
+    stop = threading.Event()
+    made = make_arms(_request({"baseline": lab.kernel, "candidate": lab.kernel}), stop)
     assert [arm.name for arm in made] == ["baseline", "candidate"]
     targets = [arm.target for arm in made]
     assert all(isinstance(target, VirtualBoard) and target.stop is stop for target in targets)
 
 
 def test_a_virtual_board_may_run_on_host_time(lab: Lab) -> None:
-    (arm,), stop = make_arms(_request({"candidate": lab.kernel}, console="host"))
+    stop = threading.Event()
+    (arm,) = make_arms(_request({"candidate": lab.kernel}, console="host"), stop)
     assert (arm.time, arm.attached) == ("host", False)
     assert isinstance(arm.target, LiveTarget)
     assert arm.target.boots
@@ -160,12 +163,12 @@ def test_a_virtual_board_may_run_on_host_time(lab: Lab) -> None:
 
 
 def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
-    (arm,), _ = make_arms(_request({}, console="command:sh"))
+    (arm,) = make_arms(_request({}, console="command:sh"))
     assert (arm.name, arm.kernel.name, arm.kernel.flavour) == ("candidate", "running", "preempt_rt")
     assert isinstance(arm.target, PowerCycledTarget)
     assert not arm.target.live.boots
     assert arm.target.cycle is None
-    (arm,), _ = make_arms(
+    (arm,) = make_arms(
         _request({"candidate": lab.kernel}, console="command:sh", flavour="generic", power_cycle="socket 3 cycle")
     )
     assert isinstance(arm.target, PowerCycledTarget)
@@ -227,14 +230,14 @@ def test_hardware_needs_a_console(lab: Lab, desk: str, monkeypatch: pytest.Monke
         make_arms(_request({}, board=desk))
     with pytest.raises(ConfigError, match="desk is not a virtual board, --console host starts QEMU"):
         make_arms(_request({}, board=desk, console="host"))
-    (arm,), _ = make_arms(_request({}, board=desk, console="tcp:localhost:1"))
+    (arm,) = make_arms(_request({}, board=desk, console="tcp:localhost:1"))
     assert (arm.time, arm.attached, arm.board.cpus) == ("real", True, 4)
 
 
 @pytest.mark.parametrize("board", ["virt-arm64", "virt-x86_64-smp2", "lab-virt-arm64"])
 def test_a_virtual_board_that_is_attached_measures_host_time(lab: Lab, board: str) -> None:
     """Somebody's QEMU is behind the console, whose host makes wake-ups late: it must not be judged as hardware."""
-    (arm,), _ = make_arms(_request({}, board=board, console="tcp:localhost:1"))
+    (arm,) = make_arms(_request({}, board=board, console="tcp:localhost:1"))
     assert (arm.time, arm.attached) == ("host", True)
 
 

@@ -73,7 +73,7 @@ class Machine:
         output.mkdir(parents=True, exist_ok=True)
         return SimpleNamespace(directory=output)
 
-    def make_arms(self, request: ArmRequest, stop: threading.Event) -> tuple[tuple[Arm, ...], threading.Event]:
+    def make_arms(self, request: ArmRequest, _stop: threading.Event) -> tuple[Arm, ...]:
         ((name, directory),) = request.kernels.items()
         made = arm(FakeTarget(), name, board=request.board)
         target = FakeBoard(
@@ -83,7 +83,7 @@ class Machine:
             qemu_sha256=self.qemu,
             target=FakeTarget({None: lambda plan: self._boot(directory.name, plan)}),
         )
-        return (replace(made, target=target),), stop
+        return (replace(made, target=target),)
 
     def _boot(self, kernel: str, plan: Plan) -> Outcome:
         if len(self.booted) == self.dies_at:

@@ -37,9 +37,7 @@ class Boots:
         for which in ("slowest", "middle"):
             monkeypatch.setattr(tracing, which, partial(self._record, which))
         monkeypatch.setattr(tracing, "case_of", lambda record: record)
-        monkeypatch.setattr(
-            tracing, "make_arms", lambda *_: ((Named("candidate"), Named("baseline")), threading.Event())
-        )
+        monkeypatch.setattr(tracing, "make_arms", lambda *_: (Named("candidate"), Named("baseline")))
         monkeypatch.setattr(tracing, "compare", self._compare)
         monkeypatch.setattr(tracing, "exercise", self._exercise)
 
@@ -196,7 +194,7 @@ def test_arms_that_cannot_be_made_are_told_of_every_case(
 def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(tracing, "case_of", lambda one: Named(one.name, tuning=one.name.partition("+")[2] or "default"))
-    arms = ((Named("candidate"), Named("baseline")), threading.Event())
+    arms = (Named("candidate"), Named("baseline"))
 
     def made(request: Any, _stop: threading.Event) -> Any:
         asked.append(request.tuning)

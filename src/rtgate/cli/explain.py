@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -82,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     request = ArmRequest(
         board=candidate.board, kernels=kernels, profile=candidate.profile, tuning=case.tuning, console="virtual"
     )
-    arms, stop = make_arms(request)
-    by_name: dict[str, Arm] = {arm.name: arm for arm in arms}
+    stop = threading.Event()
+    by_name: dict[str, Arm] = {arm.name: arm for arm in make_arms(request, stop)}
     records = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
     sides = {
         name: Side(arm=by_name[name], directory=kernels[name], seed=_seed(record), record=record)

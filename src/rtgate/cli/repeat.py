@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.times < 2:
         raise ConfigError("--times must be at least 2: one run repeats nothing")
     request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
-    (arm,), stop = make_arms(request)
+    stop = threading.Event()
+    (arm,) = make_arms(request, stop)
     if not arm.virtual_time:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)

@@ -173,7 +173,7 @@ def _resume(order: SoakSpec, console: str | None, kernel: Path | None) -> tuple[
 
 
 def _arm(request: ArmRequest, chunk_s: float) -> Arm:
-    (arm,), _ = make_arms(request)
+    (arm,) = make_arms(request)
     _live(arm)
     lengths = Lengths(duration_s=chunk_s, seeds=(1,), boots=1)
     return replace(arm, profile=Profile(name="soak", description="chunks of a soak", lengths=lengths))

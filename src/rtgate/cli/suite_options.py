@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,8 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
         power_cycle=config.getoption("--power-cycle"),
         boot_cache=BootCache.open(again=again) if console in {None, "virtual"} else None,
     )
-    arms, stop = make_arms(request)
+    stop = threading.Event()
+    arms = make_arms(request, stop)
     return Run(
         arms=arms,
         seeds=_boots(config, virtual=arms[0].virtual_time),

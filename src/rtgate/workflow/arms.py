@@ -57,8 +57,8 @@ class ArmRequest:
     boot_cache: BootCache | None = None
 
 
-def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple[tuple[Arm, ...], threading.Event]:
-    """Return the arms, and the event that ends their boots: `stop`, if they share one with others.
+def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple[Arm, ...]:
+    """Return the arms, whose boots `stop` ends.
 
     Raises:
         ConfigError: no such board, kernel, profile or console, or they do not fit together.
@@ -72,10 +72,10 @@ def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple
     _consistent(board, console, request)
     stop = stop or threading.Event()
     if console in {"virtual", "host"}:
-        return _virtual(request, board, console, stop), stop
+        return _virtual(request, board, console, stop)
     if console == "lava":
-        return (_in_job(request, board, stop),), stop
-    return (_attach(request, board, console, stop),), stop
+        return (_in_job(request, board, stop),)
+    return (_attach(request, board, console, stop),)
 
 
 def _consistent(board: Board, console: str, request: ArmRequest) -> None:

@@ -75,7 +75,7 @@ class ChangedKernels:
             if key not in self._arms:
                 change = self.changes.get(boot.kernel)
                 kernels = {"candidate" if change else "baseline": self.directory(boot.kernel)}
-                (arm,), _ = make_arms(ArmRequest(board=boot.board, kernels=kernels, profile=profile), self.stop)
+                (arm,) = make_arms(ArmRequest(board=boot.board, kernels=kernels, profile=profile), self.stop)
                 self._arms[key] = _with_words(arm, change.command_line if change else "")
             return self._arms[key]
 

@@ -212,7 +212,7 @@ def _section_boots(
     return SectionBoots(
         case=case,
         seeds=tuple(records["candidate"]),
-        arms={arm.name: arm for arm in make_arms(request, stop)[0] if arm.name in records},  # of one image, one
+        arms={arm.name: arm for arm in make_arms(request, stop) if arm.name in records},  # of one image, one
         kernels=elfs,
         stop=stop,
         tell=tell,

@@ -130,11 +130,11 @@ class SectionBoots:
             tuning=CaseName.parse(request.case).tuning,
             console="virtual",
         )
-        arms, stop = make_arms(arm_request)
+        stop = threading.Event()
         return cls(
             case=find_case(request.case, request.profile),
             seeds=request.seeds,
-            arms={arm.name: arm for arm in arms},
+            arms={arm.name: arm for arm in make_arms(arm_request, stop)},
             kernels=kernels,
             stop=stop,
             tell=request.tell,

@@ -194,7 +194,7 @@ def prepare_suites(
         power_cycle=options.power_cycle or None,
     )
     further = _further_boards(options, board, kernels)
-    arms = tuple(arm for name in (board.name, *further) for arm in make_arms(replace(request, board=name))[0])
+    arms = tuple(arm for name in (board.name, *further) for arm in make_arms(replace(request, board=name)))
     copies = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
     return Suites(
         options=options,

@@ -141,7 +141,7 @@ class _Tracing:
         arms: dict[tuple[str, str], Arm] = {}
         for board in dict.fromkeys(case_boots.place.board for case_boots in boots):
             request = ArmRequest(board=board, kernels=dict(kernels), profile=profile, tuning=tuning, console="virtual")
-            arms |= {(board, arm.name): arm for arm in make_arms(request, stop)[0]}
+            arms |= {(board, arm.name): arm for arm in make_arms(request, stop)}
         return cls(arms=arms, kernels=kernels, stop=stop)
 
     def explain(self, boots: _Boots) -> bool:
