@@ -18,7 +18,7 @@ tell := || { code=$$?; echo "rtgate ended with exit code $$code"; exit $$code; }
 # Not every shell expands ~ in TREE=~/linux.
 option = $(if $($(1)),--$(2) "$(patsubst ~/%,$(HOME)/%,$($(1)))")
 
-.PHONY: help gate demo test test-all test-xenomai test-jailhouse coverage mutants check docs fuzz bench bench-kernels bench-concurrency bench-reviews lab lab-down lab-status clean bootstrap bootstrap-dev
+.PHONY: help gate demo test test-all test-xenomai test-jailhouse coverage mutants check docs fuzz bench bench-kernels bench-concurrency bench-reviews lab lab-down lab-status clean bootstrap bootstrap-dev bootstrap-all
 
 help: ## list these targets
 	@echo 'make gate [TREE=DIR [BASE=REF] [CANDIDATE=REF]] [BOARD=NAME] [BUILD=NAME] [PROFILE=NAME] [OUT=DIR]'
@@ -35,7 +35,7 @@ demo: bootstrap ## gate a kernel that delays one timer wake-up in a thousand: it
 test: bootstrap-dev ## rtgate's own tests, some of each kind: units, faults, real builds and boots, LAVA jobs
 	@ci/test
 
-test-all: bootstrap-dev ## every test of rtgate's own: before an issue is called resolved
+test-all: bootstrap-all ## every test of rtgate's own: before an issue is called resolved
 	@ci/test all
 
 test-xenomai: bootstrap-dev ## a real Cobalt kernel, built, booted and slowed: KERNEL=DIR with Dovetail, XENOMAI=DIR of Xenomai's source
@@ -105,3 +105,6 @@ bootstrap:
 
 bootstrap-dev:
 	@ci/bootstrap dev
+
+bootstrap-all:
+	@ci/bootstrap all

@@ -5,7 +5,7 @@
 
 The records are made by direct inserts: ten boards, 24 cases, a night of four boots each after the other, of which one
 in twenty is invalid. A gate asks for 24 cases of one board: what each may borrow (boots that may be compared, their
-records, levels, summaries, variances), and whether the board is qualified. The histograms have four CPUs of some 60
+records, levels, summaries, priors), and whether the board is qualified. The histograms have four CPUs of some 60
 buckets, as cyclictest has them on a board. The goal on SQLite is 1 s.
 """
 

@@ -135,8 +135,8 @@ TYPE = "lava-jobs/device-types/mine.jinja2"
         (("a/b.dtb", "a/b.dtb"), "boards/b.yaml", "12:9", "{builds} builds no device tree"),
         (("dtbs: {m", 'prompt: "(#"\n  dtbs: {m'), "boards/b.yaml", "12:11", "'(#' is not a regular expression"),
         (("{% block a %}{% endblock %}", "{% block a %}"), TYPE, "2:1", "Unexpected end of template."),
-        (("base-uboot", "base-rtgate-none"), TYPE, "1:1", "unknown base 'base-rtgate-none.jinja2' (allowed: "),
-        (("{% block a", "{{ a | default('x' }}{% block a"), TYPE, "2:1", "unexpected '}}}}', expected ')'"),
+        (("base-uboot", "base-rtgate-none"), TYPE, "1:13", "unknown base 'base-rtgate-none.jinja2' (allowed: "),
+        (("{% block a", "{{ a | default('x' }}{% block a"), TYPE, "2:1", "unexpected '}}', expected ')'"),
         (("{% block a", "{% frob %}{% block a"), TYPE, "2:1", "Encountered unknown tag 'frob'."),
     ],
 )

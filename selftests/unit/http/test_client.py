@@ -149,7 +149,10 @@ def test_what_is_no_url(url: str) -> None:
 
 def test_a_file_of_authorities_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent.pem")
-    with pytest.raises(ConfigError, match=r"^https://127\.0\.0\.1/x: .*CA certificate bundle.* /nonexistent\.pem$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^https://127\.0\.0\.1/x: .*CA certificate bundle.* /nonexistent\.pem \(named by REQUESTS_CA",
+    ):
         Http(patience=HASTY).once("GET", "https://127.0.0.1/x?private=1")
 
 

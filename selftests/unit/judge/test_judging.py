@@ -553,17 +553,6 @@ def test_a_limit_takes_the_place_of_the_guarantee() -> None:
     assert verdict.status is Status.PASS
 
 
-def test_a_limit_for_the_cpus_of_one_class_leaves_the_others_their_guarantee() -> None:
-    figures = tuple(
-        replace(number("failures", count, Unit.COUNT), labels={"class": name})
-        for name, count in (("big", 0), ("little", 1))
-    )
-    mixed = replace(_stressed(0), measurements=figures)
-    of_big = replace(maximum("0 count", "failures"), case=STRESS, cpu_class="big")
-    found = {verdict.status: verdict.kind for verdict in _judge([mixed], [of_big])}
-    assert found == {Status.FAIL: Kind.GUARANTEE, Status.PASS: Kind.LIMIT}
-
-
 @pytest.mark.parametrize(("allowed", "status"), [("0 count", Status.FAIL), ("2 count", Status.PASS)])
 def test_a_limit_of_failures_holds_on_host_time_as_its_guarantee_does(allowed: str, status: Status) -> None:
     stressed = _stressed(1)

@@ -136,7 +136,8 @@ def test_a_ratio_to_nothing_is_valid_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"number": "1"}, {"number": True}, {"unit": "miles"}, {"text": None}, {"colour": "green"}]
+    "change",
+    [{"number": "1"}, {"number": True}, {"unit": "miles"}, {"unit": None}, {"text": None}, {"colour": "green"}],
 )
 def test_a_damaged_figure_is_not_read(change: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError)):

@@ -94,6 +94,19 @@ def test_an_older_version_in_the_cache_does_not_stand_for_a_newer_pin(
     assert (source.version, source.pinned) == (NEWER, None)
 
 
+def test_a_version_that_another_pin_got_stays_as_it_is(
+    tarball: Path, pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Builds run in it."""
+    fake_apt(tmp_path, monkeypatch, tarball, NEWER)
+    first = debian.unpacked_source(lambda _: None)
+    (first.path / "rtgate-build-x").mkdir()
+    pin.write_text(pin.read_text().replace(PINNED, f"{PINNED}.1"))
+    second = debian.unpacked_source(lambda _: None)
+    assert (second.path, second.pinned) == (first.path, f"{PINNED}.1")
+    assert (first.path / "rtgate-build-x").is_dir()
+
+
 def test_the_pinned_tarball_installed_later_replaces_another_version(
     tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

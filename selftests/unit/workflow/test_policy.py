@@ -80,9 +80,9 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("screen: [{board: rk3588-evb1}]", "1:18: rk3588-evb1 is not a virtual board"),
         (
             "screen: [{board: virt-arm64}, {board: virt-arm64-smp2, build: virt-arm64-generic}]",
-            "1:9: measures virt-arm64-smp2 twice: its boots",
+            "1:9: compare measures virt-arm64-smp2 beside virt-arm64, and virt-arm64-smp2 is a screen of its own",
         ),
-        ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: measures virt-arm64, virt-arm64-smp2 twice"),
+        ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: names a board twice"),
         ("screen: [{board: virt-arm64, build: mine}]", "1:37: unknown name 'mine'"),
         ("screen: [{board: virt-arm64, build: virt-x86_64-preempt_rt}]", "1:37: "),
         ("screen: [{board: virt-arm64, profile: daily}]", "1:39: unknown value 'daily'"),

@@ -154,7 +154,7 @@ class Http:
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{_host(url)}: {innermost(error)}") from None
         except OSError as error:  # one of requests' own: a file of certificates that does not exist
-            raise ConfigError(f"{_host(url)}: {error}") from None
+            raise ConfigError(f"{_host(url)}: {error} (named by REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE)") from None
         return self._check(url, reply)
 
     def _authorization(self, token: Token) -> str:

@@ -65,7 +65,7 @@ def errors(url: str, variable: str, authorities: str) -> Iterator[None]:
     except requests.RequestException as error:
         raise NotNow(f"{url} does not answer ({innermost(error)})") from None
     except OSError as error:  # one of requests' own: a file of certificates that does not exist
-        raise ConfigError(f"{url}: {error}") from None
+        raise ConfigError(f"{url}: {error} (named by {authorities}, or by REQUESTS_CA_BUNDLE)") from None
 
 
 def is_passing(status: int) -> bool:

@@ -118,7 +118,7 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     if sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
     if witnesses:
-        findings += _believed(_failures(subject.case, limits, witnesses, before), believable=believable)
+        findings += _credible(_failures(subject.case, limits, witnesses, before), believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     section_findings = _of_sections(subject, of_sections, sound)
@@ -265,7 +265,7 @@ def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], baseline
     return [replace(finding, kind=Kind.GUARANTEE) for finding in _apply_limits(limits, records, baseline)]
 
 
-def _believed(findings: Iterable[Finding], *, believable: bool) -> list[Finding]:
+def _credible(findings: Iterable[Finding], *, believable: bool) -> list[Finding]:
     """Return the findings that count: what is broken, and what is kept if every boot is believable."""
     return [finding for finding in findings if believable or finding.status is Status.FAIL]
 
@@ -327,7 +327,7 @@ def _limits(
         # What was counted in virtual time, as lost wake-ups, means nothing for a virtual board on another clock.
         sentence = f"{_boots_measured(records)}, not on virtual time for which its {len(numbers)} limits are"
         return [_finding(Status.DONE, Kind.NOT_APPLIED, f"{sentence}: shown, not judged")]
-    return _believed(_apply_limits(numbers, records, baseline), believable=believable)
+    return _credible(_apply_limits(numbers, records, baseline), believable=believable)
 
 
 def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]) -> list[Finding]:

@@ -121,9 +121,9 @@ def guarantees(
 ) -> tuple[Threshold, ...]:
     """Return the limits that need no file: a failure that a tool found is the kernel's.
 
-    A limit of the file takes the place of one, unless it is for the CPUs of one class: the others keep theirs.
+    A measurement that `limits`, those of the case from the file, speak of has no other.
     """
-    names = {limit.measurement for limit in limits if not limit.cpu_class}
+    names = {limit.measurement for limit in limits}
     failures = [
         measurement for measurement, kind in reports(case).items() if kind in kinds and measurement not in names
     ]
@@ -306,6 +306,8 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
         data["kind"].fail(f"{name} is a longest length: use max")
     if name in SECTION_MEASUREMENTS and "class" in data:
         data["class"].fail(f"{name} is of the board's only CPU: leave class away")
+    if kind in _GUARANTEED and "class" in data:
+        data["class"].fail(f"a kernel that works has no {name}, on whatever CPU: leave class away")
     if name not in LENGTHS and "function" in data:
         data["function"].fail(f"{name} is not of a function: leave function away (it goes with {', '.join(LENGTHS)})")
     if name != RAWLOCK and "lock" in data:

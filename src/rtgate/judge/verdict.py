@@ -71,6 +71,10 @@ class Figure:
     unit: Unit | None
     text: str
 
+    def __post_init__(self) -> None:
+        if self.number is not None and self.unit is None:
+            raise ValueError(f"{self.number:g} has no unit")
+
     @classmethod
     def of(cls, quantity: Quantity | None, text: str) -> Figure:
         """Return a quantity as a figure."""

@@ -301,7 +301,7 @@ def read_config(path: Path) -> dict[str, str]:
         ConfigError: the file cannot be read.
     """
     try:
-        return parse_config(files.read_bytes(path, files.JSON_LIMIT).decode("utf-8", errors="replace"))
+        return parse_config(files.read_bytes(path, files.JSON_LIMIT).decode("utf-8", errors="backslashreplace"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -309,7 +309,7 @@ def read_config(path: Path) -> dict[str, str]:
 def parse_config(text: str) -> dict[str, str]:
     """Read the text of a `.config`; lines that are no options are comments of Kconfig's."""
     config: dict[str, str] = {}
-    for line in text.split("\n"):
+    for line in text.replace("\r\n", "\n").split("\n"):
         if line.startswith("CONFIG_") and "=" in line:
             symbol, _, value = line.removeprefix("CONFIG_").partition("=")
             config[symbol] = value

@@ -94,19 +94,25 @@ def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSour
         else:
             notice(f"downloading {pin.package} {pin.version}")
             tarball, version = _download(Path(scratch), pin)
-        notice(f"unpacking {tarball.name} ({version})")
-        tree = Path(scratch) / "tree"
-        tree.mkdir()
-        arguments = ["tar", "--extract", "--strip-components=1", f"--file={tarball}", f"--directory={tree}"]
-        process.require("xz")
-        process.output([*arguments, "--no-same-owner"])
-        files.remove_tree(store / version)
-        tree.rename(store / version)
+        place = store / version
+        if place.is_symlink():
+            place.unlink()
+        if not place.is_dir():  # else it was unpacked for another pin, and builds may run in it
+            notice(f"unpacking {tarball.name} ({version})")
+            _unpack(tarball, Path(scratch) / "tree")
+            (Path(scratch) / "tree").rename(place)
     if version != pin.version:
         # Debian did not have this pin; another pin has to ask Debian anew.
         files.remove_tree(store / pin.version)
         (store / pin.version).symlink_to(version)
     return UnpackedSource(store / version, pin.package, version, None if version == pin.version else pin.version)
+
+
+def _unpack(tarball: Path, tree: Path) -> None:
+    tree.mkdir()
+    arguments = ["tar", "--extract", "--strip-components=1", f"--file={tarball}", f"--directory={tree}"]
+    process.require("xz")
+    process.output([*arguments, "--no-same-owner"])
 
 
 def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:

@@ -389,9 +389,11 @@ class GerritService:
         review, self._review = self._review, None
         self.say(f"{review.patch_set.name}: review is ended: {reason}")
         review.end()
-        answered = self._has_answered(review.child.returncode, review.patch_set)  # it came to its end meanwhile
-        note = self._queue.journal.end if answered else self._queue.journal.undo
+        is_over = self._has_answered(review.child.returncode, review.patch_set)  # it came to its end meanwhile
+        note = self._queue.journal.end if is_over else self._queue.journal.undo
         for patch_set in review.chain:
-            with contextlib.suppress(InfrastructureError):  # the journal knows it all the same
+            try:
                 note(patch_set)
-        return () if answered else review.chain[:-1]
+            except InfrastructureError as error:
+                self.say(str(error))  # it is in memory, and on disk with the next word
+        return () if is_over else review.chain[:-1]

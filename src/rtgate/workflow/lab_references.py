@@ -31,17 +31,22 @@ def device_type(path: Path) -> None:
     Raises ConfigError.
     """
     try:
-        tree = Environment(autoescape=False).parse(files.read_text(path, files.YAML_LIMIT))  # noqa: S701
+        text = files.read_text(path, files.YAML_LIMIT)
+        tree = Environment(autoescape=False).parse(text)  # noqa: S701
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except TemplateSyntaxError as error:
         raise ConfigError(str(error.message), Location(path, error.lineno, 1)) from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: it is nested too deeply") from error
     for node in tree.find_all(nodes.Stmt):
         if not isinstance(node, nodes.Extends | nodes.Include | nodes.Import | nodes.FromImport):
             continue
         optional = isinstance(node, nodes.Include) and node.ignore_missing
         if isinstance(node.template, nodes.Const) and not optional:  # other names are known when it is filled in
-            _check_template(str(node.template.value), Location(path, node.lineno, 1))
+            name = str(node.template.value)
+            column = text.split("\n")[node.lineno - 1].find(name) + 1 or 1
+            _check_template(name, Location(path, node.lineno, column))
 
 
 def _check_template(name: str, place: Location) -> None:

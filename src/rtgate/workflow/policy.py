@@ -109,10 +109,15 @@ def read(path: Path) -> Policy:
     if not screens:
         data["screen"].fail("names no board: nothing would be measured")
     in_lab = tuple(map(_lab_board, data["boards"].items())) if "boards" in data else ()
-    measured = [name for screen in screens for name in (screen.board, *_beside(screen))]
-    for name, names in (("screen", measured), ("boards", [entry.board for entry in in_lab])):
-        if twice := sorted({board for board in names if names.count(board) > 1}):
-            data[name].fail(f"measures {', '.join(twice)} twice: its boots would be taken for each other's")
+    for name, entries in (("screen", screens), ("boards", in_lab)):
+        if len({entry.board for entry in entries}) < len(entries):
+            data[name].fail("names a board twice: its boots would be taken for each other's")
+    for screen in screens:
+        for board in {screen.board for screen in screens} & set(_beside(screen)):
+            data["screen"].fail(
+                f"{screen.profile} measures {board} beside {screen.board}, and {board} is a screen of its own: its "
+                f"boots would be taken for each other's: leave one out (`select` of {screen.board}, as `cyclictest`)"
+            )
     build_names = site.names("kernel-configs")
     return Policy(
         screens=screens,
@@ -124,7 +129,8 @@ def read(path: Path) -> Policy:
 
 
 def _beside(screen: Screen) -> tuple[str, ...]:
-    return profile(screen.profile).further_boards(screen.board)
+    """Return the boards that a screen's profile measures with its own; who selects cases has thought of them."""
+    return () if screen.select else profile(screen.profile).further_boards(screen.board)
 
 
 def _screen(value: Value) -> Screen:

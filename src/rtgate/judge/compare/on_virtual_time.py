@@ -130,6 +130,7 @@ def _outside(records: Sequence[Record]) -> str:
         return UNKNOWN
     sources, builds = ({getattr(record.kernel, name): None for record in records} for name in ("source", "name"))
     origins = [" and ".join(names) for names in (sources, builds) if len(names) > 1]
-    if not origins and len({record.kernel.inputs for record in records}) > 1:
-        origins = ["other patches, another configuration or another compiler"]
+    inputs = {record.kernel.inputs for record in records}
+    if not origins and len(inputs) > 1:
+        return UNKNOWN if "" in inputs else "patches, configuration, compiler, or how they were built"
     return f"built from {'; '.join(origins)}" if origins else ""
