@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -18,6 +17,7 @@ from rtgate.judge.compare.comparable import differences
 from rtgate.judge.compare.drift import Drift, Gate, drifts
 from rtgate.records.record import Record
 from rtgate.report.listing import show_listing
+from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 
 
@@ -55,10 +55,10 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
     else:
         _show(case_drifts, beyond, arguments.drift_budget)
     if not case_drifts:
-        print("rtgate: no gate on virtual time with both kernels was stored that could be added up", file=sys.stderr)
+        say("no gate on virtual time with both kernels was stored that could be added up")
         return 5
     for case in gaps:
-        print(f"rtgate: {plain_text(case)}: what lies before that gate is not added up either", file=sys.stderr)
+        say(f"{case}: what lies before that gate is not added up either")
     return 1 if beyond else 5 if gaps else 0
 
 
@@ -107,7 +107,7 @@ def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:
     if not before or not all(record.virtual_time for record in (*before, *after)):
         return None
     if why := differences(before, after):
-        print(f"rtgate: {boots[0].run} is not added up: {plain_text('; '.join(why))}", file=sys.stderr)
+        say(f"{boots[0].run} is not added up: {'; '.join(why)}")
         return None
     last = next(boot for boot in boots if boot.arm == ArmName.CANDIDATE)
     kernel = f"{last.kernel_name} {last.source}".strip() or last.kernel_release

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -25,8 +24,10 @@ from rtgate.lava.client.access import access
 from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Device, Job, Lava
 from rtgate.lava.results import log
+from rtgate.report.listing import show_listing
 from rtgate.report.text import plain_text
 from rtgate.workflow.job_watch import JobWatch
+from rtgate.workflow.lab_jobs import cancel_job
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,11 +140,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
     lava = _lava(arguments.server)
     if lava.job(arguments.job).finished:
         raise ConfigError(f"job {arguments.job} has ended already")
-    lava.cancel(arguments.job)
-    time.sleep(0.2)
-    job = lava.job(arguments.job)
-    if job.state not in {"Canceling", "Finished"}:
-        raise ConfigError(f"job {job.number} is still {job.state}: it is not ours to cancel")
+    cancel_job(lava, arguments.job)
     return 0
 
 
@@ -151,9 +148,9 @@ def _devices(arguments: argparse.Namespace) -> int:
     lava = _lava(arguments.server)
     jobs = {job.device: str(job.number) for job in lava.active_jobs() if job.device}
     devices = sorted(lava.devices(), key=lambda device: device.name)
-    _print_table(
+    show_listing(
         ("Hostname", "Device type", "Status", "Job ID"),
-        [(device.name, device.device_type, _status_of(device), jobs.get(device.name, "")) for device in devices],
+        [(device.name, device.device_type, _status_of(device), jobs.get(device.name, "-")) for device in devices],
     )
     return 0
 
@@ -166,22 +163,14 @@ def _status_of(device: Device) -> str:
 
 
 def _jobs(arguments: argparse.Namespace) -> int:
-    _print_table(
+    show_listing(
         ("Job ID", "Job status", "Device", "Requested device type", "Job description"),
         [
-            (str(job.number), job.state, job.device, job.device_type, job.name)
+            (job.number, job.state, job.device or "-", job.device_type, job.name)
             for job in _lava(arguments.server).active_jobs()
         ],
     )
     return 0
-
-
-def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print columns, each as wide as its longest text."""
-    table = [head, *(tuple(plain_text(text) or "-" for text in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _lava_tool_lines(job: Job) -> str:

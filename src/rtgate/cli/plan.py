@@ -316,17 +316,12 @@ def _pool_priors(priors: Sequence[Prior]) -> Prior:
 
 
 def _quantity(text: str, option: str, unit: Unit) -> Quantity:
-    quantity = Quantity.parse(text if " " in text else _space_unit(text))
+    quantity = Quantity.parse(text)
     try:
         quantity.to(Unit.VIRTUAL_US if quantity.unit.virtual and unit is Unit.US else unit)
     except ValueError as error:
         raise ConfigError(f"{option} {text}: {error}") from error
     return quantity
-
-
-def _space_unit(text: str) -> str:
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzMB/")
-    return f"{number} {text[len(number) :]}".strip()
 
 
 def _minutes(text: str, option: str) -> float:

@@ -15,7 +15,7 @@ from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.profiles import seeds
-from rtgate.records.record import Record, digest_source
+from rtgate.records.record import digest_source
 from rtgate.report.text import plain_text
 from rtgate.tools import loads
 from rtgate.tools.cyclictest import Cyclictest
@@ -67,15 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _digests(case: Case, arm: Arm, seed: int) -> tuple[int, str, str, str]:
     record, outcome = measure(case, arm, seed)
-    print(
-        f"seed {seed}: {_short(digest_source(record).encode())} {record.state} {plain_text(record.message)}".rstrip(),
-        flush=True,
-    )
-    return seed, _samples(record), _short(outcome.console), record.state
-
-
-def _samples(record: Record) -> str:
-    return _short(digest_source(record).encode())
+    samples = _short(digest_source(record).encode())
+    print(f"seed {seed}: {samples} {record.state} {plain_text(record.message)}".rstrip(), flush=True)
+    return seed, samples, _short(outcome.console), record.state
 
 
 def _short(data: bytes) -> str:

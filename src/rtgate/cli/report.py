@@ -71,7 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"write a format instead of the report: {', '.join(FORMATS)} (squad: a directory); may be repeated",
     )
     parser.add_argument("--origin", default="", metavar="NAME", help="the CI system's name at KCIDB; kcidb needs it")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

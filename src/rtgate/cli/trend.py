@@ -7,7 +7,6 @@ import argparse
 import json
 import math
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from rtgate.judge.compare.summaries import levels, summaries
 from rtgate.judge.learn.change_points import Change, change_points
 from rtgate.report import plots
 from rtgate.report.listing import show_listing
-from rtgate.report.text import plain_text
+from rtgate.report.notices import say
 
 DESCRIPTION = """\
 Show how a board's figures went from run to run: one line per case and metric, and each place where the level changed
@@ -105,7 +104,7 @@ def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
         command_options.boot_filter(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels
     )
     for sentence in queries.left_out(history, boot_filter):
-        print(f"rtgate: {plain_text(sentence)}", file=sys.stderr)
+        say(sentence)
     boots = queries.find(history, replace(boot_filter, revoked=False))
     if not boots:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
@@ -119,7 +118,7 @@ def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
     if len(same) < len(boots):
         rest = len(boots) - len(same)
-        print(f"rtgate: {case}: {rest} of {len(boots)} boots of other environments are left out", file=sys.stderr)
+        say(f"{case}: {rest} of {len(boots)} boots of other environments are left out")
     records = queries.records(history, same)
     case_levels = levels(records)
     by_run: dict[str, list[Mapping[str, float]]] = {}
@@ -217,6 +216,6 @@ def _plot(trends: Sequence[Trend], directory: Path, board: str) -> None:
             for suffix, data in (("svg", picture.svg), ("png", picture.png)):
                 path = directory / f"{stem}.{suffix}"
                 path.write_bytes(data)
-                print(f"rtgate: {path}", file=sys.stderr)
+                say(str(path))
     except OSError as error:
         raise InfrastructureError(f"{directory} cannot be written: {error}") from error

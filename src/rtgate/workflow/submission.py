@@ -172,10 +172,10 @@ def _check_cable(submission: Submission, lab: Lab, other: Lab) -> None:
         other: those that fit the endpoint.
     """
     tags = set(device_tags(submission, lab))
-    first = sorted(device.name for device in lab.devices if tags <= set(device.tags))
+    first = sorted(device.name for device in lab.devices if device.has(tags))
     assert submission.endpoint is not None
     own = {*submission.tags, *submission.endpoint.tags}
-    second = sorted(device.name for device in other.devices if own <= set(device.tags))
+    second = sorted(device.name for device in other.devices if device.has(own))
     if len(first) == len(second) == 1 and first != second:
         return
     raise ConfigError(
@@ -189,7 +189,7 @@ def _procedure(submission: Submission, order: MeasurementRequest, lab: Lab) -> C
     tags = set(device_tags(submission, lab))
     comparison = Comparison(
         board=order.board,
-        devices=[device.name for device in lab.devices if tags <= set(device.tags)],
+        devices=[device.name for device in lab.devices if device.has(tags)],
         flavour=order.kernels["candidate"].flavour,
         cases=[case.name for case in order.cases],
         profile=order.profile,

@@ -51,7 +51,7 @@ def look(lava: Lava, device_type: str, tags: Sequence[str] = ()) -> Lab:
     if not lava.knows(device_type):
         raise ConfigError(f"{lava.access.url} knows no device type {device_type!r} (or we may not see it)")
     devices = lava.devices(device_type)
-    matches = [device for device in devices if set(tags) <= set(device.tags)]
+    matches = [device for device in devices if device.has(tags)]
     if not matches:
         condition = f" with the tags {', '.join(tags)}" if tags else ""
         raise ConfigError(f"{lava.access.url} has no device of type {device_type!r}{condition}")
@@ -92,9 +92,7 @@ def same_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] =
 
 def other_device_tags(devices: Sequence[Device], name: str, tags: Sequence[str] = ()) -> tuple[str, ...]:
     """Return tags that keep a job away from a device, free boards first; the same tags if there is no way to."""
-    alternatives = [
-        device for device in devices if device.name != name and device.usable and set(tags) <= set(device.tags)
-    ]
+    alternatives = [device for device in devices if device.name != name and device.usable and device.has(tags)]
     for device in sorted(alternatives, key=lambda device: device.state != "Idle"):
         tag = own_tag(devices, device.name)
         if tag is not None:

@@ -116,7 +116,7 @@ class Following:
         if self._look.expired:
             self._look = Deadline.after(min(_LOOK_S, self.waits.away))
             tags = set(job.definition.tags)
-            if any(device.usable and tags <= set(device.tags) for device in self.lava.devices(job.device_type)):
+            if any(device.usable and device.has(tags) for device in self.lava.devices(job.device_type)):
                 self._away = None
             elif self._away is None:
                 self._away = Deadline.after(self.waits.away)

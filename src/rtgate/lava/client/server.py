@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +88,10 @@ class Device:
     def usable(self) -> bool:
         """Whether it can run a job now or after those before."""
         return self.online and self.health in {"Good", "Unknown"}
+
+    def has(self, tags: Collection[str]) -> bool:
+        """Return whether it has all of these tags."""
+        return set(tags) <= set(self.tags)
 
 
 @dataclass(slots=True)
