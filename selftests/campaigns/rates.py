@@ -25,7 +25,7 @@ from rtgate.judge.learn.harmless import Boots
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.records.record import Record
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 GATE = (
     *(("virt-arm64", f"latency/cyclictest:{load}") for load in ("idle", "hackbench", "stress-ng")),
@@ -84,7 +84,7 @@ def is_open(said: Iterable[Verdict]) -> bool:
 def kernels_to_judge(place: Place, kernels: Kernels) -> list[str]:
     """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
     known, harmless = changes(), placebos_of(kernels)
-    if only_passes_or_fails(place[1]):  # few boots are enough, and nothing is learnt of them
+    if not is_compared(place[1]):  # few boots are enough, and nothing is learnt of them
         harmless = {name: boots for name, boots in kernels.items() if name in known and known[name].group == "placebos"}
     return [name for name in kernels if name in harmless or (name in known and known[name].must_show(place))]
 

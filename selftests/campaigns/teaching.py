@@ -15,7 +15,7 @@ from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos
 from rtgate.judge.learn import harmless
 from rtgate.judge.learn.harmless import Lesson
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 
 def figures_of(campaigns: Iterable[Kernels], without: str = "") -> Mapping[str, Placebo]:
@@ -53,7 +53,7 @@ def placebos_yaml(directories: Iterable[Path]) -> str:
     """Return the file that campaigns teach."""
     known = Placebos()
     for (board, case), measured in by_place(directories).items():
-        if only_passes_or_fails(case):
+        if not is_compared(case):
             continue
         for emulator, debian in EMULATORS.items():
             lessons = [lesson_of(kernels) for kernels in measured if emulator_of(kernels) == emulator]

@@ -11,7 +11,7 @@ from rtgate.judge.compare.placebos import Placebos
 from rtgate.measure.case import Arm, Case, setting
 from rtgate.report.notices import say
 from rtgate.target.qemu import version
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 from rtgate.workflow.verdicts import harmless
 
 _ALONE = "these comparisons end without PASS, and only limits are judged"
@@ -40,9 +40,8 @@ def notices(arm: Arm, cases: Mapping[str, Collection[Case]], remedy: str, placeb
     for name, there in cases.items():
         by_sentence: dict[str, list[str]] = {}
         for case in there:
-            if only_passes_or_fails(case.name):
-                continue
-            by_sentence.setdefault(_known(_on_board(arm, name), case, placebos), []).append(case.name)
+            if is_compared(case.name):
+                by_sentence.setdefault(_known(_on_board(arm, name), case, placebos), []).append(case.name)
         for sentence, names in by_sentence.items():
             missing = sentence.endswith((_ALONE, _OTHERS))
             learn = f"; to measure them: rtgate placebos learn --board {name} {remedy}" if missing else ""

@@ -40,7 +40,7 @@ from rtgate.measure.raw_output import verify
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.progress import estimate
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 from rtgate.validity import registry
 from rtgate.workflow import suites
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
@@ -140,7 +140,7 @@ def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
         (board, case)
         for board in (request.board.name, *own_profile.further_boards(request.board.name))
         for case in suites.cases((), request.profile, "default", board=board)
-        if not only_passes_or_fails(case.name)
+        if is_compared(case.name)
     )
     unknown_cases = set(request.cases) - {case.name for _, case in every}
     if unknown_cases:

@@ -14,7 +14,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.history.database import History
 from rtgate.history.screens import Screenable, boots_to_screen
 from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Procedure
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 SESSIONS = 10  # of each case: with so many the error rates of a screened comparison were simulated (bench/worlds.py)
 
@@ -66,9 +66,7 @@ def _choose(history: History, comparison: Comparison) -> Choice:
     fewest: int | None = None
     for device in comparison.devices:
         place = f"{comparison.board} {device}".strip()
-        for case in comparison.cases:
-            if only_passes_or_fails(case):  # a guarantee judges it
-                continue
+        for case in filter(is_compared, comparison.cases):
             screenable = Screenable(
                 board=comparison.board,
                 device=device,

@@ -23,7 +23,7 @@ from rtgate.judge.judging import Subject, verdict
 from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 
 def compare(subjects: Sequence[Subject], grounds: ComparisonInputs) -> tuple[Verdict, ...]:
@@ -55,7 +55,7 @@ def comparable_on_boards(subjects: Sequence[Subject]) -> list[Subject]:
         subject
         for subject in subjects
         if (_time(subject) in {TimeBase.REAL, TimeBase.HOST} or (has_screen(subject) and not subject.baseline))
-        and not only_passes_or_fails(subject.case)
+        and is_compared(subject.case)
     ]
 
 

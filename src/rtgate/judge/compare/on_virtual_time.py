@@ -23,13 +23,13 @@ from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
 from rtgate.tools.case_name import CaseName
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 
 def phases(subjects: Sequence[Subject], placebos: Placebos) -> Iterator[tuple[Subject, Finding]]:
     """Yield what the phases of both kernels show, of every case."""
     blind_spots = not_looked_at([(subject.case, record) for subject in subjects for record in subject.records])
-    subjects = [subject for subject in subjects if not only_passes_or_fails(subject.case)]
+    subjects = [subject for subject in subjects if is_compared(subject.case)]
     boots = [usable_boots(subject) for subject in subjects]
     cases = [
         replace(_compare(subject, own, placebos), exercise=_exercise(subject, subjects), not_looked_at=blind_spots)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.tools.registry import only_passes_or_fails
+from rtgate.tools.registry import is_compared
 
 _DEAD = frozenset({Kind.BOOT, Kind.FAULT, Kind.HANG, Kind.FLAVOUR, Kind.GUARANTEE})
 
@@ -104,7 +104,7 @@ def _reason(verdicts: Sequence[Verdict]) -> Reason | None:
 
 
 def _is_good(verdict: Verdict) -> bool:
-    of_guarantees = verdict.kind is Kind.GUARANTEE and only_passes_or_fails(verdict.case)
+    of_guarantees = verdict.kind is Kind.GUARANTEE and not is_compared(verdict.case)
     return verdict.status is Status.PASS and (verdict.kind is Kind.NO_WORSE or of_guarantees)
 
 
