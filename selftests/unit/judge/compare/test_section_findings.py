@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
 
@@ -16,6 +17,7 @@ from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.bound import Bound, Delay
 from rtgate.records.longer_sections import CALL, GAINED, GROWN, MEASUREMENT, LongerSection, SectionComparison
+from rtgate.records.record import Record
 
 PLACEBOS = Placebos(
     {
@@ -89,6 +91,7 @@ def found(
     bounds: tuple[Bound | None, Bound | None] = (None, None),
     seeds: int = 12,
     cpus: int = 1,
+    baseline: Sequence[Record] = (),
 ) -> list[Finding]:
     seen = SectionComparison(
         baseline_image="a",
@@ -109,6 +112,7 @@ def found(
         arm="candidate",
         flavour=FLAVOUR,
         records=[record()],
+        baseline=baseline,
         sections=seen if followed else None,
     )
     return [finding for _, finding in section_findings([subject], placebos)]
@@ -185,18 +189,8 @@ def test_where_harmless_changes_were_never_measured_nothing_passes(longer: tuple
 def test_a_candidate_of_another_flavour_is_no_harmless_change(longer: tuple[LongerSection, ...]) -> None:
     before = record(arm="baseline")
     generic = replace(before, kernel=replace(before.kernel, flavour="generic"))
-    baseline = {(board, "generic", case): models for (board, _, case), models in PLACEBOS.cases.items()}
-    seen = replace(SEEN, seeds=(1,), reached=5, longer=longer)
-    subject = Subject(
-        case=CASE,
-        board=BOARD,
-        arm="candidate",
-        flavour=FLAVOUR,
-        records=[record()],
-        baseline=[generic],
-        sections=seen,
-    )
-    ((_, finding),) = section_findings([subject], Placebos({**PLACEBOS.cases, **baseline}))
+    of_generic = {(board, "generic", case): models for (board, _, case), models in PLACEBOS.cases.items()}
+    (finding,) = found(*longer, placebos=Placebos({**PLACEBOS.cases, **of_generic}), baseline=[generic])
     assert (finding.status, finding.kind) == (Status.DONE, Kind.NOT_COMPARED)
     assert finding.sentence.endswith("measured with a candidate of another flavour (preempt_rt, not generic)")
 
