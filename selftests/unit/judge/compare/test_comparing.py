@@ -66,6 +66,15 @@ def imaged(one: Record, image: str) -> Record:
     return replace(one, kernel=replace(one.kernel, image_sha256=image), machine={**one.machine, "image_sha256": image})
 
 
+def with_wakeups(number: int, one: Record) -> Record:
+    """Return the record of a boot that measured only so many wake-ups, as one that stalled."""
+    measurements = [
+        replace(entry, histogram=replace(entry.histogram, counts={28_800: number})) if entry.histogram else entry
+        for entry in one.measurements
+    ]
+    return replace(one, measurements=tuple(measurements))
+
+
 def told(
     candidate: Sequence[Record], baseline: Sequence[Record] | None = None, placebos: Placebos = PLACEBOS
 ) -> list[Verdict]:
@@ -548,6 +557,14 @@ def test_a_figure_that_one_boot_lacks_is_no_good_news() -> None:
     found = told(candidate)
     assert {one.kind for one in found} == {Kind.NOT_COMPARED}
     assert "not every boot has wakeups" in found[0].sentence
+
+
+def test_a_boot_with_too_few_wake_ups_for_a_quantile_is_no_good_news() -> None:
+    candidate = arm("candidate")
+    few = with_wakeups(300, candidate[4])
+    found = told([*candidate[:4], few, *candidate[5:]])
+    assert {one.kind for one in found} == {Kind.NOT_COMPARED}
+    assert "not every boot has latency p99" in found[0].sentence
 
 
 def test_a_regression_says_once_where_the_instructions_went() -> None:

@@ -49,8 +49,8 @@ def detections(baseline: Boots, candidate: Boots, placebos: Mapping[str, Placebo
     """Return what a run would have found of a change of all samples, and of one of the tail alone.
 
     Args:
-        baseline: the boots of a case.
-        candidate: of the same case; no worse.
+        baseline: the boots of a case, all with the same figures.
+        candidate: of the same case and with the same figures; no worse.
         placebos: by figure; a figure without one is passed over.
         level: the chance of a false alarm that one test of the run has, if it comes first.
     """

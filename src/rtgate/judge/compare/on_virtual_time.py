@@ -53,7 +53,7 @@ def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | No
 
 def _detecting(case: PhaseComparison, figures: Sequence[Shift], level: float) -> PhaseComparison:
     """Return a case with what its boots would have found, if nothing was."""
-    if case.once or not figures or any(figure.outcome is not Outcome.NO_WORSE for figure in figures):
+    if case.once or case.absent or not figures or any(figure.outcome is not Outcome.NO_WORSE for figure in figures):
         return case
     return replace(case, detections=tuple(detections(case.baseline, case.candidate, case.placebos, level)))
 
