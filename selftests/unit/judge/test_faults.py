@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, record
 
 from rtgate.board.boot import ArmName, TimeBase
-from rtgate.console.faults import Fault, scan
+from rtgate.console.faults import Fault, FaultKind, scan
 from rtgate.judge import faults
 from rtgate.judge.faults import Signature
 from rtgate.judge.judging import Subject, judge
@@ -116,6 +116,31 @@ def test_pre_existing_is_in_no_smaller_a_share_of_the_boots(
     if theirs[0] and not excused:
         share = f"{theirs[0]} of {theirs[1]}, not {mine[0]} of {mine[1]}"
         assert f"(the baseline shows it in a smaller share of its boots: {share})" in told.sentence
+
+
+def counted(errors: int, where: str = "nvme (0000:01:00.0)", kind: str = "RxErr") -> tuple[Fault, ...]:
+    """Return the fault of error counters that rose, as `rtgate.validity.links` writes it."""
+    line = f"{errors} new correctable AER errors of {where} ({kind} {errors})"
+    return (Fault(kind=FaultKind.AER, line=line, text=line),)
+
+
+def with_errors(name: str, *errors: int) -> list[Record]:
+    return [record(seed=seed, arm=name, faults=counted(number)) for seed, number in enumerate(errors, 1)]
+
+
+def test_errors_of_a_slot_that_the_baseline_has_too_are_pre_existing_whatever_their_number() -> None:
+    baseline = with_errors("baseline", 2, 5, 1)
+    (found,) = judged(with_errors("candidate", 3, 4, 50), baseline)
+    assert found.status is Status.DONE
+    assert "(pre-existing: the baseline shows it too)" in found.sentence
+    (worse,) = judged(with_errors("candidate", 3, 4, 51), baseline)
+    assert worse.status is Status.FAIL
+    assert "(the baseline's boots count 5 at most, and these 51)" in worse.sentence
+
+
+@pytest.mark.parametrize("other", [counted(2, "nvme (0000:02:00.0)"), counted(2, kind="BadTLP")])
+def test_errors_of_another_function_or_type_are_no_excuse(other: tuple[Fault, ...]) -> None:
+    assert statuses(arm(3, 3, counted(3)), arm(3, 3, other, "baseline")) == {Status.FAIL}
 
 
 def test_boots_whose_log_nobody_read_are_no_boots_without_a_fault() -> None:

@@ -59,6 +59,8 @@ _LOCK = re.compile(rf"\((?P<name>\S.{{0,200}}?)\)\{{[^{{}}]{{2,20}}\}}(?:-\{{\d+
 _STALLS = OF_TIME - {FaultKind.THROTTLING}
 # Their line says all that there is.
 _WHOLE = frozenset({FaultKind.THROTTLING, FaultKind.AER, FaultKind.PCIE_LINK})
+# How many errors there were, of a line of `rtgate.validity.links`: in all, and of each type.
+_ERROR_COUNT = re.compile(r"^[0-9]+ | [0-9]+(?=[,)])")
 # Their line names the file in which they are; that of a sleeping function names the helper's.
 _FILED = frozenset({FaultKind.WARNING, FaultKind.BUG})
 
@@ -67,7 +69,7 @@ def place(fault: Fault) -> tuple[str, ...]:
     """Return the words that name where a fault happened: locks, functions, or a file; none if it does not say."""
     kind, line, text = fault.kind, fault.line, fault.text
     if kind in _WHOLE:
-        return (line,)
+        return (_ERROR_COUNT.sub("", line),) if kind is FaultKind.AER else (line,)
     if kind is FaultKind.LOCKDEP:
         return (*_locks(text), *_frames(text))
     before = text if kind in _STALLS else _TRACE.split(text, maxsplit=1)[0]
@@ -78,6 +80,12 @@ def place(fault: Fault) -> tuple[str, ...]:
                 return (name,)
     file = None if _NAMED.search(line) or kind not in _FILED else _FILE.search(line)
     return _frames(text) or ((file[1],) if file else ())
+
+
+def count(fault: Fault) -> int:
+    """Return how many errors a fault stands for: what its counters rose by, 1 of what a kernel says."""
+    match = re.match("[0-9]+", fault.line) if fault.kind is FaultKind.AER else None
+    return int(match[0]) if match else 1
 
 
 def said_at(fault: Fault) -> float | None:
