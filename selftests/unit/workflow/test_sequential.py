@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from selftests.unit.report.conftest import read_figure
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
-from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Procedure
+from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Measure, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure import run
@@ -37,7 +37,7 @@ from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.judging import Criteria, Judging
 from rtgate.workflow.procedure import Choice
-from rtgate.workflow.sequential import ComparisonOptions, StoredComparison, run_comparison
+from rtgate.workflow.sequential import ComparisonOptions, PairQueue, StoredComparison, run_comparison
 from rtgate.workflow.suite_process import Batch, SuiteOptions, Suites
 
 BOARD = "bench"
@@ -327,6 +327,24 @@ def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judg
     assert done[4:] == ["judged"]
 
 
+def test_a_case_whose_pairs_come_to_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # `broken` never has a usable pair; `sound` has two looks, the second one behind those of `broken`.
+    done: dict[str, int] = {}
+
+    def missing(_self: StoredComparison, fruitless: Collection[str]) -> Measure | None:
+        if "broken" not in fruitless:
+            return Measure(("broken",), 6, 6)
+        return Measure(("sound",), 6, 12) if done.get("sound", 6) < 12 else None
+
+    monkeypatch.setattr(StoredComparison, "missing_pairs", missing)
+    queue, order = PairQueue(StoredComparison(records=Path("records"), board=BOARD)), []
+    while (measure := queue.next()) is not None:
+        order.append(measure.cases)
+        for case in measure.cases:
+            done[case] = done.get(case, 6) + measure.pairs
+    assert order == [("broken",), ("sound",)]
+
+
 @pytest.mark.parametrize(("text", "found"), [("45min", 45), ("45 min", 45), ("2h", 120), ("1.5 h", 90)])
 def test_a_budget_is_in_minutes(text: str, found: float) -> None:
     assert minutes(text) == found
@@ -364,7 +382,7 @@ def further(
 ) -> JobPlanner:
     stored = StoredComparison(records=records, board=BOARD)
     watch = JobWatch(verbose=False)
-    return JobPlanner(whole=whole, stored=stored, budget=Budget(budget), watch=watch, procedure=procedure)
+    return JobPlanner(whole=whole, queue=PairQueue(stored), budget=Budget(budget), watch=watch, procedure=procedure)
 
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

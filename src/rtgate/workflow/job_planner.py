@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rtgate.judge.compare.procedures import Measure, Procedure
+from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.sequential import StoredComparison
+from rtgate.workflow.sequential import PairQueue
 
 _BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
 
@@ -23,16 +23,15 @@ class JobPlanner:
 
     Attributes:
         whole: what was asked for: all cases, both kernels, the boots of the first look.
-        stored: where the records of its jobs lie.
+        queue: what the records of its jobs leave open.
         procedure: of pairs of boots; None where nobody looks before all are measured.
     """
 
     whole: MeasurementRequest
-    stored: StoredComparison
+    queue: PairQueue
     budget: Budget
     watch: JobWatch
     procedure: Procedure | None = None
-    _last: Measure | None = None
 
     def first(self) -> MeasurementRequest:
         """Return the first job: what was asked for, or boots of the candidate for the screen."""
@@ -45,19 +44,18 @@ class JobPlanner:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
 
         Raises:
-            ConfigError, InfrastructureError: as `StoredComparison.missing_pairs`.
+            ConfigError, InfrastructureError: as `PairQueue.next`.
         """
-        measure = self.stored.missing_pairs()
-        if measure is None or measure == self._last:
+        measure = self.queue.next()
+        if measure is None:
             return None
-        self._last = measure
         cases = tuple(case for case in self.whole.cases if case.name in measure.cases)
         order = replace(
             self.whole,
             cases=cases,
             suites=tuple(dict.fromkeys(case.suite for case in cases)),
             boots=in_turns(tuple(self.whole.kernels), measure.pairs),
-            before=max(self.stored.count_pair_numbers(case.name) for case in cases),
+            before=max(self.queue.stored.count_pair_numbers(case.name) for case in cases),
         )
         what = measure.sentence
         refusal = self.budget.refusal(_minutes(order), what)

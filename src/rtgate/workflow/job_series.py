@@ -26,7 +26,7 @@ from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.judging import Criteria
-from rtgate.workflow.sequential import StoredComparison
+from rtgate.workflow.sequential import PairQueue, StoredComparison
 
 _NOT_KEPT = "not measured on: no tag keeps a job on the board that the others ran on: give each device one of its own"
 
@@ -100,7 +100,9 @@ def carry_out(series: Series, output: Path) -> list[JobAttempts]:
     """
     further = JobPlanner(
         whole=series.order,
-        stored=StoredComparison(records=output / "records", board=series.board.name, criteria=series.criteria),
+        queue=PairQueue(
+            StoredComparison(records=output / "records", board=series.board.name, criteria=series.criteria)
+        ),
         budget=series.budget,
         watch=series.watch,
         procedure=series.procedure,

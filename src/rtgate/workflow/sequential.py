@@ -8,8 +8,8 @@ On virtual time what is open gets as many seeds again, once. On a clock pairs of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import files
@@ -40,10 +40,10 @@ class StoredComparison:
     board: str
     criteria: Criteria = field(default_factory=Criteria)
 
-    def missing_pairs(self) -> Measure | None:
+    def missing_pairs(self, fruitless: Collection[str] = ()) -> Measure | None:
         """Return which cases need more pairs, and how many; None if every verdict is clear, or the last look was made.
 
-        A case that fails whatever the pairs say needs none.
+        A case that fails whatever the pairs say needs none, nor does one whose pairs come to nothing (`fruitless`).
 
         Raises:
             ConfigError: records, limits or planned.json cannot be read.
@@ -51,13 +51,10 @@ class StoredComparison:
         """
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
         subjects = [subject for subject in judging.subjects if subject.records]
-        with grounds(self.criteria.history) as rests:
-            next_ = next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards)
-        if next_ is None:
-            return None
         failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}
-        cases = tuple(case for case in next_.cases if case not in failed_cases)
-        return replace(next_, cases=cases) if cases else None
+        settled = failed_cases | set(fruitless)
+        with grounds(self.criteria.history) as rests:
+            return next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards, settled)
 
     def pairs(self, case: str) -> int:
         """Return how many pairs of a case were planned so far. Raises ConfigError."""
@@ -80,6 +77,24 @@ class StoredComparison:
             seconds = [record.seconds["total"] for record in by_case.get(case, []) if "total" in record.seconds]
             total += 2 * sum(seconds) / len(seconds) / 60 if seconds else 0.0
         return total
+
+
+@dataclass(slots=True)
+class PairQueue:
+    """What to measure next of a comparison, look after look; a case whose pairs came to nothing is not waited for."""
+
+    stored: StoredComparison
+    _last: Measure | None = None
+    _fruitless: frozenset[str] = frozenset()
+
+    def next(self) -> Measure | None:
+        """Return what to measure next; None if nothing more is to be measured. Raises as `missing_pairs`."""
+        measure = self.stored.missing_pairs(self._fruitless)
+        if measure is not None and measure == self._last:
+            self._fruitless |= set(measure.cases)
+            measure = self.stored.missing_pairs(self._fruitless)
+        self._last, last = measure, self._last
+        return None if measure == last else measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +163,11 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
     with step(name):
         whole = suites.measure(batch, "measure.log")
     budget.spent += (time.monotonic() - start) / 60
-    before: Measure | None = None
+    queue = PairQueue(comparison)
     while True:
         judging = _judge(suites)
-        measure = comparison.missing_pairs() if options.extend else None
-        if measure is None or measure == before:
+        measure = queue.next() if options.extend else None
+        if measure is None:
             return ComparisonOutcome(whole, judging)
         refusal = budget.refusal(measure.pairs * comparison.minutes(measure.cases), measure.sentence)
         if refusal:
@@ -163,7 +178,6 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
             for batch in _batches(measure, comparison, looks):
                 whole &= _measure_more(suites, batch)
         budget.spent += (time.monotonic() - start) / 60
-        before = measure
 
 
 def _procedure(suites: Suites) -> Procedure:

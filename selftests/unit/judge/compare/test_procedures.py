@@ -64,6 +64,16 @@ def test_cases_that_are_behind_come_first() -> None:
     assert next_step(state) == Measure(("b",), 2, 3)
 
 
+def test_nobody_waits_for_a_case_that_is_settled() -> None:
+    state = interleaved([series("a"), series("b", *[0.4] * 3, prior=WIDE)])
+    assert next_step(state) == Measure(("a",), 3, 3)
+    assert next_step(state, {"a"}) == Measure(("b",), 3, 6)
+    behind = interleaved([series("a", *[0.4] * 3, prior=WIDE), series("b", *[0.4] * 6, prior=WIDE)])
+    assert next_step(behind) == Measure(("a",), 3, 6)
+    assert next_step(behind, {"a"}) == Measure(("b",), 6, 12)
+    assert next_step(behind, {"a", "b"}) is None
+
+
 def test_a_comparison_of_nothing_is_done_with_nothing() -> None:
     assert next_step(interleaved([])) is None
     assert comparisons(interleaved([])) == ()
@@ -106,6 +116,13 @@ def test_some_cases_are_always_confirmed_with_all_their_metrics() -> None:
     )
     assert next_step(state) is None
     assert len(comparisons(state)[0].results) == 2
+
+
+def test_a_flagged_case_that_died_does_not_keep_another_from_its_second_look() -> None:
+    screens = [Screening(case=case, boots=3, suspicion={"exceedance rate": 0.01}) for case in ("a", "b")]
+    state = screened(screens, [series("b", *[0.4] * 6, prior=WIDE)])
+    assert next_step(state) == Measure(("a",), 6, 6)
+    assert next_step(state, {"a"}) == Measure(("b",), 6, 12)
 
 
 def test_a_case_in_which_nothing_could_be_screened_is_confirmed() -> None:

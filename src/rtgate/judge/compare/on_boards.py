@@ -8,7 +8,7 @@ looked at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
@@ -65,15 +65,18 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
             yield case.subject, _judge(case, by_case.get(case.subject.case), state, past)
 
 
-def next_measurement(subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1) -> Measure | None:
+def next_measurement(
+    subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1, settled: Collection[str] = ()
+) -> Measure | None:
     """Return what a board has to measure next, by the records' own schedule; None if nothing more.
 
     Args:
         subjects: its cases.
         past: what the history knows.
         boards: how many will be judged with it: what ends its measuring must stand in `pairs`, too.
+        settled: cases that need no pairs, whatever they show.
     """
-    return next_step(_state([_case(subject, past) for subject in subjects], 1 / boards))
+    return next_step(_state([_case(subject, past) for subject in subjects], 1 / boards), settled)
 
 
 def has_screen(subject: Subject) -> bool:

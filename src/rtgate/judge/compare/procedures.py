@@ -10,7 +10,7 @@ was flagged. A re-run adds to the same pairs; it never replaces them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rtgate.judge import distributions
@@ -102,12 +102,18 @@ class ComparisonState:
         return sorted(metrics, key=lambda metric: screening.suspicion[metric])
 
 
-def next_step(state: ComparisonState) -> Measure | None:
-    """Return what to measure next; None if nothing more is planned."""
-    cases = sorted({case for case, _ in suspicious_metrics(state)} - {evidence.case for evidence in state.pairs})
+def next_step(state: ComparisonState, settled: Collection[str] = ()) -> Measure | None:
+    """Return what to measure next; None if nothing more is planned.
+
+    Args:
+        state: what was measured so far.
+        settled: cases that need no pairs, whatever they show. They stay in the family, and nobody waits for them.
+    """
+    measured_cases = {evidence.case for evidence in state.pairs}
+    cases = sorted({case for case, _ in suspicious_metrics(state)} - measured_cases - set(settled))
     if cases:
         return Measure(tuple(cases), state.looks.steps[0][0], state.looks.steps[0][0])
-    return _next_step(family(state), state.looks)
+    return _next_step(family(state), state.looks, settled)
 
 
 def family(state: ComparisonState) -> tuple[Evidence, ...]:
@@ -131,14 +137,14 @@ def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     return {(case, "") for case in state.always} | flagged
 
 
-def _next_step(members: Sequence[Evidence], looks: Looks) -> Measure | None:
+def _next_step(members: Sequence[Evidence], looks: Looks, settled: Collection[str]) -> Measure | None:
     pairs: dict[str, int] = {}
     for evidence in members:
         pairs[evidence.case] = min(pairs.get(evidence.case, evidence.pairs), evidence.pairs)
     next_looks = {
         comparison.case: comparison.next_look
         for comparison in compare(members, looks)
-        if comparison.next_look is not None
+        if comparison.next_look is not None and comparison.case not in settled
     }
     if not next_looks:
         return None
