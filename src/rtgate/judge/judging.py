@@ -88,6 +88,26 @@ class Subject:
 _Checked = tuple[Record, Sequence[Check]]
 
 
+@dataclass(frozen=True, slots=True)
+class _BelievableBoots:
+    """The boots of a kernel whose failures can be believed, and those whose figures can be, too."""
+
+    failures: Sequence[Record]
+    figures: Sequence[Record]
+
+    @classmethod
+    def of(cls, boots: Sequence[_Checked]) -> _BelievableBoots:
+        flaws = [
+            (record, {check.invalidates for check in record_checks if check.result is CheckResult.FAILED})
+            for record, record_checks in boots
+        ]
+        witnesses = [(record, spoiled) for record, spoiled in flaws if Invalidates.EVERYTHING not in spoiled]
+        return cls(
+            failures=[record for record, _ in witnesses],
+            figures=[record for record, spoiled in witnesses if Invalidates.FIGURES not in spoiled],
+        )
+
+
 def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     """Return the verdicts of one case; never none, because silence is not green."""
     every = thresholds.of(subject.board, subject.flavour, subject.case)
@@ -100,28 +120,26 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
             findings += _skip_findings(subject, record, [*limits, *of_sections])
     findings += _host_too_busy(subject.records)
     checks_by_boot = _check_records(subject, subject.records)
-    flaws_by_boot = [
-        (record, _find_invalid(record, record_checks, findings)) for record, record_checks in checks_by_boot
-    ]
-    witnesses = [record for record, flaws in flaws_by_boot if Invalidates.EVERYTHING not in flaws]
-    sound = [record for record, flaws in flaws_by_boot if not flaws & {Invalidates.EVERYTHING, Invalidates.FIGURES}]
+    findings += [finding for boot in checks_by_boot for finding in _invalid(*boot)]
+    boots = _BelievableBoots.of(checks_by_boot)
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
-    findings += _unseen(checks_by_boot)
-    findings += _unseen(_check_records(subject, subject.baseline))
+    baseline_checks = _check_records(subject, subject.baseline)
+    findings += [*_unseen(checks_by_boot), *_unseen(baseline_checks)]
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    before = [record for record in subject.baseline if record.has_results]
-    if sound:
+    before = _BelievableBoots.of(baseline_checks)
+    if boots.figures:
         figure_limits = [limit for limit in limits if not of_failures(limit)]
-        findings += _limits(figure_limits, sound, before, believable=believable)
-    if sound or any(map(_should_run, subject.records)):
+        findings += _limits(figure_limits, boots.figures, before.figures, believable=believable)
+    if boots.figures or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
-    if witnesses:
-        findings += _credible(_failures(subject.case, limits, witnesses, before), believable=believable)
+    if boots.failures:
+        failures = _failures(subject.case, limits, boots.failures, before.failures)
+        findings += _credible(failures, believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    section_findings = _of_sections(subject, of_sections, sound)
+    section_findings = _of_sections(subject, of_sections, boots.figures)
     if not findings and not any(finding.value for finding in section_findings):
         findings.append(_unjudged_finding(subject, of_sections))
     findings += [finding for finding in section_findings if believable or finding.status in {Status.FAIL, Status.ERROR}]
@@ -212,30 +230,22 @@ def _check_records(subject: Subject, records: Sequence[Record]) -> list[_Checked
     return [(record, checks(record, subject.not_applicable)) for record in records if record.has_results]
 
 
-def _find_invalid(record: Record, record_checks: Sequence[Check], findings: list[Finding]) -> set[Invalidates]:
-    """Add what is wrong with a measurement to the findings, and return what that spoils."""
-    bad = list(_invalid(record, record_checks))
-    findings += [finding for _, finding in bad]
-    return {check.invalidates for check, _ in bad}
-
-
-def _invalid(record: Record, record_checks: Sequence[Check]) -> Iterator[tuple[Check, Finding]]:
+def _invalid(record: Record, record_checks: Sequence[Check]) -> Iterator[Finding]:
+    """Yield what is wrong with a measurement."""
     for check in record_checks:
         if check.result is not CheckResult.FAILED:
             continue
         is_flavour_lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if check.name == "cpus" and lost_cpus(record):
-            yield check, _finding(Status.FAIL, Kind.BOOT, f"CPUs lost: {record.boot}: {check.sentence}", record.boot)
+            yield _finding(Status.FAIL, Kind.BOOT, f"CPUs lost: {record.boot}: {check.sentence}", record.boot)
         elif is_flavour_lost and record.kernel.flavour:
-            yield (
-                check,
-                _finding(Status.FAIL, Kind.FLAVOUR, f"flavour lost: {record.boot}: {check.sentence}", record.boot),
-            )
+            sentence = f"flavour lost: {record.boot}: {check.sentence}"
+            yield _finding(Status.FAIL, Kind.FLAVOUR, sentence, record.boot)
         elif check.name in _OF_A_BUSY_HOST and _OF_A_BUSY_HOST[check.name](record):
             sentence = f"{record.boot}: {check.sentence}; on host time nobody can tell the kernel from a busy host"
-            yield check, _finding(Status.MISS, Kind.LAB, sentence, record.boot)
+            yield _finding(Status.MISS, Kind.LAB, sentence, record.boot)
         else:
-            yield check, _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
+            yield _finding(Status.ERROR, Kind.VALIDITY, check.failure_in(record.boot), record.boot)
 
 
 def _unseen(checks_by_boot: Sequence[_Checked]) -> Iterator[Finding]:

@@ -37,11 +37,16 @@ def apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
 
 
 def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
-    measurements = [
+    of_all_cpus = [
         (record, measurement)
         for record in records
         for measurement in record.measurements
-        if measurement.name == threshold.measurement and threshold.cpu_class in {"", measurement.labels.get("class")}
+        if measurement.name == threshold.measurement
+    ]
+    measurements = [
+        (record, measurement)
+        for record, measurement in of_all_cpus
+        if threshold.cpu_class in {"", measurement.labels.get("class")}
     ]
     silent = [record.boot for record in records if not any(record is owner for owner, _ in measurements)]
     level = threshold.limit or threshold.over
@@ -62,11 +67,12 @@ def _apply(threshold: Threshold, records: Sequence[Record]) -> Finding:
             f"to which the limit of {level} applies: it is shown, not judged",
         )
     if silent or finding is None:
+        where = f" on a CPU of class {threshold.cpu_class}" if of_all_cpus and threshold.cpu_class else ""
         return Finding(
             status=Status.MISS,
             kind=Kind.MISSING,
             sentence=f"{threshold.measurement} has a limit of {level} "
-            f"and was not measured in {', '.join(silent) or 'any boot'}",
+            f"and was not measured{where} in {', '.join(silent) or 'any boot'}",
             limit=Figure.of(level, str(level)),
         )
     return finding
