@@ -16,6 +16,7 @@ from rtgate.judge.learn.phase_planning import DRAWS, MOST, Draw, PhasePlan, erro
 from rtgate.judge.learn.plannable import PlannableFigure, plannable
 from rtgate.judge.learn.planning import Change, span
 from rtgate.records.record import Record
+from rtgate.validity.registry import not_applicable_on
 from rtgate.workflow.verdicts import harmless
 
 
@@ -33,7 +34,7 @@ def show(records: Sequence[Record], change: Change, metric: str | None, *, count
         ConfigError: nothing can be planned; the message says why.
         ValueError: as `plannable` and `plan_phases`.
     """
-    cases = list(plannable(records, harmless()))
+    cases = list(plannable(records, harmless(), not_applicable_on))
     figures = [figure for case in cases for figure in case.figures]
     selection = [figure for figure in figures if metric in {None, figure.name}]
     remarks = [remark for case in cases for remark in case.remarks]

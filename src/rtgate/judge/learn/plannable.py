@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -46,8 +46,15 @@ class PlannableCase:
     remarks: tuple[str, ...]
 
 
-def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[PlannableCase]:
+def plannable(
+    records: Sequence[Record], placebos: Placebos, not_applicable: Callable[[str], Mapping[str, str]]
+) -> Iterator[PlannableCase]:
     """Yield the cases of boots on virtual time; of several kernels the baseline's boots are taken.
+
+    Args:
+        records: the boots.
+        placebos: what harmless kernels moved.
+        not_applicable: returns the validity checks that a board declares not applicable, with the reasons.
 
     Raises:
         ValueError: boots of several kernels or commands, and nothing says which are meant.
@@ -57,7 +64,8 @@ def plannable(records: Sequence[Record], placebos: Placebos) -> Iterator[Plannab
         by_case.setdefault((record.board, record.case), []).append(record)
     several = len({board for board, _ in by_case}) > 1
     for (board, case), boots in sorted(by_case.items()):
-        yield _case(f"{board} {case}" if several else case, _of_one_kernel(case, boots), placebos)
+        name = f"{board} {case}" if several else case
+        yield _case(name, _of_one_kernel(case, boots), placebos, not_applicable(board))
 
 
 def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
@@ -72,10 +80,10 @@ def _of_one_kernel(case: str, records: Sequence[Record]) -> Sequence[Record]:
     return boots
 
 
-def _case(name: str, records: Sequence[Record], placebos: Placebos) -> PlannableCase:
+def _case(name: str, records: Sequence[Record], placebos: Placebos, not_applicable: Mapping[str, str]) -> PlannableCase:
     """Return what can be planned of the boots of one kernel, and what cannot."""
     first = records[0]
-    valid = [record for record in records if is_usable(record, {})]
+    valid = [record for record in records if is_usable(record, not_applicable)]
     model = placebos.model_for(first)
     remarks = []
     if len(valid) < len(records):
