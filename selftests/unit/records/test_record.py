@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
@@ -197,6 +198,22 @@ def test_a_seed_is_replaced_whole(tmp_path: Path) -> None:
     assert first == second == tmp_path / "virt-arm64/candidate/latency.cyclictest:idle/007"
     assert [path.name for path in (second / "raw").iterdir()] == ["new"]
     assert [one.message for one in records.read_all(tmp_path)] == ["new"]
+
+
+def test_a_seed_that_is_measured_again_is_not_lost_when_its_record_cannot_be_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.write(replace(SMALL, seed=7, message="old"), {}, b"", tmp_path)
+    removed: list[str] = []
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: removed.append(Path(path).name))
+    records.write(replace(SMALL, seed=7, message="new"), {}, b"", tmp_path)
+    assert [one.message for one in records.read_all(tmp_path)] == ["new"]
+    (old,) = (name for name in removed if name.endswith("-older"))  # only after the new one was in its place
+    case = tmp_path / "virt-arm64/candidate/latency.cyclictest:idle"
+    assert records.read(case / old).message == "old"
+    monkeypatch.undo()
+    records.write(replace(SMALL, seed=8), {}, b"", tmp_path)
+    assert sorted(path.name for path in case.iterdir()) == ["007", "008"]  # what a killed process leaves is tidied
 
 
 def test_live_boots_are_numbered(tmp_path: Path) -> None:

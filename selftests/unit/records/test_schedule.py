@@ -8,6 +8,7 @@ import pytest
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.records import planned
 from rtgate.records.record import Place
+from rtgate.records.codec import decode, encode
 from rtgate.records.schedule import Schedule, check_steps, format_steps, parse_steps
 
 PLACE = {"board": "b", "arm": "candidate", "case": "latency/cyclictest:idle"}
@@ -17,7 +18,7 @@ PLACE = {"board": "b", "arm": "candidate", "case": "latency/cyclictest:idle"}
 def test_steps_come_back_as_they_were_told(steps: tuple[tuple[int, float], ...]) -> None:
     assert parse_steps(format_steps(steps)) == steps
     schedule = Schedule(steps=steps, taken=(3, 6), screened=3)
-    assert Schedule.from_json(schedule.as_json()) == schedule
+    assert decode(encode(schedule), Schedule) == schedule
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,18 @@ def test_each_kind_of_change_is_told_apart(tmp_path: Path) -> None:
     )
 
 
+def test_records_behind_a_link_are_part_of_it(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "1").mkdir(parents=True)
+    (disk / "1" / "record.json").write_text("{}")
+    (tmp_path / "run" / "records").mkdir(parents=True)
+    (tmp_path / "run" / "records" / "rk3568-evb1").symlink_to(disk)
+    _sealed(tmp_path / "run")
+    assert check(tmp_path / "run") == SAME
+    (disk / "1" / "record.json").write_text("{} ")
+    assert check(tmp_path / "run").changed == ("records/rk3568-evb1/1/record.json",)
+
+
 def test_files_that_are_being_written_and_reports_are_no_records(tmp_path: Path) -> None:
     """A soak's verdict lies among its records."""
     records = _sealed(tmp_path, records=".")

@@ -7,11 +7,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import reject_unknown_fields
+from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
 
@@ -134,10 +133,19 @@ def cases(records: Path) -> dict[str, set[str]]:
     return by_case
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What stands in the file: of one look at all boots no word."""
+
+    seeds: tuple[int, ...]
+    boots: int
+    looks: Schedule | None = None
+
+
 def _write(place: Place, case_plan: CasePlan) -> None:
-    data: dict[str, Any] = {"seeds": list(case_plan.seeds), "boots": case_plan.boots}
-    if not case_plan.schedule.is_single_look:
-        data["looks"] = case_plan.schedule.as_json()
+    data = encode(_File(seeds=case_plan.seeds, boots=case_plan.boots, looks=case_plan.schedule))
+    if case_plan.schedule.is_single_look:
+        del data["looks"]
     try:
         place.directory.mkdir(parents=True, exist_ok=True)
         files.write_text(place.directory / _PLANNED, json.dumps(data) + "\n")
@@ -155,13 +163,13 @@ def read_in(directory: Path) -> CasePlan:
     path = directory / _PLANNED
     try:
         data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        reject_unknown_fields(data, ("seeds", "boots", "looks"))
-        reject_unknown_fields(data.get("looks", {}), ("steps", "taken", "screened"), "$.looks")
-        case_plan = CasePlan(seeds=tuple(int(seed) for seed in data["seeds"]), boots=int(data["boots"]))
-        # Without a word of looks all boots were planned at once.
-        return replace(case_plan, schedule=Schedule.from_json(data["looks"])) if "looks" in data else case_plan.extend()
+        content = decode(data, _File)
+        if content.looks is not None:
+            require_keys(data["looks"], Schedule)
     except (FileNotFoundError, NotADirectoryError):
         return CasePlan()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         what = files.damage(error)
         raise ConfigError(f"{path}: damaged: {what}: measure the case again, or remove the file") from error
+    case_plan = CasePlan(seeds=content.seeds, boots=content.boots)
+    return replace(case_plan, schedule=content.looks) if content.looks else case_plan.extend()

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 Steps = tuple[tuple[int, float], ...]
 
@@ -40,18 +39,8 @@ class Schedule:
         """Return the batches when there are so many boots: a new one if they are more than before."""
         return (*self.taken, boots) if boots > max(self.taken, default=0) else self.taken
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the schedule as it stands in planned.json."""
-        return {"steps": [list(step) for step in self.steps], "taken": list(self.taken), "screened": self.screened}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Schedule:
-        """Return the schedule of planned.json. Raises KeyError, TypeError or ValueError."""
-        return cls(
-            steps=check_steps([(int(pairs), float(share)) for pairs, share in data["steps"]]),
-            taken=tuple(int(boots) for boots in data["taken"]),
-            screened=int(data["screened"]),
-        )
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
 
 
 def check_steps(steps: Sequence[tuple[int, float]]) -> Steps:

@@ -148,7 +148,8 @@ def _digests(directory: Path, records: Path) -> dict[str, str]:
     """Return the digest of every file; what is not a regular file has none that anything could equal."""
     digests: dict[str, str] = {}
     # Not `rglob`: to sort the paths of 10 000 boots takes as long as to read them.
-    for place, directories, names in os.walk(records):
+    # Links are followed, as by those who read records: a board's may lie on another disk.
+    for place, directories, names in os.walk(records, followlinks=True):
         directories[:] = (name for name in directories if name not in _NOT_RECORDS)
         below = Path(place).relative_to(directory)
         for file in names:
