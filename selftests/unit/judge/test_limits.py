@@ -12,8 +12,9 @@ from selftests.examples import examples
 from selftests.unit.judge.conftest import maximum, number, record, share, without
 
 from rtgate.board.boot import TimeBase
+from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn.planning import samples_needed
-from rtgate.judge.limits import apply, format_quantity, interval
+from rtgate.judge.limits import apply, format_quantity
 from rtgate.judge.thresholds import LimitKind
 from rtgate.judge.verdict import Figure, Kind, Status
 from rtgate.records.record import Record
@@ -31,7 +32,7 @@ RANKED = {Status.FAIL: 0, Status.DONE: 1, Status.PASS: 2}
     ("events", "samples"), [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (1, 4000), (36, 43_200), (2, 5_000_000)]
 )
 def test_the_bounds_are_those_of_scipy_s_own_test(events: int, samples: int, confidence: float) -> None:
-    low, high = interval(events, samples, confidence)
+    low, high = share_bounds(events, samples, confidence)
     above = binomtest(events, samples, alternative="greater").proportion_ci(confidence, method="exact")
     below = binomtest(events, samples, alternative="less").proportion_ci(confidence, method="exact")
     assert low == pytest.approx(above.low, rel=1e-6, abs=1e-11)
@@ -46,7 +47,7 @@ def test_the_bounds_are_those_of_scipy_s_own_test(events: int, samples: int, con
 def test_published_shares_have_the_intervals_that_were_worked_out(
     events: int, samples: int, low: float, high: float
 ) -> None:
-    assert interval(events, samples, 0.975) == pytest.approx((low, high), rel=0.01)
+    assert share_bounds(events, samples, 0.975) == pytest.approx((low, high), rel=0.01)
 
 
 @pytest.mark.parametrize(("share_", "needed"), [(8.33e-7, 3.6e6), (4e-8, 74.9e6)])
@@ -58,8 +59,8 @@ def test_samples_that_bound_a_published_share_without_an_event(share_: float, ne
 @given(st.floats(1e-8, 0.5), st.floats(0.5, 0.9999))
 def test_the_samples_needed_suffice_and_one_fewer_does_not(limit: float, confidence: float) -> None:
     needed = samples_needed(limit, confidence)
-    assert interval(0, needed, confidence)[1] <= limit * (1 + 1e-9)
-    assert needed == 1 or interval(0, needed - 1, confidence)[1] > limit * (1 - 1e-9)
+    assert share_bounds(0, needed, confidence)[1] <= limit * (1 + 1e-9)
+    assert needed == 1 or share_bounds(0, needed - 1, confidence)[1] > limit * (1 - 1e-9)
 
 
 @examples(100)
@@ -67,8 +68,8 @@ def test_the_samples_needed_suffice_and_one_fewer_does_not(limit: float, confide
 def test_the_bounds_enclose_the_share_and_widen_with_confidence(data: st.DataObject) -> None:
     samples = data.draw(st.integers(1, 10_000))
     events = data.draw(st.integers(0, samples))
-    low, high = interval(events, samples, 0.9)
-    wider_low, wider_high = interval(events, samples, 0.99)
+    low, high = share_bounds(events, samples, 0.9)
+    wider_low, wider_high = share_bounds(events, samples, 0.99)
     assert 0 <= wider_low <= low <= events / samples <= high <= wider_high <= 1
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.records import planned
-from rtgate.records.record import Place
 from rtgate.records.codec import decode, encode
+from rtgate.records.record import Place
 from rtgate.records.schedule import Schedule, check_steps, format_steps, parse_steps
 
 PLACE = {"board": "b", "arm": "candidate", "case": "latency/cyclictest:idle"}

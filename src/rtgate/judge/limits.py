@@ -139,7 +139,7 @@ def _share(threshold: Threshold, measurements: Found) -> Finding | None:
         over = whole.over(level)
     except ValueError as error:
         return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=f"{threshold.measurement}: {error}")
-    low, high = interval(over, whole.total, threshold.confidence)
+    low, high = distributions.share_bounds(over, whole.total, threshold.confidence)
     value = f"{over} of {whole.total} over {level}"
     sentence = f"{threshold.measurement}: {value} ({over / whole.total:.3g}), "
     if low > threshold.share:
@@ -162,8 +162,3 @@ def _share(threshold: Threshold, measurements: Found) -> Finding | None:
         value=Figure.of(Quantity(over / whole.total, Unit.RATIO), value),
         limit=Figure.of(Quantity(threshold.share, Unit.RATIO), f"share {threshold.share:g}"),
     )
-
-
-def interval(events: int, samples: int, confidence: float) -> tuple[float, float]:
-    """Return the one-sided lower and upper bounds of a share, each at `confidence` (Clopper-Pearson)."""
-    return distributions.share_bounds(events, samples, confidence)

@@ -12,9 +12,9 @@ from selftests.examples import examples
 from selftests.unit.judge.compare.test_summaries import exponential, long
 
 from rtgate.judge.compare.paired import Prior
+from rtgate.judge.distributions import share_bounds
 from rtgate.judge.learn import planning
 from rtgate.judge.learn.planning import Change, ShareLimit
-from rtgate.judge.limits import interval
 
 PUBLISHED = ShareLimit(8.33e-7, 0.99)  # an RK3568's share of 70 us and more, 36 of 43.2 million
 
@@ -36,7 +36,7 @@ def test_events_that_fail_a_worse_kernel_as_worked_out_before(factor: float, eve
 @given(st.sampled_from([2, 3, 5, 10]), st.sampled_from([0.9, 0.95, 0.99]), st.sampled_from([1e-3, 1e-5]))
 def test_a_planned_run_decides_as_promised(factor: int, confidence: float, share: float) -> None:
     samples = planning.plan_share(ShareLimit(share, confidence)).likely[factor]
-    allowed = max(k for k in range(200) if k == 0 or interval(k, samples, confidence)[1] <= share * 1.01)
+    allowed = max(k for k in range(200) if k == 0 or share_bounds(k, samples, confidence)[1] <= share * 1.01)
     assert stats.binom.cdf(allowed, samples, share / factor) >= 0.89
 
 

@@ -58,14 +58,11 @@ class Effect:
         ratio: candidate to baseline; more than 1 is worse.
         interval: of the ratio, at 95 %.
         p: that equal kernels look at least as bad, of this metric alone at this look.
-        pairs: how many it is from.
     """
 
-    metric: str
     ratio: float
     interval: tuple[float, float]
     p: float
-    pairs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +176,9 @@ class Series:
         complete = self.pairs >= pairs and None not in self.differences[:pairs]
         return Reading(
             effect=Effect(
-                metric=self.metric,
                 ratio=_exp(whole.mean),
                 interval=(_exp(2 * whole.mean - whole.beyond(_INTERVAL)), _exp(whole.beyond(_INTERVAL))),
                 p=whole.p,
-                pairs=pairs,
             ),
             large=whole.mean >= math.log(ratios.blocking),
             # A boot without the figure may be the bad one.
@@ -283,7 +278,7 @@ class SpikeSeries:
         odds = before / exposure
         interval = (low / (1 - low) * odds if low < 1 else math.inf, high / (1 - high) * odds if high < 1 else math.inf)
         return Reading(
-            effect=Effect(metric=self.metric, ratio=ratio, interval=interval, p=p, pairs=pairs),
+            effect=Effect(ratio=ratio, interval=interval, p=p),
             large=count / exposure > baseline_count / before,
             small=complete and upper < sample.unmissable,
         )
