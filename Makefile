@@ -64,27 +64,27 @@ fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGE
 	@ci/fuzz "$(SECONDS)" $(TARGET)
 
 bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how often a comparison is wrong
-	@.venv/bin/python bench/bench.py
-	@.venv/bin/python bench/reviews.py
-	@.venv/bin/python bench/faults.py 3
-	@.venv/bin/python bench/worlds.py --speed
-	@.venv/bin/python bench/worlds.py
-	@.venv/bin/python bench/history.py
-	@.venv/bin/python bench/report.py
-	@.venv/bin/python bench/rates.py
+	@.venv/bin/python -m bench.bench
+	@.venv/bin/python -m bench.reviews
+	@.venv/bin/python -m bench.faults 3
+	@.venv/bin/python -m bench.worlds --speed
+	@.venv/bin/python -m bench.worlds
+	@.venv/bin/python -m bench.history
+	@.venv/bin/python -m bench.report
+	@.venv/bin/python -m bench.rates
 
 bench-kernels: bootstrap-dev ## error rates of comparisons on 100 real kernels: built, booted, explained, judged; four to five hours
-	@.venv/bin/python bench/comparisons.py build
-	@.venv/bin/python bench/comparisons.py measure
-	@.venv/bin/python bench/explain.py --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
-	@.venv/bin/python bench/sections.py
-	@.venv/bin/python bench/rates.py
+	@.venv/bin/python -m bench.comparisons build
+	@.venv/bin/python -m bench.comparisons measure
+	@.venv/bin/python -m bench.explain --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
+	@.venv/bin/python -m bench.sections
+	@.venv/bin/python -m bench.rates
 
 bench-concurrency: bootstrap-dev ## gates beside each other, some killed, for SECONDS=30: each must say what it says alone
-	@.venv/bin/python bench/concurrency.py "$(SECONDS)"
+	@.venv/bin/python -m bench.concurrency "$(SECONDS)"
 
 bench-reviews: bootstrap-dev ## ten changes of real kernels on GitLab and Gerrit, and a mailed series; CASES="slow away" picks some
-	@.venv/bin/python bench/merge_requests.py $(CASES)
+	@.venv/bin/python -m bench.merge_requests $(CASES)
 
 lab: bootstrap ## a real LAVA lab on this machine: server, worker, docker, two virtual boards (root, Debian 12)
 	@ci/lab/lab up $(tell)

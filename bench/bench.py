@@ -28,13 +28,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from rich.console import Console
 from rich.table import Table
 from selftests import lava_records
 from selftests.frames import encode
 
+from bench import ROOT
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.replay import Replay
 from rtgate.explain.section_changes import changes
@@ -49,7 +48,6 @@ from rtgate.tools.pcie_bar import PcieBar
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.kernels import build_kernel
 
-ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "selftests" / "data" / "rt-tests" / "2.10"
 BOARD, BUILD = "virt-arm64", "virt-arm64-preempt_rt"
 VIRTUAL = ("virt-arm64", "virt-x86_64")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """How much does a comparison move for no reason, and does it see harm? Kernels for the answer, built and measured.
 
-`bench/comparisons.py build` builds every change of selftests/data/comparisons;
-`bench/comparisons.py measure` boots each with the same seeds, idle and where changes.yaml names it (`places`), and
-keeps what a judgement needs. Both go on where they were stopped, and take names of changes. `--build BUILD` is for
-the places that changes.yaml has for another build (`builds`), in a campaign of their own. Three things are kept below
---work: kernels, records, and one copy of the source, 1.5 GB, that all patches pass through.
+`python -m bench.comparisons build` builds every change of selftests/data/comparisons; `measure` boots each with the
+same seeds, idle and where changes.yaml names it (`places`), and keeps what a judgement needs. Both go on where they
+were stopped, and take names of changes. `--build BUILD` is for the places that changes.yaml has for another build
+(`builds`), in a campaign of their own. Three things are kept below --work: kernels, records, and one copy of the
+source, 1.5 GB, that all patches pass through.
 """
 
 from __future__ import annotations
@@ -20,13 +20,10 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, product
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-from selftests.campaigns import rates  # noqa: E402
-from selftests.campaigns.comparisons import (  # noqa: E402
+from rich.console import Console
+from rich.table import Table
+from selftests.campaigns import rates
+from selftests.campaigns.comparisons import (
     BUILD,
     EMULATOR,
     IDLE,
@@ -42,25 +39,26 @@ from selftests.campaigns.comparisons import (  # noqa: E402
     places,
     records,
 )
-from selftests.campaigns.kernels import first_seeds, gate_profile  # noqa: E402
+from selftests.campaigns.kernels import first_seeds, gate_profile
 
-from rtgate.errors import Interrupted, RtgateError  # noqa: E402
-from rtgate.judge.compare import placebos  # noqa: E402
-from rtgate.kernel.build import Listener, Options, build  # noqa: E402
-from rtgate.kernel.configuration import BuildDescription  # noqa: E402
-from rtgate.kernel.patches import synchronise  # noqa: E402
-from rtgate.kernel.source import Tree, default_tree, open_tree  # noqa: E402
-from rtgate.kernel.source_copy import SourceCopy  # noqa: E402
-from rtgate.measure.case import Case, plan  # noqa: E402
-from rtgate.records import record as records_file  # noqa: E402
-from rtgate.records.record import Record  # noqa: E402
-from rtgate.target import qemu as emulator  # noqa: E402
-from rtgate.target.virtual import VirtualBoard  # noqa: E402
-from rtgate.tools.case_name import CaseName  # noqa: E402
-from rtgate.tools.measurement import Histogram  # noqa: E402
-from rtgate.tools.registry import TOOLS  # noqa: E402
-from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
-from rtgate.workflow.kernels import build_kernel, find_description  # noqa: E402
+from bench import ROOT
+from rtgate.errors import Interrupted, RtgateError
+from rtgate.judge.compare import placebos
+from rtgate.kernel.build import Listener, Options, build
+from rtgate.kernel.configuration import BuildDescription
+from rtgate.kernel.patches import synchronise
+from rtgate.kernel.source import Tree, default_tree, open_tree
+from rtgate.kernel.source_copy import SourceCopy
+from rtgate.measure.case import Case, plan
+from rtgate.records import record as records_file
+from rtgate.records.record import Record
+from rtgate.target import qemu as emulator
+from rtgate.target.virtual import VirtualBoard
+from rtgate.tools.case_name import CaseName
+from rtgate.tools.measurement import Histogram
+from rtgate.tools.registry import TOOLS
+from rtgate.workflow.harmless_boots import Boot, ChangedKernels
+from rtgate.workflow.kernels import build_kernel, find_description
 
 SEEDS = range(1, 13)
 BEYOND = range(13, 25)  # idle, with Debian 12's QEMU: other phases, for the second look and for one that taught nothing

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Gates beside each other for a while, some of them killed: each must say what it says alone.
 
-`bench/concurrency.py 3600` tries for an hour, `bench/concurrency.py 3600 7` draws other gates and moments. Kernels and
-QEMU are fakes (`selftests/concurrency.py`). Exit code 1 if a verdict was wrong, or something stayed behind.
+`python -m bench.concurrency 3600` tries for an hour, a second number draws other gates and moments. Kernels and QEMU
+are fakes (`selftests/concurrency.py`). Exit code 1 if a verdict was wrong, or something stayed behind.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from selftests.concurrency import World  # noqa: E402
+from selftests.concurrency import World
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """For how many harmful changes does `rtgate explain` name the function to blame?
 
-    .venv/bin/python bench/explain.py --kernels DIR [--only NAME ...] [--seeds 1-4] [-o FILE]
+    .venv/bin/python -m bench.explain --kernels DIR [--only NAME ...] [--seeds 1-4] [-o FILE]
 
 The changes are those of selftests/data/comparisons (`--changes`); `changes.yaml` says in which case each shows and
 which function it put something into. DIR has the kernels that were built with them, each in a directory of the change's
@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench import ROOT
 from rtgate.cli.explain import as_json
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
@@ -32,8 +33,6 @@ from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import slowest_of
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The fault bench as a table: what was injected, and what became of the verdicts.
 
-`bench/faults.py 5` tries five times the seeds. Exit code 1 if a verdict was wrong.
+`python -m bench.faults 5` tries five times the seeds. Exit code 1 if a verdict was wrong.
 """
 
 from __future__ import annotations
@@ -9,16 +9,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from selftests.faults.carried import Judgement, Result, all_carried_out, trials  # noqa: E402
-from selftests.faults.targets import lacking  # noqa: E402
+from selftests.faults.carried import Judgement, Result, all_carried_out, trials
+from selftests.faults.targets import lacking
 
 
 def main(words: Sequence[str]) -> int:

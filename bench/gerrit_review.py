@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_repository import KernelRepository
-from review_cases import BOTH_FLAVOURS, MAIN, Case, Incident
-from review_outcome import AWAY_S, MEASURING, Outcome, problems_of, text_of, until
 from selftests.forge.gerrit_jars import why_not
 from selftests.forge.gerrit_server import PASSWORDS, PROJECT, Author, GerritServer
+
+from bench.kernel_repository import KernelRepository
+from bench.review_cases import BOTH_FLAVOURS, MAIN, Case, Incident
+from bench.review_outcome import AWAY_S, MEASURING, Outcome, problems_of, text_of, until
 
 
 @dataclass

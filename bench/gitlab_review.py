@@ -14,12 +14,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_repository import KernelRepository
-from review_cases import Case, Incident
-from review_outcome import AWAY_S, MEASURING, Outcome, problems_of, text_of, until
 from selftests import gitlab_ci_local
 from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, GitLabServer, gitlab_server
 
+from bench import ROOT
+from bench.kernel_repository import KernelRepository
+from bench.review_cases import Case, Incident
+from bench.review_outcome import AWAY_S, MEASURING, Outcome, problems_of, text_of, until
 from rtgate import site
 
 _REMOTE = "git@gitlab.example.org:kernel/linux.git"
@@ -33,7 +34,7 @@ code=$?
 exit $code
 """
 _MARK = "RTGATE_BENCH_JOB"
-_SOURCE = Path(__file__).resolve().parents[1] / "src"
+_SOURCE = ROOT / "src"
 
 
 @dataclass

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How long a history of 100 000 records takes to answer what a gate asks of it. One command, no file stays.
 
-    nice .venv/bin/python bench/history.py [--records 100000] [--history postgresql+psycopg://...]
+    nice .venv/bin/python -m bench.history [--records 100000] [--history postgresql+psycopg://...]
 
 The records are made by direct inserts: ten boards, 24 cases, a night of four boots each after the other, of which one
 in twenty is invalid. A gate asks for 24 cases of one board: what each may borrow (boots that may be compared, their
@@ -15,7 +15,6 @@ import argparse
 import math
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -24,8 +23,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from selftests.unit.report.conftest import Boot, make
 

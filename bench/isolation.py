@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from bench import ROOT
 from rtgate.board import boards
 from rtgate.measure.case import Case, measure
 from rtgate.records.record import Record
@@ -24,7 +24,6 @@ from rtgate.validity.registry import checks
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.kernels import build_kernel
 
-ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("virt-arm64-smp2", "virt-x86_64-smp2")
 LOADS = ("idle", "hackbench")
 PRIORITY = 99  # of the measuring threads

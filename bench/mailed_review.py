@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernel_repository import KernelRepository
-from review_cases import GUILTY, MAIN, series
-from review_outcome import Outcome
+from bench.kernel_repository import KernelRepository
+from bench.review_cases import GUILTY, MAIN, series
+from bench.review_outcome import Outcome
 
 
 def mailed_series(work: Path, repository: KernelRepository) -> Outcome:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reviews of real kernels, from a push to the note and the vote, on both forges: do they end as they should?
 
-`bench/merge_requests.py` makes a repository of the pinned kernel source in rtgate's cache, and the changes of
+`python -m bench.merge_requests` makes a repository of the pinned kernel source in rtgate's cache, and the changes of
 `review_cases` in it. gitlab-ci-local runs each in the job of `ci/gitlab/rtgate.yml`, before a stand-in for GitLab; a
 real Gerrit server gets each pushed, and `rtgate gerrit` reviews it. Last comes a mailed series. Arguments name cases. A
 table says how each ended, and the directory `notes` has every answer. Exit code 1 if one ended otherwise. Boots and
@@ -17,17 +17,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from gerrit_review import GerritReviews  # noqa: E402
-from gitlab_review import GitLabReviews  # noqa: E402
-from kernel_repository import KernelRepository  # noqa: E402
-from mailed_review import mailed_series  # noqa: E402
-from review_cases import CASES, prepare  # noqa: E402
-from review_outcome import Outcome  # noqa: E402
-
-from rtgate import site  # noqa: E402
+from bench.gerrit_review import GerritReviews
+from bench.gitlab_review import GitLabReviews
+from bench.kernel_repository import KernelRepository
+from bench.mailed_review import mailed_series
+from bench.review_cases import CASES, prepare
+from bench.review_outcome import Outcome
+from rtgate import site
 
 
 def main() -> int:

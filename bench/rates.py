@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How often is a comparison on virtual time wrong? Real kernels, measured by bench/comparisons.py, judged here.
 
-`bench/rates.py` prints a table of each campaign (all kernels with one root file system): each placebo is judged with
-what the *other* placebos showed in all campaigns, so that no kernel judges itself; each harmful kernel with what all
-placebos showed. Two naive gates stand beside it. No boots. `--results DIR` takes one campaign, and may be repeated.
+`python -m bench.rates` prints a table of each campaign (all kernels with one root file system): each placebo is judged
+with what the *other* placebos showed in all campaigns, so that no kernel judges itself; each harmful kernel with what
+all placebos showed. Two naive gates stand beside it. No boots. `--results DIR` takes one campaign, and may be repeated.
 `--seeds A-B` judges other boots than a gate has: 1-8 fewer, 13-24 idle ones that taught nothing. `--learnt FILE` judges
 all with what another placebos.yaml says, say one of an earlier campaign (`learn --results DIR -o FILE`).
-`bench/rates.py spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes
-rules out. `bench/rates.py plans` shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels
-are found. `bench/rates.py detection` shows how often the change that a PASS names is found in slowed placebos.
-`bench/rates.py learn` writes placebos.yaml from the same measurements.
+`spikes` shows whether the largest boots of harmless kernels come in images, which the test of spikes rules out. `plans`
+shows whether `rtgate plan --detect` says beforehand which figures of harmful kernels are found. `detection` shows how
+often the change that a PASS names is found in slowed placebos. `learn` writes placebos.yaml from the same measurements.
 """
 
 from __future__ import annotations
@@ -21,26 +20,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from rich.console import Console
+from rich.table import Table
+from selftests.campaigns.clustering import clustering
+from selftests.campaigns.comparisons import UNPATCHED, Place, all_campaigns, changes
+from selftests.campaigns.detecting import FEWEST, sizes_named
+from selftests.campaigns.kernels import Kernels, distinct, placebos_of
+from selftests.campaigns.planning import plans
+from selftests.campaigns.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks
+from selftests.campaigns.teaching import placebos_yaml
 
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-from selftests.campaigns.clustering import clustering  # noqa: E402
-from selftests.campaigns.comparisons import UNPATCHED, Place, all_campaigns, changes  # noqa: E402
-from selftests.campaigns.detecting import FEWEST, sizes_named  # noqa: E402
-from selftests.campaigns.kernels import Kernels, distinct, placebos_of  # noqa: E402
-from selftests.campaigns.planning import plans  # noqa: E402
-from selftests.campaigns.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks  # noqa: E402
-from selftests.campaigns.teaching import placebos_yaml  # noqa: E402
-
-from rtgate import site  # noqa: E402
-from rtgate.errors import ConfigError  # noqa: E402
-from rtgate.judge.compare.boot_figures import boot_figures  # noqa: E402
-from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos  # noqa: E402
-from rtgate.judge.limits import interval  # noqa: E402
-from rtgate.judge.verdict import Kind, Status  # noqa: E402
-from rtgate.measure.profiles import seeds  # noqa: E402
+from bench import ROOT
+from rtgate import site
+from rtgate.errors import ConfigError
+from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
+from rtgate.judge.limits import interval
+from rtgate.judge.verdict import Kind, Status
+from rtgate.measure.profiles import seeds
 
 _LEAST_FOUND = 0.7  # of slowed placebos, at a size that is named with nine of ten
 _BASELINES = 2  # placebos that stand for the baseline beside the unpatched kernel

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How long a large report takes: 1000 stored records judged again, a report of 10 000 written, and opened in Chromium.
 
-    nice .venv/bin/python bench/report.py [--boots 20] [--keep DIR]
+    nice .venv/bin/python -m bench.report [--boots 20] [--keep DIR]
 
 The records are made up, as cyclictest writes them on virtual time: ten boards, 25 cases, two kernels, 20 boots of each.
 One board has limits in thresholds.yaml, some of which are broken. Chromium's time is from its start until Allure's list
@@ -15,19 +15,17 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from selftests.unit.report.conftest import Boot, make
 from selftests.written_records import write
 
-ROOT = Path(__file__).resolve().parents[1]
+from bench import ROOT
+
 BOARD, BOARDS = "virt-arm64", 10
 CASES = ("idle", "hackbench", "stress-ng", *(f"load-{number}" for number in range(3, 25)))
 KERNELS = ("baseline", "candidate")

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from pathlib import Path
 
-from kernel_repository import Edit, KernelRepository
+from bench import ROOT
+from bench.kernel_repository import Edit, KernelRepository
 
-ROOT = Path(__file__).resolve().parents[1]
 MAIN, BOTH_FLAVOURS = "main", "both-flavours"
 _TIMERS, _LIMITS = "kernel/time/hrtimer.c", ".rtgate/thresholds.yaml"
 _POLICY = "screen: [{board: virt-arm64, profile: compare, select: idle}]\n"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from review_cases import Case
+from bench.review_cases import Case
 
 AWAY_S = 120.0
 MEASURING = "measuring"

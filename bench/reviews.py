@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How long a review takes until its note stands: one changed C file, the default policy, compiler caches warm.
 
-`python bench/reviews.py` makes a repository of the pinned kernel source in a temporary directory, and reviews a change
+`python -m bench.reviews` makes a repository of the pinned kernel source in a temporary directory, and reviews a change
 of it twice: with no boot known, then with those of the baseline. Run it on a machine that does nothing else.
 """
 
@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kernel_repository import KernelRepository
+from bench import ROOT
+from bench.kernel_repository import KernelRepository
 
-ROOT = Path(__file__).resolve().parents[1]
 GOALS_S = {"nothing was booted before": 360, "the baseline was": 240}
 
 

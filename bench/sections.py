@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Does the judging of critical sections find what it must, and nothing else? Kernels for the answer.
 
-`bench/sections.py` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections` against
-the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it was
-stopped. Changes of the groups four-cpus, x86-64, other-loads and devices are followed alone. `--harmless DIR` follows
-the harmless kernels instead that `bench/comparisons.py --work DIR build` has built: what their samples say is
-known. The load `messages` is in the site directory selftests/data/sections/site, which is used unless RTGATE_SITE is
-set. For the loads of the profile paths set it to a copy with the placebos.yaml of `rtgate placebos learn --profile
-paths`.
+`python -m bench.sections` builds every change of selftests/data/sections/changes.yaml and gates it with `--sections`
+against the kernel without it. It keeps both answers, that of the samples and that of the sections, and goes on where it
+was stopped. Changes of the groups four-cpus, x86-64, other-loads and devices are followed alone. `--harmless DIR`
+follows the harmless kernels instead that `python -m bench.comparisons build --work DIR` has built: what their samples
+say is known. The load `messages` is in the site directory selftests/data/sections/site, which is used unless
+RTGATE_SITE is set. For the loads of the profile paths set it to a copy with the placebos.yaml of `rtgate placebos learn
+--profile paths`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from selftests.campaigns import comparisons
+from selftests.campaigns.kernels import gate_profile
 
-from selftests.campaigns import comparisons  # noqa: E402
-from selftests.campaigns.kernels import gate_profile  # noqa: E402
-
-from rtgate import strict_yaml  # noqa: E402
-from rtgate.board.boards import board  # noqa: E402
-from rtgate.errors import ConfigError, ParseError  # noqa: E402
-from rtgate.explain.comparing import vmlinux  # noqa: E402
-from rtgate.explain.sections import BootSections  # noqa: E402
-from rtgate.files import write_text  # noqa: E402
-from rtgate.kernel.harmless import UNPATCHED, KernelChange  # noqa: E402
-from rtgate.kernel.vmlinux import Vmlinux  # noqa: E402
-from rtgate.measure.case import Arm, Case  # noqa: E402
-from rtgate.measure.profiles import seeds  # noqa: E402
-from rtgate.records.bound import MEASUREMENT as BOUND  # noqa: E402
-from rtgate.records.longer_sections import CALL, SectionComparison  # noqa: E402
-from rtgate.records.longer_sections import MEASUREMENT as SECTION  # noqa: E402
-from rtgate.tools import loads  # noqa: E402
-from rtgate.tools.case_name import CaseName  # noqa: E402
-from rtgate.tools.registry import TOOLS  # noqa: E402
-from rtgate.workflow.harmless_boots import Boot, ChangedKernels  # noqa: E402
-from rtgate.workflow.section_tracing import altered_functions, compare_boots  # noqa: E402
-from rtgate.workflow.sections import SectionBoots  # noqa: E402
+from bench import ROOT
+from rtgate import strict_yaml
+from rtgate.board.boards import board
+from rtgate.errors import ConfigError, ParseError
+from rtgate.explain.comparing import vmlinux
+from rtgate.explain.sections import BootSections
+from rtgate.files import write_text
+from rtgate.kernel.harmless import UNPATCHED, KernelChange
+from rtgate.kernel.vmlinux import Vmlinux
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.profiles import seeds
+from rtgate.records.bound import MEASUREMENT as BOUND
+from rtgate.records.longer_sections import CALL, SectionComparison
+from rtgate.records.longer_sections import MEASUREMENT as SECTION
+from rtgate.tools import loads
+from rtgate.tools.case_name import CaseName
+from rtgate.tools.registry import TOOLS
+from rtgate.workflow.harmless_boots import Boot, ChangedKernels
+from rtgate.workflow.section_tracing import altered_functions, compare_boots
+from rtgate.workflow.sections import SectionBoots
 
 DATA = ROOT / "selftests" / "data" / "sections"
 BOARD = "virt-arm64"

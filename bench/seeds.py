@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The commands of the reference documents on virtual boards: which of them run there, and what came of the others.
 
-`bench/seeds.py [BOARD ...] [PROFILE ...]` measures each case of each profile that the documents' commands have (those
-that selftests/data/seeds/commands.yaml names) once, on virtual time, for `SECONDS` at most; nothing else is changed.
-The boards of the documents have more CPUs and memory than these: what comes out says that a command runs and is read,
-and nothing about latency. Exit code 1 if a case was neither measured nor skipped, or its measurement was not valid.
+`python -m bench.seeds [BOARD ...] [PROFILE ...]` measures each case of each profile that the documents' commands have
+(those that selftests/data/seeds/commands.yaml names) once, on virtual time, for `SECONDS` at most; nothing else is
+changed. The boards of the documents have more CPUs and memory than these: what comes out says that a command runs and
+is read, and nothing about latency. Exit code 1 if a case was neither measured nor skipped, or its measurement was not
+valid.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from bench import ROOT
 from rtgate.board import boards
 from rtgate.judge.verdict import Status
 from rtgate.workflow.kernels import build_kernel
 
-ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-x86_64")
 SECONDS = 5
 _DEVICES = "guide"  # the profile whose tools need the board's devices, and so the build with their drivers

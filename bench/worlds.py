@@ -10,9 +10,9 @@ The law of a boot: wake-ups at 4 kHz; above 15 us a generalised Pareto excess, r
 scale, probability and body have a log-normal factor for each boot, the scale another one for each session; in the
 bimodal world some boots of either kernel have a larger scale; spikes of 150 us come at a fixed rate.
 
-    python bench/worlds.py                      all tables, about 10 minutes on one core
-    python bench/worlds.py --requests 200       a look
-    python bench/worlds.py --speed              only: 24 cases of 12 pairs with full histograms, judged from records
+    python -m bench.worlds                      all tables, about 10 minutes on one core
+    python -m bench.worlds --requests 200       a look
+    python -m bench.worlds --speed              only: 24 cases of 12 pairs with full histograms, judged from records
 """
 
 from __future__ import annotations

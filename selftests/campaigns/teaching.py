@@ -68,6 +68,6 @@ _HEAD = """\
 # SPDX-License-Identifier: MIT
 #
 # How much harmless kernels (placebos) move what is compared on virtual-time boards: board, flavour, case. Written by
-# `bench/rates.py learn` from what bench/comparisons.py measured (selftests/data/comparisons). `move` is the largest
-# shift of a placebo over its baseline's median, `spike` the largest boot over its kernel's median; of all campaigns.
-# docs/explanation/verdicts.md says what is made of it; `rtgate check` validates this file."""
+# `python -m bench.rates learn` from what bench/comparisons.py measured (selftests/data/comparisons). `move` is the
+# largest shift of a placebo over its baseline's median, `spike` the largest boot over its kernel's median; of all
+# campaigns. docs/explanation/verdicts.md says what is made of it; `rtgate check` validates this file."""

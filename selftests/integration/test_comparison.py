@@ -73,7 +73,8 @@ def kinds(verdicts: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 @pytest.mark.long("a copy of the source and a kernel of its own; the same kernels are compared in make test")
 def test_the_bench_builds_its_kernels(tmp_path: Path) -> None:
-    words = [sys.executable, "bench/comparisons.py", "build", "boot-nops-100", "--work", str(CACHE / "comparisons")]
+    words = [sys.executable, "-m", "bench.comparisons", "build", "boot-nops-100"]
+    words += ["--work", str(CACHE / "comparisons")]
     subprocess.run(words, cwd=ROOT, timeout=1500, check=True, env={**os.environ, "RTGATE_CACHE": str(CACHE)})
     built_there = {path.parent.name for path in (CACHE / "comparisons" / "kernels").glob("*/build.json")}
     assert built_there >= {"unpatched", "boot-nops-100"}
