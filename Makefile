@@ -67,7 +67,7 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python -m bench.bench
 	@.venv/bin/python -m bench.reviews
 	@.venv/bin/python -m bench.faults 3
-	@.venv/bin/python -m bench.worlds --speed
+	@.venv/bin/python -m bench.judging
 	@.venv/bin/python -m bench.worlds
 	@.venv/bin/python -m bench.history
 	@.venv/bin/python -m bench.report
