@@ -136,11 +136,17 @@ def _time_second_gate() -> Figure:
 
 def _every_suite(kernel: Path) -> Figure:
     """Time every suite of a merge request, with one seed."""
-    words = ["--board", BOARD, "--kernel", str(kernel), "--profile", "mr", "--seeds", "1", "--no-judge", "-q"]
+    seconds = _time_suites(["tests"], BOARD, kernel, "--profile", "mr")
+    return _figure("all suites of the profile mr, one seed", [seconds], 120)
+
+
+def _time_suites(suites: list[str], board: str, kernel: Path, *words: str) -> float:
+    """Return the seconds of suites with one seed. Raises CalledProcessError: not every case was measured."""
     with tempfile.TemporaryDirectory() as records:
+        how = ["--board", board, "--kernel", str(kernel), "--seeds", "1", "--no-judge", "-q", "--records", records]
         began = time.monotonic()
-        subprocess.run([sys.executable, "-m", "pytest", "tests", *words, "--records", records], cwd=ROOT, check=False)
-        return _figure("all suites of the profile mr, one seed", [time.monotonic() - began], 120)
+        subprocess.run([sys.executable, "-m", "pytest", *suites, *how, *words], cwd=ROOT, check=True)
+        return time.monotonic() - began
 
 
 def _day() -> Figure:
@@ -307,12 +313,8 @@ def _devices(board: str) -> Figure:
     """Time the suites of PCI Express and NVMe with one seed, on a board that has their devices."""
     build = f"{board}-pcie"
     kernel = build_kernel(build, None, ROOT / "build" / build).directory
-    words = ["--board", board, "--kernel", str(kernel), "--seeds", "1", "--no-judge", "-q"]
-    with tempfile.TemporaryDirectory() as records:
-        began = time.monotonic()
-        tests = ["tests/pcie", "tests/nvme"]
-        subprocess.run([sys.executable, "-m", "pytest", *tests, *words, "--records", records], cwd=ROOT, check=False)
-        return _figure(f"suites pcie and nvme, {board}, one seed", [time.monotonic() - began], 180)
+    seconds = _time_suites(["tests/pcie", "tests/nvme"], board, kernel)
+    return _figure(f"suites pcie and nvme, {board}, one seed", [seconds], 180)
 
 
 def _sections(board: str) -> list[Figure]:
@@ -346,11 +348,9 @@ def _cpu_seconds() -> float:
 
 
 def _gate(words: list[str]) -> None:
-    subprocess.run(
-        [shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate"), "gate", "--board", BOARD, *words],
-        cwd=ROOT,
-        check=False,
-    )
+    """Gate the shipped kernel. Raises CalledProcessError: it did not pass."""
+    program = shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate")
+    subprocess.run([program, "gate", "--board", BOARD, *words], cwd=ROOT, check=True)
 
 
 def _cpu() -> str:
