@@ -96,9 +96,9 @@ lab-status: ## what of the lab is running, and where
 	@ci/lab/lab status $(tell)
 
 clean: ## remove what was made here; caches in ~/.cache/rtgate stay
-	rm -rf .venv node_modules report records build demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-		.import_linter_cache selftests/fuzz/corpus
-	find src selftests tests -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf .venv node_modules report records soak build demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache selftests/fuzz/corpus bench/comparisons bench/sections bench/report bench/results.json
+	find src bench selftests tests -name __pycache__ -prune -exec rm -rf {} +
 
 bootstrap:
 	@ci/bootstrap gate

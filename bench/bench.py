@@ -108,7 +108,8 @@ def _one_measurement(kernel: Path) -> list[Figure]:
 
 def _changed_file() -> Figure:
     """Time a rebuild after one changed C file, and a 12-seed idle measurement until the verdict."""
-    with tempfile.TemporaryDirectory(prefix="rtgate-bench-", dir=ROOT) as name:
+    # Below what git ignores: a run that is killed leaves a kernel's source there.
+    with tempfile.TemporaryDirectory(prefix="rtgate-bench-", dir=ROOT / "build") as name:
         tree = Path(name) / "linux"
         subprocess.run(["cp", "-a", "--reflink=auto", str(default_tree().path), str(tree)], check=True)
         shutil.rmtree(tree / "rtgate-build", ignore_errors=True)

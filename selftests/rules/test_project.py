@@ -53,6 +53,13 @@ def files() -> tuple[str, ...]:
     return tuple(sorted(path for path in set(done.stdout.split("\0")) if path and (ROOT / path).is_file()))
 
 
+def test_make_clean_removes_what_git_ignores() -> None:
+    ignored = {line.strip("/") for line in text(".gitignore").splitlines()}
+    _, _, recipe = text("Makefile").partition("\nclean:")
+    kept = {"*.egg-info", "selftests/fuzz/crashes"}  # the environment's; what was hard to find
+    assert ignored - kept - set(recipe.partition("\n\n")[0].split()) == set()
+
+
 def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8", errors="replace")
 
