@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import bench, reviews
+from bench import bench, history, reviews
 from bench.kernel_repository import KernelRepository
 
 
@@ -34,3 +34,23 @@ def test_what_ends_at_once_is_no_good_time(tmp_path: Path) -> None:
 def test_a_review_that_ends_at_once_is_no_good_time(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="ended with exit code 4"):
         reviews._review(KernelRepository(tmp_path), "change", tmp_path)
+
+
+@pytest.fixture
+def small_lab(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have one board with two cases, each with four boots a night."""
+    monkeypatch.setattr(history, "BOARDS", 1)
+    monkeypatch.setattr(history, "CASES", 2)
+    return monkeypatch
+
+
+def test_a_short_history_is_measured(small_lab: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    small_lab.setattr(sys, "argv", ["history", "--records", "40", "--repeat", "1"])
+    history.main()
+    assert "(6 to 8 pairs of each)" in capsys.readouterr().out  # of ten; boots that are not valid have none
+
+
+def test_nothing_is_measured_of_a_history_without_pairs(small_lab: pytest.MonkeyPatch) -> None:
+    small_lab.setattr(sys, "argv", ["history", "--records", "2", "--repeat", "1"])
+    with pytest.raises(SystemExit, match="so few records"):
+        history.main()
