@@ -16,7 +16,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, product
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--build", default=BUILD, choices=own, help="places of this build (default: %(default)s)")
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "comparisons", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
-    parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="only seeds 1 to N")
+    parser.add_argument("--seeds", type=int, default=LAST, metavar="N", help="only seeds 1 to N (default: all)")
     parser.add_argument("--case", action="append", metavar="SUITE/TOOL:LOAD", help="only these cases")
     parser.add_argument("--results", type=Path, metavar="DIR", help="a campaign (default: of this root file system)")
     arguments = parser.parse_intermixed_args(words)
@@ -198,10 +198,10 @@ def _emulator(kernels: ChangedKernels, build_name: str) -> str:
     return placebos.version(emulator.version(qemu.binary))
 
 
-def _requested_boots(arguments: argparse.Namespace, boots: Iterable[Boot]) -> list[Boot]:
+def _requested_boots(arguments: argparse.Namespace, boots: Sequence[Boot]) -> list[Boot]:
     """Return the boots that the command line asks for."""
-    most = arguments.seeds if arguments.seeds < len(SEEDS) else LAST
-    return [one for one in boots if one.seed <= most and (not arguments.case or one.case.name in arguments.case)]
+    cases = arguments.case or {one.case.name for one in boots}
+    return [one for one in boots if one.seed <= arguments.seeds and one.case.name in cases]
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:

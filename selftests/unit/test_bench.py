@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import bench, history, reviews
+from bench import bench, comparisons, history, reviews
 from bench.kernel_repository import KernelRepository
+
+from rtgate.workflow.harmless_boots import Boot
 
 
 @pytest.fixture
@@ -54,3 +56,17 @@ def test_nothing_is_measured_of_a_history_without_pairs(small_lab: pytest.Monkey
     small_lab.setattr(sys, "argv", ["history", "--records", "2", "--repeat", "1"])
     with pytest.raises(SystemExit, match="so few records"):
         history.main()
+
+
+@pytest.mark.parametrize(("words", "seeds"), [(["--seeds", "12"], 12), (["--seeds", "3"], 3), ([], 36)])
+def test_no_other_boots_are_made_than_those_of_the_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], seeds: int
+) -> None:
+    boots: list[Boot] = []
+    every = comparisons._jobs(comparisons.BUILD, [comparisons.UNPATCHED], range(1, comparisons.LAST + 1))
+    monkeypatch.setattr(
+        comparisons, "_measure", lambda arguments, *_: boots.extend(comparisons._requested_boots(arguments, every)) or 0
+    )
+    (tmp_path / "kernels" / "unpatched").mkdir(parents=True)
+    assert comparisons.main(["measure", "--work", str(tmp_path), *words]) == 0
+    assert {boot.seed for boot in boots} == set(range(1, seeds + 1))
