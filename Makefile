@@ -73,12 +73,13 @@ bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how o
 	@.venv/bin/python -m bench.report
 	@.venv/bin/python -m bench.rates
 
-bench-kernels: bootstrap-dev ## error rates of comparisons on 100 real kernels: built, booted, explained, judged; four to five hours
+bench-kernels: bootstrap-dev ## error rates of comparisons on 100 real kernels: built, booted, explained, judged; for hours
 	@.venv/bin/python -m bench.comparisons build
 	@.venv/bin/python -m bench.comparisons measure
 	@.venv/bin/python -m bench.explain --kernels bench/comparisons/kernels --baseline bench/comparisons/kernels/unpatched --least 9
-	@.venv/bin/python -m bench.sections
+	@.venv/bin/python -m bench.sections measure
 	@.venv/bin/python -m bench.rates
+	@.venv/bin/python -m bench.sections compare
 
 bench-concurrency: bootstrap-dev ## gates beside each other, some killed, for SECONDS=30: each must say what it says alone
 	@.venv/bin/python -m bench.concurrency "$(SECONDS)"

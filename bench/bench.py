@@ -23,6 +23,7 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -82,8 +83,8 @@ def main() -> None:
 
 
 def _figure(name: str, values: list[float], goal: float, unit: str = "s") -> Figure:
-    numbers = (round(value, 2) for value in (statistics.median(values), min(values), max(values)))
-    return Figure(name, *numbers, len(values), goal, unit)
+    median, low, high = (round(value, 2) for value in (statistics.median(values), min(values), max(values)))
+    return Figure(name, median, low, high, len(values), goal, unit)
 
 
 def _one_measurement(kernel: Path) -> list[Figure]:
@@ -359,7 +360,7 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _show(figures: list[Figure], machine: dict[str, object]) -> None:
+def _show(figures: list[Figure], machine: Mapping[str, object]) -> None:
     table = Table(title=f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f}")
     for heading in ("figure", "median", "min", "max", "runs", "goal"):
         table.add_column(heading, justify="left" if heading == "figure" else "right")

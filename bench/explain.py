@@ -25,6 +25,7 @@ from typing import Any
 
 from selftests.campaigns.comparisons import Change, changes
 
+from rtgate.board.boot import ArmName
 from rtgate.cli.explain import as_json
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
@@ -96,7 +97,7 @@ def explain_slowest(change: Change, kernel: Path, arguments: argparse.Namespace,
     """Measure a change's case and explain its slowest boot; what cannot be explained is an answer, too."""
     name = CaseName.parse(change.case)
     case = Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load)
-    kernels = {"baseline": arguments.baseline, "candidate": kernel}
+    kernels: dict[str, Path] = {ArmName.BASELINE: arguments.baseline, ArmName.CANDIDATE: kernel}
     try:
         request = ArmRequest(board=change.board, kernels=kernels, profile=arguments.profile, console="virtual")
         stop = threading.Event()
@@ -104,13 +105,20 @@ def explain_slowest(change: Change, kernel: Path, arguments: argparse.Namespace,
         chosen = seeds(arguments.seeds)
         key = f"{change.board} {change.case}"
         if key not in slowest:
-            slowest[key] = _measured_slowest(case, by_name["baseline"], chosen)
-        records = {"baseline": slowest[key], "candidate": _measured_slowest(case, by_name["candidate"], chosen)}
+            slowest[key] = _measured_slowest(case, by_name[ArmName.BASELINE], chosen)
+        candidate = _measured_slowest(case, by_name[ArmName.CANDIDATE], chosen)
+        records = {ArmName.BASELINE: slowest[key], ArmName.CANDIDATE: candidate}
         sides = {
             name: Side(arm=by_name[name], directory=kernels[name], seed=int(record.seed or 0), record=record)
             for name, record in records.items()
         }
-        made = compare(case, sides["candidate"], sides["baseline"], stop, lambda text: print(text, file=sys.stderr))
+        made = compare(
+            case,
+            sides[ArmName.CANDIDATE],
+            sides[ArmName.BASELINE],
+            stop,
+            lambda text: print(text, file=sys.stderr),
+        )
     except RtgateError as error:
         return Answer(change, f"{type(error).__name__}: {error}")
     explanation = made.explanation

@@ -7,18 +7,19 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.campaigns.comparisons import changes
+from selftests.campaigns import comparisons
+from selftests.campaigns.sections import DATA, How, changes, comparison
 from selftests.conftest import COUNTS
 
 from rtgate.judge.compare.section_findings import Growth, grown_sections
+from rtgate.measure.profiles import seeds
 from rtgate.records.codec import decode
 from rtgate.records.longer_sections import LongerSection, SectionComparison
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "sections"
+CHANGES = changes()
 PAGE = (DATA.parents[2] / "docs" / "results" / "critical-sections.md").read_text(encoding="utf-8")
 MEASURED: dict[str, dict[str, Any]] = json.loads((DATA / "measured.json").read_text())
 _INSTRUCTIONS_PER_US = 125
@@ -34,13 +35,7 @@ INLINED = {
 
 
 def compared(name: str) -> SectionComparison:
-    data = {key: value for key, value in MEASURED[name]["sections"].items() if key != "format"}
-    # The first kernels were measured before boots were counted. A section cannot be in more boots than it came often:
-    # for harmless kernels that is the hardest, and of the planted ones `test_no_planted...` asks that none needs it.
-    # So is a spread of nothing, and a longer call in each boot: planted ones have their own.
-    usual = {"spread": 0, "call_spread": 0, "call_boots": len(data["seeds"])}
-    longer = [{"boots": min(one["count"], len(data["seeds"])), **usual, **one} for one in data["longer"]]
-    return decode({"cpus": 1, "boots_digest": "", **data, "longer": longer}, SectionComparison)
+    return comparison(MEASURED[name])
 
 
 def longer(name: str) -> list[Growth]:
@@ -57,10 +52,12 @@ HARMLESS = [name for group in ("", *ELSEWHERE) for name in names(f"{group}harmle
 PLANTED = [name for group in ("", *ELSEWHERE) for name in names(f"{group}planted") if name not in NOT_RUN]
 
 
-def directory(name: str) -> Path:
-    for group in ELSEWHERE:
-        name = name.removeprefix(group)
-    return DATA / name
+def test_what_was_measured_is_what_changes_yaml_says() -> None:
+    stored = {
+        name: (How.GATED if "samples" in document else How.FOLLOWED, tuple(document["sections"]["seeds"]))
+        for name, document in MEASURED.items()
+    }
+    assert stored == {name: (change.how, seeds(change.seeds)) for name, change in CHANGES.items()}
 
 
 def test_nine_of_ten_planted_delays_fail(record_property: Callable[[str, object], None]) -> None:
@@ -85,7 +82,7 @@ def test_a_delay_that_does_not_run_is_not_found(name: str) -> None:
 
 
 def test_all_harmless_kernels_of_the_sampling_comparison_were_followed() -> None:
-    known = {name for name, change in changes().items() if change.group == "placebos"}
+    known = {name for name, change in comparisons.changes().items() if change.group == "placebos"}
     followed = {name for name in names("placebos") if name.endswith(" virt-arm64 latency/cyclictest:idle")}
     assert {name.split()[0].removeprefix("placebos/") for name in followed} == known
     assert [name for name in followed if compared(name).why_not] == [RENAMED]
@@ -116,7 +113,7 @@ def test_no_wake_up_is_longer_than_its_bound(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_section_fails_with_its_function_and_its_length(name: str) -> None:
-    (patch,) = directory(name).glob("*.patch")
+    (patch,) = CHANGES[name].kernel.patches
     text = patch.read_text()
     function = re.findall(r"^@@ .* @@ .*?(\w+)\(", text, re.MULTILINE)[-1]
     (us,) = re.findall(r"udelay\((\d+)\)", text)
