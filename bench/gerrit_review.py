@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,7 +38,8 @@ class GerritReviews:
     def running(cls, work: Path, repository: KernelRepository) -> Iterator[GerritReviews]:
         """Yield a server that has the repository's target branches, with the service before it."""
         assert not why_not(), why_not()
-        place = work / f"gerrit-{int(time.time())}"
+        place = work / "gerrit"  # stays until the next run, for its logs
+        shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         server = GerritServer(place)
         reviews = None
@@ -104,7 +106,7 @@ class GerritReviews:
         password = self.server.directory / "password"
         password.write_text(PASSWORDS["bot"])
         password.chmod(0o600)
-        clone = self.work / "clone"
+        clone = self.server.directory / "clone"
         if not clone.exists():
             argv = ["git", "clone", "--quiet", "--shared", "--no-checkout", "--branch", MAIN]
             subprocess.run([*argv, self.repository.path, clone], check=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -23,29 +24,42 @@ _SETTINGS = {
 }
 
 
+# The same changes are the same commits in each run, whose kernels are known.
+_DATES = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-01T00:00:00Z")
+
+
 @dataclass(frozen=True, slots=True)
 class KernelRepository:
-    """A repository with a work tree at `path`; its branch `main` is the pinned source."""
+    """A repository with a work tree at `path`; its branch `main` begins at the tag `source`, the pinned one."""
 
     path: Path
 
     @classmethod
-    def make(cls, path: Path) -> KernelRepository:
-        """Copy the source and commit it; a minute. `path` must be new."""
-        # Other builds of the tree may have left a log there.
-        shutil.copytree(default_tree().path, path, symlinks=True, ignore=shutil.ignore_patterns("rtgate-build*"))
-        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", path], check=True)
-        repository = cls(path)
-        for name, value in _SETTINGS.items():
-            repository.git("config", name, value)
-        repository.git("add", "--all", "--force")
-        repository.git("commit", "--quiet", "--message", "base")
+    def at(cls, path: Path) -> KernelRepository:
+        """Return the repository, with nothing but the source on `main`; a minute if it is new, or of another source."""
+        tree, repository, made_from = default_tree(), cls(path), path / ".git" / "rtgate-source"
+        source = f"{tree.identity.package} {tree.identity.package_version}"
+        if not made_from.is_file() or made_from.read_text(encoding="utf-8") != source:
+            shutil.rmtree(path, ignore_errors=True)
+            repository._make(tree.path)
+            made_from.write_text(source, encoding="utf-8")
+        repository.git("checkout", "--quiet", "--force", "-B", "main", "source")
         return repository
+
+    def _make(self, source: Path) -> None:
+        # Other builds of the tree may have left a log there.
+        shutil.copytree(source, self.path, symlinks=True, ignore=shutil.ignore_patterns("rtgate-build*"))
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", self.path], check=True)
+        for name, value in _SETTINGS.items():
+            self.git("config", name, value)
+        self.git("add", "--all", "--force")
+        self.git("commit", "--quiet", "--message", "base")
+        self.git("tag", "source")
 
     def git(self, *words: str) -> str:
         """Return what git prints."""
-        argv = ["git", "-C", str(self.path), *words]
-        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+        argv, environment = ["git", "-C", str(self.path), *words], {**os.environ, **_DATES}
+        return subprocess.run(argv, check=True, capture_output=True, text=True, env=environment).stdout.strip()
 
     def branch(self, name: str, title: str, edits: Mapping[str, Edit], base: str = "main", change: str = "") -> str:
         """Make a branch with one commit on `base` and return the commit. `change` becomes Gerrit's identity of it."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Reviews of real kernels, from a push to the note and the vote, on both forges: do they end as they should?
 
-`python -m bench.merge_requests` makes a repository of the pinned kernel source in rtgate's cache, and the changes of
-`review_cases` in it. gitlab-ci-local runs each in the job of `ci/gitlab/rtgate.yml`, before a stand-in for GitLab; a
-real Gerrit server gets each pushed, and `rtgate gerrit` reviews it. Last comes a mailed series. Arguments name cases. A
-table says how each ended, and the directory `notes` has every answer. Exit code 1 if one ended otherwise. Boots and
-kernels are cached: the second forge boots nothing again.
+`python -m bench.merge_requests` makes a repository of the pinned kernel source in rtgate's cache, once, and the changes
+of `review_cases` in it, with this clone's job template and limits. gitlab-ci-local runs each in the job of
+`ci/gitlab/rtgate.yml`, before a stand-in for GitLab; a real Gerrit server gets each pushed, and `rtgate gerrit` reviews
+it. Last comes a mailed series. Arguments name cases. A table says how each ended, and the directory `notes` has every
+answer. Exit code 1 if one ended otherwise. Boots and kernels are cached: the second forge boots nothing again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ def main() -> int:
     """Review everything; return the exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that the servers end, too
     work, names = (site.cache() / "merge-requests").resolve(), sys.argv[1:]
-    repository = _repository(work)
     unknown = set(names) - {"series", *(case.name for case in CASES)}
     if unknown:
         sys.exit(
             f"no such case: {', '.join(sorted(unknown))} (allowed: {', '.join(case.name for case in CASES)}, series)"
         )
+    repository = KernelRepository.at(work / "linux")
+    prepare(repository)
     (work / "notes").mkdir(exist_ok=True)
     cases = [case for case in CASES if not names or case.name in names]
     print("| change | forge | exit code | vote | time | what is wrong |\n|---|---|---|---|---|---|", flush=True)
@@ -47,16 +48,6 @@ def main() -> int:
     if not names or "series" in names:
         wrong += _row(work, "series", "mail", partial(mailed_series, work, repository))
     return 1 if wrong else 0
-
-
-def _repository(work: Path) -> KernelRepository:
-    path = work / "linux"
-    if (path / ".git" / "prepared").exists():
-        return KernelRepository(path)
-    repository = KernelRepository.make(path)
-    prepare(repository)
-    (path / ".git" / "prepared").touch()
-    return repository
 
 
 def _row(work: Path, name: str, forge: str, review: Callable[[], Outcome]) -> bool:

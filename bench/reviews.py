@@ -26,7 +26,7 @@ def main() -> None:
     """Measure, and print a line for each review."""
     with tempfile.TemporaryDirectory(prefix="rtgate-bench-") as name:
         work = Path(name)
-        repository = KernelRepository.make(work / "linux")
+        repository = KernelRepository.at(work / "linux")
         _change(repository, "warm", 0)
         _review(repository, "warm", work)  # compiles what no cache has yet
         for number, (what, goal) in enumerate(GOALS_S.items(), 1):
