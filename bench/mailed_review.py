@@ -27,7 +27,8 @@ def mailed_series(work: Path, repository: KernelRepository) -> Outcome:
     if not reply.exists():
         return Outcome(code=code, note="", problems=(*problems, "no reply"))
     message = email.message_from_bytes(reply.read_bytes(), policy=email.policy.default)
-    text = message.get_body().get_content()
+    body = message.get_body()
+    text = body.get_content() if body else ""
     guilty = next((line for line in text.splitlines() if "first" in line and "fail" in line), "")
     if GUILTY not in " ".join(text.split()) or not guilty:
         problems.append("the reply does not name the guilty patch")
