@@ -47,6 +47,14 @@ def test_a_record_without_a_histogram_is_refused() -> None:
         wakeups.reports(found)
 
 
+def test_threads_that_were_not_bound_to_a_cpu_are_refused() -> None:
+    """With `affinity: none` cyclictest names no CPU; what is left without intervals has no slowest and no window."""
+    unbound = (replace(each, labels={"thread": "0"}) for each in measurements("demo-arm64-idle"))
+    record: Any = _Record(tuple(unbound))
+    with pytest.raises(ParseError, match="cyclictest named no CPU: wake-ups of threads that are not bound"):
+        wakeups.reports(record)
+
+
 def test_every_wake_up_lies_in_an_interval_and_none_overlap() -> None:
     intervals = replay.join_spans(
         [wakeup(90_000, 93_000), wakeup(10_000, 12_000), wakeup(14_000, 15_000), wakeup(5, 9)]

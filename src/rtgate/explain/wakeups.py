@@ -79,12 +79,16 @@ class WakeUps:
 
 
 def reports(record: Record) -> tuple[CpuReport, ...]:
-    """Return what a tool reported of its wake-ups, by CPU. Raises ParseError: something is missing."""
+    """Return what a tool reported of its wake-ups, by CPU. Raises ParseError: something is missing, such as the CPU."""
     by_cpu: dict[str, dict[str, Histogram | Quantity | None]] = {}
     for measurement in record.measurements:
         value = measurement.histogram or measurement.quantity
         by_cpu.setdefault(measurement.labels.get("cpu", ""), {})[measurement.name] = value
-    return tuple(_read_report(CaseName.parse(record.case).tool, cpu, by_cpu[cpu]) for cpu in sorted(by_cpu) if cpu)
+    tool = CaseName.parse(record.case).tool
+    cpu_reports = tuple(_read_report(tool, cpu, by_cpu[cpu]) for cpu in sorted(by_cpu) if cpu)
+    if not cpu_reports:
+        raise ParseError(f"{tool} named no CPU: wake-ups of threads that are not bound cannot be found in a trace")
+    return cpu_reports
 
 
 def _read_report(tool: str, cpu: str, values: Mapping[str, Histogram | Quantity | None]) -> CpuReport:
