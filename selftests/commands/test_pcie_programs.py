@@ -240,6 +240,29 @@ def test_wrong_data_is_counted_and_ends_with_1(bar: Bar, endpoint: Function, ope
     assert f"pcie-bar: {operation}: {run['wrong']} bytes are wrong" in wrong.stderr
 
 
+@pytest.mark.parametrize("operation", ["load64", "memcpy_fromio"])
+@pytest.mark.parametrize("length", ["64K", "4K"])
+def test_a_link_that_was_wrong_for_a_while_is_seen(bar: Bar, endpoint: Function, operation: str, length: str) -> None:
+    """The last pass of many is right again; of a small part, several passes lie between two looks at the clock."""
+    child = bar.started("--seconds=1", f"--length={length}", f"--operations={operation}", ENDPOINT)
+    with endpoint.file("resource2").open("r+b") as file, mmap.mmap(file.fileno(), SIZE) as memory:
+        _wait(lambda: any(memory[4032:4096]))  # the pattern is written
+        time.sleep(0.05)
+        right = memory[777]
+        memory[777] = right ^ 0xFF
+        time.sleep(0.4)
+        memory[777] = right
+    output, errors = child.communicate(timeout=20)
+    run = json.loads(output)["run"]["0"]
+    assert child.returncode == 1
+    assert run["wrong"] >= 1
+    assert errors.startswith(f"pcie-bar: {operation}: ")
+    if operation == "memcpy_fromio":
+        assert (run["first"], run["found"]) == (777, run["expected"] ^ 0xFF)
+        assert run["wrong"] < run["bytes"] // int(length[:-1]) // 1024  # a byte of each pass, and not of all passes
+    assert run["ns"] >= 1e9
+
+
 def test_stores_have_the_width_and_the_value_that_they_should(bar: Bar, endpoint: Function) -> None:
     for operation, period in (("store32", 4), ("store64", 8), ("store128", 16), ("memset_io", 1), ("plain128", 16)):
         assert bar(*QUICK, f"--operations={operation}", ENDPOINT).returncode == 0
