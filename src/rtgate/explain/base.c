@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base.h"
@@ -37,12 +38,17 @@ void *grown(void *array, size_t size)
 	return found;
 }
 
+static void path_of(const char *suffix, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s.%s", prefix, suffix);
+}
+
 FILE *opened(const char *suffix)
 {
-	char path[4096];
+	char path[PATH_MAX];
 	FILE *stream;
 
-	snprintf(path, sizeof(path), "%s.%s", prefix, suffix);
+	path_of(suffix, path);
 	stream = fopen(path, "wb");
 	if (!stream)
 		fail("cannot be written", path);
@@ -53,4 +59,14 @@ void closed(FILE *stream, const char *name)
 {
 	if (ferror(stream) || fclose(stream))
 		fail("cannot be written", name);
+}
+
+void renamed(const char *from, const char *to)
+{
+	char old[PATH_MAX], new[PATH_MAX];
+
+	path_of(from, old);
+	path_of(to, new);
+	if (rename(old, new))
+		fail("cannot be written", new);
 }

@@ -18,7 +18,8 @@ void *room_for(size_t size); /* zeroed; it is never freed, as QEMU does not say 
 void *grown(void *array, size_t size);
 
 extern const char *prefix; /* of the path of each file */
-FILE *opened(const char *suffix);
+FILE *opened(const char *suffix); /* of the path */
 void closed(FILE *stream, const char *name);
+void renamed(const char *from, const char *to); /* suffixes, too */
 
 #endif

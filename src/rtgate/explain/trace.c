@@ -32,6 +32,8 @@
 #include "qemu.h"
 #include "sections.h"
 
+#define UNFINISHED "blocks.unfinished"
+
 enum { EVENT_IDLE = 1, EVENT_USER_CLOCK = 2, KERNEL_CLOCK = 3 };
 
 struct event {
@@ -281,7 +283,7 @@ static void cut(struct counted *counted)
 
 static void on_exit_of_qemu(void)
 {
-	FILE *stream = opened("blocks");
+	FILE *stream = opened(UNFINISHED);
 
 	for (size_t i = 0; i < block_count; i++) {
 		put(blocks[i]);
@@ -293,8 +295,9 @@ static void on_exit_of_qemu(void)
 	closed(events, "events");
 	closed(runs, "runs");
 	closed(counts, "counts");
-	/* The last: its presence says that the others are whole. */
-	closed(stream, "blocks");
+	closed(stream, UNFINISHED);
+	/* The last: its presence says that all files are whole. */
+	renamed(UNFINISHED, "blocks");
 }
 
 static void read_order(const char *path)
