@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rtgate.errors import ConfigError, ParseError
+from rtgate.board.boards import board
+from rtgate.errors import ConfigError, InfrastructureError, ParseError, RtgateError, TargetError
 from rtgate.explain import boot_sections, replay, wakeups
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.intervals import CpuIntervals, Interval, sample
-from rtgate.explain.trace import COUNT, Block, Trace
+from rtgate.explain.replay import Replay
+from rtgate.explain.trace import COUNT, Block, Trace, TraceRequest
 from rtgate.explain.wakeups import WakeUps
 from rtgate.kernel.preemption import Preemption
+from rtgate.measure.case import Arm
+from rtgate.target.outcome import State
+from rtgate.target.virtual import VirtualBoard
 
 from .conftest import measurements, reported
 from .test_sections import hold_bytes, passages, site_bytes, sum_bytes, written
@@ -214,3 +220,58 @@ def test_a_kernel_without_a_function_that_marks_is_told_which(there: dict[str, i
     missing = next(name for name in ("hrtimer_interrupt", "hrtimer_wakeup") if name not in there)
     with pytest.raises(ConfigError, match=f"^the kernel has no function {missing}, by which a wake-up is found$"):
         replay._marks(order)
+
+
+def traced(monkeypatch: pytest.MonkeyPatch, state: State, message: str = "", ended: str = "", **changes: Any) -> Any:
+    """Trace a boot that came to a state and, if it measured, left an empty trace."""
+    virtual = board("virt-arm64")
+    target = VirtualBoard(board=virtual, image=Path("Image"), rootfs=lambda _: pytest.fail("nothing boots"))
+    nothing: Any = None
+    arm = Arm(name="candidate", board=virtual, kernel=nothing, profile=nothing, time=nothing, target=target)
+
+    def measure(_case: object, traced_arm: Any, _seed: int) -> tuple[Any, None]:
+        prefix = traced_arm.target.plugin.partition("into=")[2]
+        for suffix in ("events", "runs", "counts", "blocks"):
+            Path(f"{prefix}.{suffix}").touch()
+        machine = {"ended": ended} if ended else {}
+        measured = state is State.MEASURED
+        record = SimpleNamespace(state=state, message=message, has_results=measured, machine=machine, measurements=())
+        return record, None
+
+    monkeypatch.setattr(replay, "measure", measure)
+    monkeypatch.setattr(replay, "version", lambda _: "QEMU")
+    monkeypatch.setattr(replay.plugin, "library", lambda _: "plugin.so")
+    return Replay(case=nothing, arm=arm, seed=1, kernel=nothing, **changes).trace(TraceRequest())
+
+
+def test_a_trace_that_qemu_could_not_finish_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results had come by then, so the boot counts as measured; its trace lacks what the disk did not take."""
+    assert traced(monkeypatch, State.MEASURED)[1].blocks == {}
+    with pytest.raises(InfrastructureError, match=r"\(exit code 1\), so its trace is incomplete: is .* full"):
+        traced(monkeypatch, State.MEASURED, ended="exit code 1")
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "error", "error_if_expected"),
+    [
+        (State.LAB, "this host stopped QEMU; measure again", InfrastructureError, InfrastructureError),
+        (State.LAB, "QEMU ended with exit code 1: trace: no memory left", InfrastructureError, InfrastructureError),
+        (State.HANG, "the kernel hung: ftrace: allocating 45039 entries", TargetError, ParseError),
+        (State.FAULT, "the kernel died during the measurement", TargetError, ParseError),
+        (State.NO_BOOT, "the kernel died while booting", TargetError, ParseError),
+        (State.UNREADABLE, "no JSON", ParseError, ParseError),
+        (State.SKIPPED, "needs two CPUs", ParseError, ParseError),
+    ],
+)
+def test_whose_fault_it_is_that_a_traced_boot_did_not_measure(
+    monkeypatch: pytest.MonkeyPatch,
+    state: State,
+    message: str,
+    error: type[RtgateError],
+    error_if_expected: type[RtgateError],
+) -> None:
+    """A kernel that measured before does so again: if it does not, the boot did not repeat itself."""
+    with pytest.raises(error, match=f"was not measured: {state}: {message}"):
+        traced(monkeypatch, state, message)
+    with pytest.raises(error_if_expected, match=message):
+        traced(monkeypatch, state, message, expected=SimpleNamespace(measurements=()))

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.errors import ConfigError, InfrastructureError, ParseError, TargetError
 from rtgate.explain import plugin, trace
 from rtgate.explain.cache_models import CacheModel
 from rtgate.explain.explanation import Arm as Explained
@@ -29,11 +29,13 @@ from rtgate.kernel.raw_locks import LockFunctions, lock_functions
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.records.record import Record
+from rtgate.target.outcome import State
 from rtgate.target.qemu import version
 from rtgate.target.virtual import VirtualBoard
 
 LEAD = 4000  # instructions before an interval, from which its callers become known
 SAMPLED = 400  # intervals whose mean is the typical one
+_OF_KERNEL = (State.NO_BOOT, State.FAULT, State.HANG)
 _SLICE_BITS = 21  # 17 virtual ms of a busy CPU; of an idle one, woken 1000 times a second, about 0.17 s
 
 Tell = Callable[[str], None]
@@ -83,7 +85,8 @@ class Replay:
 
         Raises:
             ConfigError: the arm is not a virtual-time board.
-            InfrastructureError: this machine cannot trace.
+            InfrastructureError: this machine cannot trace, or stopped the boot.
+            TargetError: the kernel died or hung, and nobody knows that it ever measured.
             ParseError: it did not measure, or not what was expected: the trace is of another boot.
         """
         target, qemu = self.arm.target, self.arm.board.qemu
@@ -94,14 +97,25 @@ class Replay:
             library = plugin.library(version(qemu.binary))
             plugin_option = f"{library},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
-            record, outcome = measure(self.case, arm, self.seed)
-            # The plugin refuses this QEMU, or has no memory left; or QEMU refuses the plugin.
-            if "trace: " in outcome.message or "Could not load plugin" in outcome.message:
-                raise InfrastructureError(outcome.message)
-            if not record.has_results:
-                raise ParseError(f"the traced boot was not measured: {record.state}: {record.message}")
+            record, _ = measure(self.case, arm, self.seed)
+            self._check_measured(record)
             self._check_same(record)
             return record, trace.read(directory / "trace", followed=order.preemption is not None)
+
+    def _check_measured(self, record: Record) -> None:
+        message = f"the traced boot was not measured: {record.state}: {record.message}"
+        # A plugin that refuses this QEMU, or has no memory left, ends QEMU, and so it is the lab.
+        if record.state == State.LAB:
+            raise InfrastructureError(message)
+        if record.state in _OF_KERNEL and self.expected is None:
+            raise TargetError(message)
+        if not record.has_results:
+            raise ParseError(message)
+        if reason := record.machine.get("ended"):
+            raise InfrastructureError(
+                f"QEMU did not end by itself after the traced boot ({reason}), so its trace is incomplete: "
+                f"is {tempfile.gettempdir()} full?"
+            )
 
     def _check_same(self, record: Record) -> None:
         original = self.expected
