@@ -100,6 +100,7 @@ class SectionBoots:
         altered: functions whose longest calls in sections are looked for.
         cache: keeps the sections of boots that are expected; None to follow each.
         cache_model: of which misses are counted, then without `cache`; None for none.
+        records: those of boots that were followed, by arm and seed: booted again they must reproduce them.
     """
 
     case: Case
@@ -112,6 +113,7 @@ class SectionBoots:
     altered: frozenset[str] = frozenset()
     cache: SectionCache | None = None
     cache_model: CacheModel | None = None
+    records: dict[tuple[str, int], Record] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: SectionsRequest) -> SectionBoots:
@@ -147,6 +149,7 @@ class SectionBoots:
         Raises:
             ConfigError: the case or the kernel cannot be followed.
             InfrastructureError: this machine cannot trace.
+            TargetError: a kernel died or hung in a boot that is not expected.
             ParseError: a boot was not measured, did not repeat its record, or its trace cannot be read.
         """
         with boot_pool(self.stop) as pool:
@@ -159,7 +162,7 @@ class SectionBoots:
         hit = self.cache.find(record, self.altered) if self.cache and record else None
         if hit is not None:
             return hit
-        _, sections = trace_sections(self._replay(arm, seed), self.altered, self.cache_model)
+        self.records[arm, seed], sections = trace_sections(self._replay(arm, seed), self.altered, self.cache_model)
         if self.cache and record:
             self.cache.keep(record, self.altered, sections)
         return sections
@@ -187,6 +190,6 @@ class SectionBoots:
             arm=self.arms[arm],
             seed=seed,
             kernel=self.kernels[arm],
-            expected=self.expected.get(arm, {}).get(seed),
+            expected=self.expected.get(arm, {}).get(seed) or self.records.get((arm, seed)),
             tell=self.tell,
         )
