@@ -22,7 +22,10 @@
 #endif
 
 enum { MEASURED = 0, USAGE = 2, NO_BLOCK = 3, NOT_LOCKED = 4, SYSTEM = 9 };
+enum { NEAR = 2 }; /* steps by which a copy may miss the time that it should take */
 enum { STEP_NS = 100, STEPS = 700, TRIALS = 400, BLOCK_STEP = 64, FIRST_BLOCK = 1024, LARGEST_BLOCK = 1 << 26 };
+/* A copy takes half of it, which must be in a step that has an end. */
+enum { LATENCY_MOST_NS = 2 * (STEPS - NEAR - 1) * STEP_NS, MOST = 1000000000 };
 
 /* What is asked for: times in ns, packets that arrive in a microsecond, seconds to measure. */
 struct asked {
@@ -112,7 +115,7 @@ static size_t find_block(uint64_t wanted_ns, struct copies *copies)
 			middle = low + BLOCK_STEP;
 		try_block(middle, copies);
 		found = quantile(copies, 500);
-		if (found + 2 >= wanted && found <= wanted + 2)
+		if (found + NEAR >= wanted && found <= wanted + NEAR)
 			return middle;
 		if (found < wanted)
 			low = middle;
@@ -191,22 +194,24 @@ static void measure(const struct asked *asked)
 	print_summary(&copies);
 }
 
-static uint64_t number(const char *name, const char *text)
+static uint64_t number(const char *name, const char *text, unsigned long long most)
 {
-	char *end;
+	char *end, expected[64];
 	unsigned long long value;
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || !value || value > 1000000000u)
-		fail(USAGE, name, "expected a whole number from 1 to 1000000000");
+	if (errno || end == text || *end || *text == '-' || !value || value > most) {
+		snprintf(expected, sizeof(expected), "expected a whole number from 1 to %llu", most);
+		fail(USAGE, name, expected);
+	}
 	return value;
 }
 
 static void help(void)
 {
 	puts("usage: rtgate-queuelat --latency=NS --packet=NS --packets=N --seconds=S\n"
-	     "  --latency=NS   how long a full queue takes to drain; a copy takes half of it\n"
+	     "  --latency=NS   how long a full queue takes to drain, at most 139400; a copy takes half of it\n"
 	     "  --packet=NS    how long a packet takes to handle\n"
 	     "  --packets=N    how many packets arrive in a microsecond\n"
 	     "  --seconds=S    how long to measure, once a block was found\n"
@@ -226,10 +231,10 @@ int main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'l': asked.latency_ns = number("--latency", optarg); break;
-		case 'k': asked.packet_ns = number("--packet", optarg); break;
-		case 'p': asked.packets_per_us = number("--packets", optarg); break;
-		case 's': asked.seconds = number("--seconds", optarg); break;
+		case 'l': asked.latency_ns = number("--latency", optarg, LATENCY_MOST_NS); break;
+		case 'k': asked.packet_ns = number("--packet", optarg, MOST); break;
+		case 'p': asked.packets_per_us = number("--packets", optarg, MOST); break;
+		case 's': asked.seconds = number("--seconds", optarg, MOST); break;
 		case 'V': puts("rtgate-queuelat " PROGRAM_VERSION); return MEASURED;
 		case 'h': help(); return MEASURED;
 		default: return USAGE;

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.rootfs import programs
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -237,6 +237,13 @@ def test_the_command_line_keeps_it_on_the_last_of_the_measured_cpus() -> None:
     assert TOOL.argv(Setting(cpus=2, duration_s=9.5, virtual_time=False, cpu_list="4-5"))[1] == "20"
 
 
+@pytest.mark.parametrize("latency_ns", [0, 139_401, 200_000])
+def test_a_queue_that_drains_longer_than_copies_are_told_apart_is_refused(latency_ns: int) -> None:
+    assert Queuelat(max_latency_ns=139_400).argv(REAL)[6] == "--latency=139400"
+    with pytest.raises(ConfigError, match=f"^max_latency_ns of queuelat is {latency_ns} .allowed: 1 to 139400.$"):
+        Queuelat(max_latency_ns=latency_ns)
+
+
 def test_what_must_be_seen_is_its_one_thread_and_the_whole_run() -> None:
     assert (TOOL.suites, TOOL.image) == (("latency",), "full")
     setting = Setting(cpus=4, duration_s=9.5, virtual_time=False)
@@ -318,6 +325,7 @@ def test_an_isolated_cpu_counts_for_the_need() -> None:
         ((), 2, "are needed"),
         (("--latency=20000", "--packet=100", "--packets=5"), 2, "are needed"),
         (("--latency=x",), 2, "--latency: expected a whole number"),
+        (("--latency=139401",), 2, "--latency: expected a whole number from 1 to 139400\n"),
         (("--packet=-5",), 2, "--packet: expected a whole number"),
         (("--seconds=0",), 2, "--seconds: expected a whole number"),
         (("--latency=20000", "--packet=100", "--packets=5", "--seconds=1", "more"), 2, "and nothing else"),

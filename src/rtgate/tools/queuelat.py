@@ -30,6 +30,7 @@ from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
 
 _BUCKET_NS = 100
 _LIMIT_NS = 70_000
+_MOST_LATENCY_NS = 139_400  # half of it is the time of a copy, which the program looks for to within two buckets
 _UNLOCKED = "memory is not locked"
 _START = re.compile(r"^default_n=[0-9]{1,10} nr_packets_drain_per_block=[0-9]{1,10}\n", re.MULTILINE)
 _RESULT = re.compile(
@@ -49,7 +50,7 @@ class Queuelat(Tool):
     """Options of queuelat.
 
     Attributes:
-        max_latency_ns: how long a full queue takes to drain; a copy takes half of it.
+        max_latency_ns: how long a full queue takes to drain, at most 139 400 ns; a copy takes half of it.
         packet_ns: how long a packet takes to handle.
         packets_per_us: how many packets arrive in a microsecond.
         priority: SCHED_FIFO priority. 1 lets every other real-time thread interrupt it, so that it is seen. 0 for none.
@@ -63,9 +64,11 @@ class Queuelat(Tool):
     cpu: str = ""
 
     def __post_init__(self) -> None:
-        """Check what is text. Raises ConfigError."""
+        """Check what is text, and the longest time. Raises ConfigError."""
         if self.cpu and not tuning.is_cpu_list(self.cpu):
             raise ConfigError(f"cpu of queuelat is {self.cpu!r} (allowed: a list of CPUs like 0,2-3)")
+        if not 0 < self.max_latency_ns <= _MOST_LATENCY_NS:
+            raise ConfigError(f"max_latency_ns of queuelat is {self.max_latency_ns} (allowed: 1 to {_MOST_LATENCY_NS})")
 
     name: ClassVar[str] = "queuelat"
     image: ClassVar[str] = "full"
