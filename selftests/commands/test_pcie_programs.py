@@ -230,7 +230,8 @@ def test_wrong_data_is_counted_and_ends_with_1(bar: Bar, endpoint: Function, ope
     try:
         # The byte is right by chance once in 256 times, and on a busy machine the thread may not run for a while.
         done = (bar("--seconds=0.05", "--length=64K", f"--operations={operation}", ENDPOINT) for _ in range(50))
-        wrong = next(one for one in done if one.returncode)
+        # One that is right when it is read again has another message.
+        wrong = next(one for one in done if one.returncode and "first" in one.stdout)
     finally:
         stop.set()
         thread.join()
@@ -244,23 +245,27 @@ def test_wrong_data_is_counted_and_ends_with_1(bar: Bar, endpoint: Function, ope
 @pytest.mark.parametrize("length", ["64K", "4K"])
 def test_a_link_that_was_wrong_for_a_while_is_seen(bar: Bar, endpoint: Function, operation: str, length: str) -> None:
     """The last pass of many is right again; of a small part, several passes lie between two looks at the clock."""
-    child = bar.started("--seconds=1", f"--length={length}", f"--operations={operation}", ENDPOINT)
+    child = bar.started("--seconds=2", f"--length={length}", f"--operations={operation}", ENDPOINT)
     with endpoint.file("resource2").open("r+b") as file, mmap.mmap(file.fileno(), SIZE) as memory:
         _wait(lambda: any(memory[4032:4096]))  # the pattern is written
         time.sleep(0.05)
         right = memory[777]
         memory[777] = right ^ 0xFF
-        time.sleep(0.4)
+        time.sleep(0.2)
         memory[777] = right
     output, errors = child.communicate(timeout=20)
     run = json.loads(output)["run"]["0"]
     assert child.returncode == 1
     assert run["wrong"] >= 1
-    assert errors.startswith(f"pcie-bar: {operation}: ")
-    if operation == "memcpy_fromio":
+    if operation == "load64":
+        assert "first" not in run
+        assert errors == (
+            "pcie-bar: load64: the sum of the loads is wrong, and every byte was right when it was read again\n"
+        )
+    else:
         assert (run["first"], run["found"]) == (777, run["expected"] ^ 0xFF)
         assert run["wrong"] < run["bytes"] // int(length[:-1]) // 1024  # a byte of each pass, and not of all passes
-    assert run["ns"] >= 1e9
+    assert run["ns"] >= 2e9
 
 
 def test_stores_have_the_width_and_the_value_that_they_should(bar: Bar, endpoint: Function) -> None:

@@ -486,6 +486,7 @@ static void print_run(int number, const struct operation *operation, int threads
 	struct timespec start = workers[0].result.start, end = workers[0].result.end;
 	const struct result *worst = &workers[0].result;
 	unsigned long long bytes = 0, wrong = 0;
+	bool located;
 	int i;
 
 	for (i = 0; i < threads; i++) {
@@ -495,18 +496,25 @@ static void print_run(int number, const struct operation *operation, int threads
 		wrong += one->wrong;
 		start = seconds_between(&one->start, &start) > 0 ? one->start : start;
 		end = seconds_between(&end, &one->end) > 0 ? one->end : end;
-		worst = one->wrong > worst->wrong ? one : worst;
+		if (one->wrong > worst->wrong || (one->wrong && worst->expected == worst->found))
+			worst = one;
 	}
 	fprintf(out, "%s\n  \"%d\": {\"operation\": \"%s\", \"width\": %d, \"threads\": %d, \"bytes\": %llu, \"ns\": %.0f, "
 	       "\"wrong\": %llu",
 	       number ? "," : "", number, operation->name, operation->width, threads, bytes,
 	       seconds_between(&start, &end) * 1e9, wrong);
-	if (wrong)
+	located = worst->expected != worst->found;
+	if (located)
 		fprintf(out, ", \"first\": %zu, \"expected\": %u, \"found\": %u", worst->first, worst->expected, worst->found);
 	fprintf(out, "}");
-	if (wrong)
+	if (!wrong)
+		return;
+	if (located)
 		fprintf(stderr, "pcie-bar: %s: %llu bytes are wrong, the first at offset %zu: 0x%02x instead of 0x%02x\n",
 			operation->name, wrong, worst->first, worst->found, worst->expected);
+	else
+		fprintf(stderr, "pcie-bar: %s: the sum of the loads is wrong, and every byte was right when it was read again\n",
+			operation->name);
 }
 
 static bool run(int number, const struct operation *operation, int threads)

@@ -14,6 +14,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,10 +179,11 @@ static void transfer(uint64_t source, uint64_t destination, size_t bytes, uint32
 	dma.bytes += bytes;
 }
 
-static void tell_wrong(const char *what, size_t at, uint8_t expected, uint8_t found)
+/* `at` counts from the data's first byte; it is negative for a guard before that. */
+static void tell_wrong(const char *what, ptrdiff_t at, uint8_t expected, uint8_t found)
 {
 	if (dma.wrong + dma.guards == 1)
-		fprintf(stderr, "pcie-edu: %s: byte %zu is 0x%02x instead of 0x%02x\n", what, at, found, expected);
+		fprintf(stderr, "pcie-edu: %s: byte %td is 0x%02x instead of 0x%02x\n", what, at, found, expected);
 }
 
 /* Sends `bytes` bytes of a new pattern to the device's buffer. */
@@ -218,8 +220,8 @@ static void receive(size_t offset, size_t bytes)
 		if (dma.received[i] == expected)
 			continue;
 		(inside ? &dma.wrong : &dma.guards)[0]++;
-		tell_wrong(inside ? "what came is not what was sent" : "a guard was overwritten", i - start, expected,
-			   dma.received[i]);
+		tell_wrong(inside ? "what came is not what was sent" : "a guard was overwritten",
+			   (ptrdiff_t)i - (ptrdiff_t)start, expected, dma.received[i]);
 	}
 }
 
