@@ -115,7 +115,7 @@ static int prepare(char *line)
 {
 	unsigned int asked, interval_us, range_us;
 	char context[9];
-	u32 *counts;
+	u32 *counts, range;
 
 	if (sscanf(line, "%8s %u %u %u", context, &asked, &interval_us, &range_us) != 4)
 		return -EINVAL;
@@ -123,12 +123,13 @@ static int prepare(char *line)
 		return -EINVAL;
 	if (!asked || !interval_us || interval_us > INTERVAL_MOST_US || !range_us || range_us > RANGE_MOST_US)
 		return -EINVAL;
-	response.range = range_us * 1000 / TICK_NS;
-	counts = kvcalloc(response.range, sizeof(*counts), GFP_KERNEL);
+	range = range_us * 1000 / TICK_NS;
+	counts = kvcalloc(range, sizeof(*counts), GFP_KERNEL);
 	if (!counts)
 		return -ENOMEM;
 	kvfree(response.counts);
 	response.counts = counts;
+	response.range = range;
 	response.threaded = context[0] == 't';
 	response.value = interval_us * 1000 / TICK_NS;
 	response.asked = asked;
