@@ -113,6 +113,12 @@ def test_it_enables_a_function_that_nobody_has_and_disables_it_again(bar: Bar, e
     assert child.communicate(timeout=20)[1] == ""
     assert child.returncode == 0
     assert endpoint.file("enable").read_text() == "0\n"
+    child = bar.started("--seconds=30", "1af4:1110")
+    _wait(lambda: endpoint.file("enable").read_text() == "1\n" or child.poll() is not None)
+    child.terminate()
+    assert child.communicate(timeout=20) == ("", "pcie-bar: stopped by signal 15\n")
+    assert child.returncode == 130
+    assert endpoint.file("enable").read_text() == "0\n"
     endpoint.file("enable").write_text("1\n")
     assert bar(*QUICK, "1af4:1110").returncode == 0
     assert endpoint.file("enable").read_text() == "1\n"  # somebody else's
@@ -391,7 +397,9 @@ def test_a_group_that_only_shows_when_a_driver_takes_it_is_refused_then(
 ) -> None:
     device = Function(sysfs.path / "bus" / "pci" / "devices" / EDU)
     device.drive("vfio-pci")
+    device.file("driver_override").write_text("vfio-pci\n")
     sysfs.group(7, device, endpoint)
     done = edu("dma")
+    assert device.file("driver_override").read_text() == "vfio-pci\n"  # as its owner had it
     assert (done.returncode, done.stderr.count("\n")) == (7, 1)
     assert f"IOMMU group 7 holds {ENDPOINT} (1af4:1110, driver none) beside {EDU}" in done.stderr

@@ -110,6 +110,7 @@ static struct {
 	int threads;
 } task;
 static atomic_int gone_at_signal;
+static volatile sig_atomic_t stopped; /* by this signal */
 static struct device device;
 static struct bar bar;
 static uint8_t *mapping;
@@ -124,6 +125,12 @@ static void on_bus_error(int signal)
 	if (!atomic_exchange(&gone_at_signal, 1) && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(SYSTEM);
 	_exit(DEVICE_GONE);
+}
+
+/* The threads end what they do, and then the function is given back. */
+static void on_stop(int signal)
+{
+	stopped = signal;
 }
 
 static void check_presence(void)
@@ -325,7 +332,7 @@ static void time_stores(const struct operation *operation, const struct part *pa
 		/* Stores are posted: only a load behind them tells that they have arrived. */
 		load32(part->at + part->bytes - GRAIN, GRAIN);
 		clock_gettime(CLOCK_MONOTONIC, &result->end);
-	} while (seconds_between(&result->start, &result->end) < options.seconds);
+	} while (!stopped && seconds_between(&result->start, &result->end) < options.seconds);
 	expect_stored(part, operation, pass_value(part, result->passes - 1));
 	read_back(part, result);
 }
@@ -340,7 +347,7 @@ static void time_loads(const struct operation *operation, const struct part *par
 		for (i = 0; i < batch; i++, result->passes++)
 			sum += operation->load(part->at, part->bytes);
 		clock_gettime(CLOCK_MONOTONIC, &result->end);
-	} while (seconds_between(&result->start, &result->end) < options.seconds);
+	} while (!stopped && seconds_between(&result->start, &result->end) < options.seconds);
 	if (options.read_only)
 		return;
 	if (sum != operation->load(part->copy, part->bytes) * result->passes) {
@@ -367,7 +374,7 @@ static void time_copies(const struct part *part, struct result *result)
 		result->passes += batch;
 		for (i = 0; i < batch && !options.read_only; i++)
 			compare(part, part->copied + i * part->bytes, result);
-	} while (seconds < options.seconds);
+	} while (!stopped && seconds < options.seconds);
 	result->end = later(&result->start, seconds);
 }
 
@@ -528,6 +535,8 @@ static bool run(int number, const struct operation *operation, int threads)
 	pthread_barrier_wait(&go);
 	pthread_barrier_wait(&go);
 	wait_for_workers();
+	if (stopped)
+		fail(INTERRUPTED, "stopped by signal %d", (int)stopped);
 	/* Wrong data of a device that is gone is no wrong data. */
 	check_presence();
 	print_run(number, operation, threads);
@@ -585,7 +594,8 @@ static const char help[] =
 	"\n"
 	"Rates: bytes / ns of each run. Loads wait for an answer each, so their rate is latency: at 4 bytes and 1 us, 4 MB/s.\n"
 	"Exit codes: 0 measured; 1 measured, data wrong; 2 usage; 3 no such device; 4 no such BAR; 5 BAR too small;\n"
-	"6 no permission; 7 a driver has the device; 8 the device is gone; 9 something else of the system.\n"
+	"6 no permission; 7 a driver has the device; 8 the device is gone; 9 something else of the system; 130 stopped by\n"
+	"a signal.\n"
 	"Example: pcie-bar --bar=2 --threads=1,2 --operations=store32,store128,load32,load128 1af4:1110\n";
 
 static void parse_operations(char *text)
@@ -724,11 +734,14 @@ static void parse(int count, char **arguments)
 
 int main(int count, char **arguments)
 {
+	const struct sigaction stop = { .sa_handler = on_stop };
 	char *text;
 	size_t size;
 	bool right;
 
 	parse(count, arguments);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
 	signal(SIGBUS, on_bus_error);
 	device_find(&device, options.sysfs, options.device);
 	check_driver();

@@ -87,7 +87,7 @@ static void give_back(void)
 	close(taken->container);
 	device_write(taken->device, "driver_override", "\n");
 	device_write(taken->device, "driver/unbind", taken->device->address);
-	if (taken->former[0] && strcmp(taken->former, DRIVER))
+	if (taken->former[0])
 		write_bus(taken->device, "drivers_probe", taken->device->address);
 	taken = NULL;
 }
@@ -101,12 +101,12 @@ static void bind(struct vfio *vfio)
 	if (access(path, F_OK))
 		fail(SYSTEM, "the kernel has no " DRIVER " (CONFIG_VFIO_PCI)");
 	device_driver(device, vfio->former, sizeof(vfio->former));
+	if (!strcmp(vfio->former, DRIVER))
+		return; /* whoever gave it to this driver wants it there afterwards, too */
 	taken = vfio;
 	atexit(give_back);
 	if (device_write(device, "driver_override", DRIVER))
 		fail_errno(SYSTEM, "%s cannot be meant for " DRIVER, device->address);
-	if (!strcmp(vfio->former, DRIVER))
-		return;
 	if (vfio->former[0] && device_write(device, "driver/unbind", device->address))
 		fail_errno(IN_USE, "%s cannot be taken from its driver %s", device->address, vfio->former);
 	if (write_bus(device, "drivers_probe", device->address))

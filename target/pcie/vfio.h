@@ -20,7 +20,7 @@ struct vfio {
 /*
  * Takes the function from its driver, gives it to vfio-pci and opens it, with BAR 0 mapped and bus mastering on.
  * Refuses a function without IOMMU, and one whose IOMMU group has other functions, naming them. It is given back when
- * the program ends, however that is except by SIGKILL; the next run then finds it bound to vfio-pci and takes it.
+ * the program ends, however that is except by SIGKILL. One that is bound to vfio-pci already is used, and stays so.
  */
 void vfio_take(struct vfio *vfio, struct device *device);
 
