@@ -21,7 +21,7 @@ def test_what_ran_from_the_beginning_to_the_end_is_counted() -> None:
     def trace(request: TraceRequest) -> tuple[None, Trace]:
         asked.append(request)
         blocks = {0: Block(0xFFFF000000001000, 4, NOP, 16), 1: Block(0xFFFF000000002000, 30, NOP, 120)}
-        runs = (Run(8990, 0, 0, 0), Run(9005, 0, 1, 0))
+        runs = (Run(8990, 0, 0), Run(9005, 1, 0))
         return None, Trace(events=(), runs=runs, blocks=blocks)
 
     kernel = SimpleNamespace(arch="arm64", function_at=lambda address: "f" if address < 0xFFFF000000002000 else "g")

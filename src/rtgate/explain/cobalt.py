@@ -42,13 +42,13 @@ class CobaltWakeUps:
         """What wakes up. `timerfd_handler` is only called by its address, so it is never inlined."""
         return {Kind.TIMER_INTERRUPT: ("xnintr_core_clock_handler",), Kind.TIMER_WAKEUP: ("timerfd_handler",)}
 
-    def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
+    def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:
         """Return the wake-ups. Raises ParseError as `find`, and if the record is not of Xenomai's latency."""
         assert isinstance(tool, XenomaiLatency)
-        return [find(events, report, tool.period_us * 1000, instruction_ns) for report in reports(record)]
+        return [find(events, report, tool.period_us * 1000) for report in reports(record)]
 
 
-def find(events: Sequence[Event], cpu_report: CpuReport, period_ns: int, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], cpu_report: CpuReport, period_ns: int) -> CpuIntervals:
     """Return the wake-ups of the task.
 
     Raises:
@@ -65,7 +65,7 @@ def find(events: Sequence[Event], cpu_report: CpuReport, period_ns: int, instruc
         )
     whole = cpu_report.cycles // per_second * per_second
     report = replace(cpu_report, minimum_of=whole or None, cell_ns=CELL_NS)
-    return ending_at(sample_reads, events, report, period_ns, instruction_ns)
+    return ending_at(sample_reads, events, report, period_ns)
 
 
 def _first_reads(events: Sequence[Event], cpu: int) -> list[Event]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rtgate.explain.path import USER, Profile
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.records.explained import Change
 
 _SHARE = 0.2  # of what an interval gained, a function must have gained so much to be named
@@ -127,7 +128,7 @@ def _view(candidate: Arm, baseline: Arm) -> str:
     """Return whether every interval got longer, or only the slowest."""
     every = candidate.typical.latency_ns - baseline.typical.latency_ns
     slowest = candidate.worst.latency_ns - baseline.worst.latency_ns
-    return "worst" if slowest > 3 * max(every, 8 * _NOTHING) else "typical"
+    return "worst" if slowest > 3 * max(every, INSTRUCTION_NS * _NOTHING) else "typical"
 
 
 def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import INSTRUCTION_NS, Event, Kind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 
@@ -37,11 +37,6 @@ class Interval:
     end: int
     latency_ns: int
     idle_ns: int
-
-    @property
-    def instructions(self) -> int:
-        """How many instructions ran from begin to end, on all CPUs."""
-        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +75,7 @@ class IntervalFinder(Protocol):
     def marks(self) -> Mapping[Kind, Sequence[str]]:
         """Functions whose first instruction is an event: the names by architecture, of which a kernel has one."""
 
-    def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
+    def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:
         """Return everything that the tool measured.
 
         Raises:
@@ -91,8 +86,7 @@ class IntervalFinder(Protocol):
 class Axis:
     """Virtual time by `n`: it runs evenly but for the jumps over idle time, each after an instruction that waits."""
 
-    def __init__(self, events: Sequence[Event], instruction_ns: int) -> None:
-        self._ns = instruction_ns
+    def __init__(self, events: Sequence[Event]) -> None:
         self._froms: list[int] = []
         self._biases: list[int] = []
         before: Event | None = None
@@ -101,22 +95,22 @@ class Axis:
                 self._froms.append(0 if before is None else before.n + 1)
                 self._biases.append(event.bias)
             before = event
-        self._times = [n * self._ns + bias for n, bias in zip(self._froms, self._biases, strict=True)]
+        self._times = [n * INSTRUCTION_NS + bias for n, bias in zip(self._froms, self._biases, strict=True)]
 
     def at(self, event: Event) -> int:
         """Return when an event was."""
-        return event.bias + event.n * self._ns
+        return event.bias + event.n * INSTRUCTION_NS
 
     def after_idle(self, event: Event) -> int:
         """Return the time after the instruction that waited."""
         place = bisect.bisect_right(self._froms, event.n + 1) - 1
-        return self._biases[place] + (event.n + 1) * self._ns
+        return self._biases[place] + (event.n + 1) * INSTRUCTION_NS
 
     def before(self, clock_read: Event, end: int, latency: int) -> Interval:
         """Return the interval of this latency that ended, at the time `end`, with reading the clock."""
         expiry = end - latency
         place = max(0, bisect.bisect_right(self._times, expiry) - 1)
-        start = -(-(expiry - self._biases[place]) // self._ns)
+        start = -(-(expiry - self._biases[place]) // INSTRUCTION_NS)
         if place + 1 < len(self._froms) and start > self._froms[place + 1]:
             # It began in a jump: nothing ran until its end.
             start = self._froms[place + 1]
@@ -128,7 +122,7 @@ class Axis:
 
     def _interval(self, clock_read: Event, start: int, latency: int) -> Interval:
         end = clock_read.n + 1
-        idle = max(0, latency - (end - start) * self._ns)
+        idle = max(0, latency - (end - start) * INSTRUCTION_NS)
         # Less than a tick of the guest's counter is rounding.
         return Interval(
             cpu=clock_read.cpu, start=start, end=end, latency_ns=latency, idle_ns=idle if idle > TOLERANCE_NS else 0

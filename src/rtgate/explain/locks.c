@@ -27,8 +27,7 @@ struct record {
 };
 
 struct hold {
-	uint64_t lock, owner;
-	uint64_t caller, stack; /* where the function that locks returns to, and with which stack pointer */
+	struct lock_call call;
 	uint64_t begin; /* 0 until it has returned */
 };
 
@@ -108,7 +107,7 @@ static struct record *record_of(uint64_t lock, uint64_t owner)
 
 static void count(const struct hold *hold, uint64_t length)
 {
-	struct record *record = record_of(hold->lock, hold->owner);
+	struct record *record = record_of(hold->call.lock, hold->call.owner);
 	uint32_t slice = slice_now();
 
 	if (record->slice != slice)
@@ -146,7 +145,7 @@ static size_t place_of(unsigned int cpu, uint64_t lock)
 {
 	size_t place = 0;
 
-	while (place < depth[cpu] && (!held[cpu][place].begin || held[cpu][place].lock != lock))
+	while (place < depth[cpu] && (!held[cpu][place].begin || held[cpu][place].call.lock != lock))
 		place++;
 	return place;
 }
@@ -159,7 +158,7 @@ static void forget(uint64_t stack)
 {
 	for (unsigned int cpu = 0; cpu < CPUS; cpu++)
 		for (size_t place = depth[cpu]; waiting[cpu] && place; place--)
-			if (!held[cpu][place - 1].begin && held[cpu][place - 1].stack == stack)
+			if (!held[cpu][place - 1].begin && held[cpu][place - 1].call.stack == stack)
 				let_go(cpu, place - 1);
 }
 
@@ -169,7 +168,7 @@ void locks_call(unsigned int cpu, const struct lock_call *call)
 	forget(call->stack);
 	if (depth[cpu] == HELD)
 		let_go(cpu, 0);
-	held[cpu][depth[cpu]++] = (struct hold){ call->lock, call->owner, call->caller, call->stack, 0 };
+	held[cpu][depth[cpu]++] = (struct hold){ .call = *call };
 	waiting[cpu]++;
 }
 
@@ -195,7 +194,7 @@ void locks_block(unsigned int cpu, uint64_t address, uint64_t stack, uint64_t ti
 	for (size_t place = depth[cpu]; waiting[cpu] && place; place--) {
 		struct hold *hold = &held[cpu][place - 1];
 
-		if (hold->begin || hold->caller != address || hold->stack != stack)
+		if (hold->begin || hold->call.caller != address || hold->call.stack != stack)
 			continue;
 		hold->begin = time;
 		waiting[cpu]--;

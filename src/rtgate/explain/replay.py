@@ -22,7 +22,7 @@ from rtgate.explain.explanation import Passage
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder, sample
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
-from rtgate.explain.trace import Block, Trace, TraceRequest
+from rtgate.explain.trace import INSTRUCTION_NS, Block, Trace, TraceRequest
 from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.raw_locks import LockFunctions, lock_functions
@@ -70,12 +70,6 @@ class Replay:
     tell: Tell = lambda _: None
 
     @property
-    def instruction_ns(self) -> int:
-        """What one instruction takes."""
-        assert self.arm.board.qemu is not None
-        return 1 << self.arm.board.qemu.shift
-
-    @property
     def finder(self) -> IntervalFinder:
         """What finds the case's measurements in a trace. Raises ConfigError: its tool cannot be explained."""
         return finder(self.case.name)
@@ -90,8 +84,9 @@ class Replay:
             ParseError: it did not measure, or not what was expected: the trace is of another boot.
         """
         target, qemu = self.arm.target, self.arm.board.qemu
-        if not isinstance(target, VirtualBoard) or qemu is None or self.instruction_ns != 8:
-            raise ConfigError(f"{self.arm.board.name} is not a virtual-time board with 8 ns per instruction")
+        if not isinstance(target, VirtualBoard) or qemu is None or qemu.instruction_ns != INSTRUCTION_NS:
+            name = self.arm.board.name
+            raise ConfigError(f"{name} is not a virtual-time board with {INSTRUCTION_NS} ns per instruction")
         with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
             (directory / "order").write_text(order.text(), encoding="utf-8")
             library = plugin.library(version(qemu.binary))
@@ -271,7 +266,7 @@ def _marks(order: Replay) -> dict[int, int]:
 
 
 def _find_intervals(order: Replay, record: Record, boot_trace: Trace) -> list[CpuIntervals]:
-    return order.finder.intervals(order.case.tool, record, boot_trace.events, order.instruction_ns)
+    return order.finder.intervals(order.case.tool, record, boot_trace.events)
 
 
 def _window(cpus: Sequence[CpuIntervals]) -> tuple[int, int]:
@@ -300,10 +295,9 @@ def _explain(
 ) -> Explained:
     worst, samples = intervals
     code = Code(order.kernel.arch, boot_trace.blocks, order.kernel.function_at)
-    ns = order.instruction_ns
     interval_profiles = profiles(code, boot_trace, [worst, *samples], changed_names)
     passages = [
-        _passage(interval, profile, ns) for interval, profile in zip([worst, *samples], interval_profiles, strict=True)
+        _passage(interval, profile) for interval, profile in zip([worst, *samples], interval_profiles, strict=True)
     ]
     typical = Passage(
         latency_ns=_mean([passage.latency_ns for passage in passages[1:]]),
@@ -328,8 +322,8 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _passage(interval: Interval, profile: Profile, ns: int) -> Passage:
-    rest = interval.latency_ns - interval.idle_ns - profile.total * ns
+def _passage(interval: Interval, profile: Profile) -> Passage:
+    rest = interval.latency_ns - interval.idle_ns - profile.total * INSTRUCTION_NS
     return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=profile)
 
 

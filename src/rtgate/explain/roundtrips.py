@@ -86,10 +86,9 @@ class RoundTrips:
         tool: Tool,  # noqa: ARG002 - all that it needs is in the record
         record: Record,
         events: Sequence[Event],
-        instruction_ns: int,
     ) -> list[CpuIntervals]:
         """Return the round trips. Raises ParseError as `find`, and if the record is not signaltest's."""
-        return [find(events, report(record), instruction_ns)]
+        return [find(events, report(record))]
 
 
 def report(record: Record) -> ThreadReport:
@@ -108,13 +107,13 @@ def report(record: Record) -> ThreadReport:
     return ThreadReport(threads=threads, rounds=rounds, minimum=round(low), mean=mean, maximum=round(high))
 
 
-def find(events: Sequence[Event], thread_report: ThreadReport, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], thread_report: ThreadReport) -> CpuIntervals:
     """Return the round trips of the first thread.
 
     Raises:
         ParseError: there are not as many as were reported, or they are not those of the report.
     """
-    axis = Axis(events, instruction_ns)
+    axis = Axis(events)
     everywhere, unsent_stations = _stations(events)
     stations = _of_first_thread(everywhere, thread_report.threads, axis)
     if stations and len(stations) == thread_report.rounds:

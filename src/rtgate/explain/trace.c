@@ -46,7 +46,6 @@ struct event {
 
 struct run {
 	uint64_t n;
-	int64_t bias;
 	uint32_t block;
 	uint32_t cpu;
 };
@@ -57,19 +56,17 @@ struct count {
 	uint64_t instructions;
 };
 
-struct block {
-	uint64_t address;
-	uint32_t number;
-	uint32_t instructions;
+struct ending {
 	uint32_t last_size;
 	uint8_t last[INSTRUCTION]; /* the last instruction: how the block is left */
 	uint32_t size; /* bytes of all its instructions */
 };
 
-struct ending {
-	uint32_t last_size;
-	uint8_t last[INSTRUCTION];
-	uint32_t size;
+struct block {
+	uint64_t address;
+	uint32_t number;
+	uint32_t instructions;
+	struct ending ending;
 };
 
 struct counted {
@@ -89,11 +86,6 @@ struct mark {
 
 struct interval {
 	uint64_t start, end;
-};
-
-struct occasion {
-	uint64_t address;
-	uint32_t kind;
 };
 
 static uint64_t n_before;
@@ -138,17 +130,17 @@ static int64_t bias(void)
 
 static void on_event(unsigned int number, void *data)
 {
-	struct occasion *occasion = data;
+	const struct mark *mark = data;
 
-	if (occasion->kind != KERNEL_CLOCK) {
-		struct event event = { *instruction_count, bias(), occasion->address, occasion->kind, qemu_cpu(number) };
+	if (mark->kind != KERNEL_CLOCK) {
+		struct event event = { *instruction_count, bias(), mark->address, mark->kind, qemu_cpu(number) };
 
 		fwrite(&event, sizeof(event), 1, events);
 	}
-	if (occasion->kind == EVENT_USER_CLOCK)
+	if (mark->kind == EVENT_USER_CLOCK)
 		accesses_moment();
 	/* Only known when this instruction is done: the next block may ask. */
-	if (occasion->kind <= KERNEL_CLOCK)
+	if (mark->kind <= KERNEL_CLOCK)
 		reading = true;
 }
 
@@ -191,7 +183,7 @@ static void on_block(unsigned int number, void *data)
 	while (interval_now < interval_count && *instruction_count >= intervals[interval_now].end)
 		interval_now++;
 	if (interval_now < interval_count && *instruction_count >= intervals[interval_now].start) {
-		struct run run = { *instruction_count, bias(), block->block.number, cpu };
+		struct run run = { *instruction_count, block->block.number, cpu };
 
 		block->used = true;
 		fwrite(&run, sizeof(run), 1, runs);
@@ -247,21 +239,19 @@ static void on_translation(struct qemu_plugin_tb *tb)
 		if (!kind)
 			kind = kind_of(bytes, size, address);
 		if (kind) {
-			struct occasion *occasion = room_for(sizeof(*occasion));
+			struct mark *mark = room_for(sizeof(*mark));
 
-			*occasion = (struct occasion){ address, kind };
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, occasion);
+			*mark = (struct mark){ address, kind };
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_event, QEMU_PLUGIN_CB_NO_REGS, mark);
 		}
 		/* What a store misses belongs to the section that it ends, as the store itself does. */
 		accesses_instruction(insn, counted->code);
 		sections_instruction(insn, counted->place);
 		qemu_count(insn);
-		counted->sooner.last_size = block->last_size;
-		memcpy(counted->sooner.last, block->last, sizeof(block->last));
-		counted->sooner.size = block->size;
-		block->size = address + size - block->address;
-		block->last_size = size;
-		memcpy(block->last, bytes, sizeof(block->last));
+		counted->sooner = block->ending;
+		block->ending.size = address + size - block->address;
+		block->ending.last_size = size;
+		memcpy(block->ending.last, bytes, sizeof(bytes));
 	}
 }
 
@@ -276,9 +266,7 @@ static void cut(struct counted *counted)
 	if (!counted->most || counted->most + 1 != block->instructions)
 		return;
 	block->instructions = counted->most;
-	block->last_size = counted->sooner.last_size;
-	memcpy(block->last, counted->sooner.last, sizeof(block->last));
-	block->size = counted->sooner.size;
+	block->ending = counted->sooner;
 }
 
 static void on_exit_of_qemu(void)

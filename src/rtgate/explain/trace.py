@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Traces: what the plugin `trace.c` is asked for, and what it wrote.
 
-Everywhere `n` counts instructions executed since power-on by all CPUs, and the clock is `bias + n * ns` in virtual
-nanoseconds, `ns` being what one instruction takes (8 with QEMU's `shift=3`).
+Everywhere `n` counts instructions executed since power-on by all CPUs, and the clock is `bias + n * INSTRUCTION_NS` in
+virtual nanoseconds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from rtgate.explain.cache_models import CacheModel
 from rtgate.kernel.preemption import SOFTIRQ_OFFSET, Preemption
 from rtgate.kernel.raw_locks import LockFunctions
 
+INSTRUCTION_NS = 8
+"""What one instruction takes, with QEMU's `shift=3`: the plugin knows no other."""
+
 _EVENT = struct.Struct("<QqQII")
-_RUN = struct.Struct("<QqII")
+_RUN = struct.Struct("<QII")
 _BLOCK = struct.Struct("<QIII16sI")  # the compiler adds nothing: all fields are aligned
 
 COUNT = np.dtype([("block", "<u4"), ("slice", "<u4"), ("instructions", "<u8")])
@@ -57,7 +60,6 @@ class Run:
     """One execution of a block of instructions; `n` counts those before it."""
 
     n: int
-    bias: int
     block: int
     cpu: int
 

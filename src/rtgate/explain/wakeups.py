@@ -19,7 +19,7 @@ from functools import partial
 
 from rtgate.errors import ParseError
 from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import INSTRUCTION_NS, Event, Kind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 from rtgate.tools.case_name import CaseName
@@ -71,11 +71,11 @@ class WakeUps:
         """What wakes up. `hrtimer_wakeup` is only called by its address, so it is never inlined."""
         return {Kind.TIMER_INTERRUPT: ("hrtimer_interrupt",), Kind.TIMER_WAKEUP: ("hrtimer_wakeup",)}
 
-    def intervals(self, tool: Tool, record: Record, events: Sequence[Event], instruction_ns: int) -> list[CpuIntervals]:
+    def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:
         """Return the wake-ups of each CPU. Raises ParseError as `find`, and if the record is not cyclictest's."""
         cyclictest = tool.cyclictest if isinstance(tool, Preemptirq) else tool
         assert isinstance(cyclictest, Cyclictest)
-        return [find(events, report, cyclictest.interval_us * 1000, instruction_ns) for report in reports(record)]
+        return [find(events, report, cyclictest.interval_us * 1000) for report in reports(record)]
 
 
 def reports(record: Record) -> tuple[CpuReport, ...]:
@@ -112,10 +112,10 @@ def _number(tool: str, values: Mapping[str, Histogram | Quantity | None], name: 
     return round(quantity.to(unit).value)
 
 
-def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instruction_ns: int) -> CpuIntervals:
+def find(events: Sequence[Event], report: CpuReport, interval_ns: int) -> CpuIntervals:
     """Return cyclictest's wake-ups on one CPU. Raises ParseError as `ending_at`, and if there are too few."""
     reads = _reads(events, report)
-    axis = Axis(events, instruction_ns)
+    axis = Axis(events)
     ends = [
         number
         for number in range(report.cycles, len(reads))
@@ -125,27 +125,25 @@ def find(events: Sequence[Event], report: CpuReport, interval_ns: int, instructi
     results: list[CpuIntervals] = []
     for end in ends:
         with suppress(ParseError):
-            results.append(ending_at(reads[end - report.cycles : end], events, report, interval_ns, instruction_ns))
+            results.append(ending_at(reads[end - report.cycles : end], events, report, interval_ns))
             if not results[-1].differing:
                 return results[-1]
     try:
-        results.append(ending_at(reads[-report.cycles :], events, report, interval_ns, instruction_ns))
+        results.append(ending_at(reads[-report.cycles :], events, report, interval_ns))
     except ParseError:
         if not results:
             raise
     return min(results, key=lambda intervals: intervals.differing)
 
 
-def ending_at(
-    reads: Sequence[Event], events: Sequence[Event], report: CpuReport, interval_ns: int, instruction_ns: int
-) -> CpuIntervals:
+def ending_at(reads: Sequence[Event], events: Sequence[Event], report: CpuReport, interval_ns: int) -> CpuIntervals:
     """Return the wake-ups that ended with these readings of the clock, one for each.
 
     Raises:
         ParseError: they are not those of the histogram.
     """
-    axis = Axis(events, instruction_ns)
-    ends = [axis.at(event) + instruction_ns for event in reads]
+    axis = Axis(events)
+    ends = [axis.at(event) + INSTRUCTION_NS for event in reads]
     wakes = _interrupts(events, reads, axis)
     best = _best_latencies(ends, wakes, float(interval_ns), report)
     wakeups = tuple(axis.before(event, end, latency) for event, end, latency in zip(reads, ends, best, strict=True))

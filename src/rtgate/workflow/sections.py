@@ -20,6 +20,7 @@ from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.section_path import SectionPaths, section_profiles
 from rtgate.explain.sections import BootSections
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.kernel.differing import differing
 from rtgate.kernel.vmlinux import Vmlinux
@@ -29,7 +30,7 @@ from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
 
-_ARCHES, _INSTRUCTION_NS, _CPUS = ("arm64", "x86_64"), 8, 8  # what the plugin is made for (`explain/sections.c`)
+_ARCHES, _CPUS = ("arm64", "x86_64"), 8  # what the plugin is made for (`explain/sections.c`)
 
 
 def unfollowed(board: Board) -> str:
@@ -37,8 +38,8 @@ def unfollowed(board: Board) -> str:
     if not board.virtual or board.arch not in _ARCHES:
         arches = " or ".join(_ARCHES)
         return f"{board.name} is not a virtual board of {arches}, so its critical sections cannot be followed"
-    if board.qemu is None or board.qemu.instruction_ns != _INSTRUCTION_NS or board.cpus > _CPUS:
-        limits = f"{_INSTRUCTION_NS} ns per instruction and at most {_CPUS} CPUs"
+    if board.qemu is None or board.qemu.instruction_ns != INSTRUCTION_NS or board.cpus > _CPUS:
+        limits = f"{INSTRUCTION_NS} ns per instruction and at most {_CPUS} CPUs"
         return f"critical sections of {board.name} cannot be followed, but of boards with {limits}"
     if "pseudo_nmi" in board.command_line:
         return f"{board.name} masks interrupts by priority (pseudo_nmi), so its critical sections cannot be followed"
