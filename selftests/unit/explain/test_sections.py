@@ -63,8 +63,8 @@ def written(
     unseen: int = 0,
 ) -> Log:
     """Return the log that the plugin's files hold."""
-    parts = {"sites": sites, "sections": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
-    parts |= {"locks": locks, "percpu": b"", "moments": moments}
+    parts = {"sites": sites, "sums": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
+    parts |= {"locks": locks, "cpu_offsets": b"", "moments": moments}
     return parse(parts, f"unseen {unseen}\ncpu 0 99\ncpu 1 99\n")
 
 
@@ -162,12 +162,12 @@ def test_functions_of_one_name_are_one() -> None:
 
 GOOD = {
     "sites": site_bytes((1, 0, 2, 0, 0, 0)),
-    "sections": sum_bytes(0, 0, [5, 9]),
+    "sums": sum_bytes(0, 0, [5, 9]),
     "calls": call_bytes((0, 0, 0, 5)),
     "interrupts": passages((1, 2, 0, 0, 0)),
     "switches": passages((1, 2, 0, 0, 0)),
     "locks": hold_bytes((1, 2, 3, 4, 5, 6)),
-    "percpu": bytes(8),
+    "cpu_offsets": bytes(8),
     "moments": np.zeros(1, MOMENT).tobytes(),
 }
 
@@ -182,7 +182,7 @@ GOOD = {
         ("calls", call_bytes((1, 0, 0, 5)), "has no site 1"),
         ("sites", site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
         ("sites", site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
-        ("sections", GOOD["sections"][:8] + b"\x09" + GOOD["sections"][9:], "not each has a length"),
+        ("sums", GOOD["sums"][:8] + b"\x09" + GOOD["sums"][9:], "not each has a length"),
     ],
 )
 def test_damaged_files_are_refused(name: str, damaged: bytes, message: str) -> None:

@@ -11,7 +11,9 @@ from rtgate.explain.path import USER, Profile
 from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.records.explained import Change
 
-_SHARE = 0.2  # of what an interval gained, a function must have gained so much to be named
+SHARE = 0.2
+"""Of what an interval or a section gained, a function must have gained so much to be named."""
+
 _KEPT = 50
 _NOTHING = 25  # instructions on average that no explanation is needed for
 
@@ -140,7 +142,7 @@ def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str,
 def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], changed_names: frozenset[str]) -> tuple[Culprit, ...]:
     more = new.profile.total - old.profile.total
     slower = new.latency_ns - old.latency_ns
-    enough = max(_SHARE * more, 4.0)
+    enough = max(SHARE * more, 4.0)
     culprits = list(_printing(old.profile, new.profile, enough, changed_names))
     printers = {culprit.function for culprit in culprits}
     culprits += [

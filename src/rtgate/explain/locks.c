@@ -9,7 +9,7 @@
  *   percpu-offsets ADDRESS COUNT    of the kernel's table of where each CPU's own variables are, and how many it has
  *
  * PREFIX.locks is written: records as below, of each slice (see trace.c) in which a lock was let go. Beside it
- * PREFIX.percpu: a number of 64 bits for each CPU.
+ * PREFIX.cpu_offsets: a number of 64 bits for each CPU.
  */
 #include <string.h>
 
@@ -208,10 +208,10 @@ bool locks_wait(unsigned int cpu)
 
 void locks_end(void)
 {
-	FILE *variables = opened("percpu");
+	FILE *variables = opened("cpu_offsets");
 
 	empty();
 	closed(stream, "locks");
 	fwrite(cpu_offsets, sizeof(*cpu_offsets), cpu_count, variables);
-	closed(variables, "percpu");
+	closed(variables, "cpu_offsets");
 }

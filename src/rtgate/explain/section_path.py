@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rtgate.explain.explanation import gains
+from rtgate.explain.explanation import SHARE, gains
 from rtgate.explain.path import Code, Profile
 from rtgate.explain.replay import Replay, Span, join_spans, profiles
 from rtgate.explain.trace import TraceRequest
 from rtgate.units import plural
-
-_SHARE = 0.2  # of what a section gained, a function must have gained so much to be named
 
 
 def section_profiles(order: Replay, sections: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:
@@ -55,7 +53,7 @@ class SectionPaths:
             *((entry, "changed and slower") for entry in changes),
             *((entry, "") for entry in same),
         ):
-            if gain > 0 and gain >= _SHARE * more:
+            if gain > 0 and gain >= SHARE * more:
                 reason = why or ("changed" if name in self.changed else "slower, its code is the same")
                 return f"+{gain:,.0f} instructions in {name} ({reason})"
         return "no function gained instructions"

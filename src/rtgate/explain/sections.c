@@ -19,7 +19,7 @@
  *   interrupt START END    the same, and it is an interrupt
  *   helper, altered        for callers.c and calls.c
  *
- * PREFIX.interrupts, .switches and .followed are written: records as below, and text. sites.c writes sections.
+ * PREFIX.interrupts, .switches and .followed are written: records as below, and text. sites.c writes those of sections.
  */
 #include "accesses.h"
 #include "base.h"

@@ -54,12 +54,12 @@ PASSAGE = np.dtype(
 _PER_CPU = np.dtype([("offset", "<u8")])
 _FILES = {
     "sites": _SITE,
-    "sections": SUM,
+    "sums": SUM,
     "calls": CALL,
     "interrupts": PASSAGE,
     "switches": PASSAGE,
     "locks": HOLD,
-    "percpu": _PER_CPU,
+    "cpu_offsets": _PER_CPU,
     "moments": MOMENT,
 }
 
@@ -179,7 +179,7 @@ class BootSections:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """What the plugin wrote about one boot.
+    """What the plugin wrote about one boot: the files are named after the attributes.
 
     Attributes:
         sites: records of addresses, by number.
@@ -220,18 +220,7 @@ def parse(parts: Mapping[str, bytes], summary: str) -> Log:
         if len(parts[name]) % kind.itemsize:
             raise ParseError(f"the trace's {name} are cut off: {len(parts[name])} bytes, {kind.itemsize} each")
     arrays = {name: np.frombuffer(parts[name], kind) for name, kind in _FILES.items()}
-    log = Log(
-        sites=arrays["sites"],
-        sums=arrays["sections"],
-        calls=arrays["calls"],
-        interrupts=arrays["interrupts"],
-        switches=arrays["switches"],
-        locks=arrays["locks"],
-        cpu_offsets=arrays["percpu"],
-        unseen=_unseen(summary),
-        cpus=summary.count("\ncpu "),
-        moments=arrays["moments"],
-    )
+    log = Log(**arrays, unseen=_unseen(summary), cpus=summary.count("\ncpu "))
     for records in (log.sums, log.calls):
         if records.size and records["site"].max() >= log.sites.size:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
@@ -274,8 +263,8 @@ def sections_by_site(
     by_number = []
     for number, own in sums.items():
         section_calls = _calls(calls.get(number, log.calls[:0]), functions, seed)
-        section = _section(_site(log.sites[number], spot), own, section_calls, seed)
-        by_number.append(replace(section, misses=_misses(own)) if log.moments.size else section)
+        site = _site(log.sites[number], spot)
+        by_number.append(_section(site, own, section_calls, seed, modelled=bool(log.moments.size)))
     return merge(by_number)
 
 
@@ -302,7 +291,7 @@ def _site(record: np.void, spot: Callable[[int, int], Spot]) -> Site:
     )
 
 
-def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: int) -> Section:
+def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: int, *, modelled: bool) -> Section:
     longest = int(sums["longest"].argmax())
     return Section(
         site=site,
@@ -315,13 +304,11 @@ def _section(site: Site, sums: NDArray[np.void], calls: tuple[Call, ...], seed: 
         buckets=_trim(sums["buckets"].sum(axis=0, dtype=np.uint64).tolist()),
         calls=calls,
         boots=(seed,),
-    )
-
-
-def _misses(sums: NDArray[np.void]) -> SectionMisses:
-    longest = int(sums["longest"].argmax())
-    return SectionMisses(
-        total=Misses.of(sums["misses"].sum(axis=0)), longest=Misses.of(sums["longest_misses"][longest])
+        misses=SectionMisses(
+            total=Misses.of(sums["misses"].sum(axis=0)), longest=Misses.of(sums["longest_misses"][longest])
+        )
+        if modelled
+        else None,
     )
 
 

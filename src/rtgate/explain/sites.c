@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * sites: sums of sections, in each slice for itself: in that in which they end. PREFIX.sites, .sections and .calls are
+ * sites: sums of sections, in each slice for itself: in that in which they end. PREFIX.sites, .sums and .calls are
  * written: records as below.
  */
 #include <string.h>
@@ -37,7 +37,7 @@ static FILE *sums, *call_sums;
 
 void sites_install(void)
 {
-	sums = opened("sections");
+	sums = opened("sums");
 	call_sums = opened("calls");
 }
 
@@ -116,6 +116,6 @@ void sites_end(void)
 		fwrite(&by_number[i]->site, sizeof(by_number[i]->site), 1, stream);
 	}
 	closed(stream, "sites");
-	closed(sums, "sections");
+	closed(sums, "sums");
 	closed(call_sums, "calls");
 }
