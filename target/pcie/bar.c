@@ -656,15 +656,6 @@ static void parse_cpus(char *text)
 	}
 }
 
-static void parse_seconds(const char *text)
-{
-	char *end;
-
-	options.seconds = strtod(text, &end);
-	if (end == text || *end || !(options.seconds > 0 && options.seconds <= 86400))
-		usage("--seconds %s: expected a number above 0, at most 86400", text);
-}
-
 static unsigned long long grain(const char *option, const char *text, unsigned long long least)
 {
 	unsigned long long value = number(option, text, least, 1ULL << 40);
@@ -684,7 +675,7 @@ static void parse_option(int option)
 	case 'o': options.offset = grain("--offset", optarg, 0); break;
 	case 'l': options.length = grain("--length", optarg, GRAIN); break;
 	case 'x': parse_operations(optarg); break;
-	case 's': parse_seconds(optarg); break;
+	case 's': options.seconds = seconds_of("--seconds", optarg); break;
 	case 't': parse_threads(optarg); break;
 	case 'c': parse_cpus(optarg); break;
 	case 'r': options.read_only = true; break;

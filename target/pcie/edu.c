@@ -467,21 +467,12 @@ static void parse_sizes(char *text)
 	}
 }
 
-static void parse_seconds(const char *text)
-{
-	char *end;
-
-	options.seconds = strtod(text, &end);
-	if (end == text || *end || !(options.seconds > 0 && options.seconds <= 86400))
-		usage("--seconds %s: expected a number above 0, at most 86400", text);
-}
-
 enum { OPTION_SYSFS = 256, OPTION_HELP, OPTION_VERSION };
 
 static void parse_option(int option)
 {
 	switch (option) {
-	case 's': parse_seconds(optarg); break;
+	case 's': options.seconds = seconds_of("--seconds", optarg); break;
 	case 'e': options.until_ended = true; break;
 	case 'z': parse_sizes(optarg); break;
 	case 'n': options.interrupts = number("--interrupts", optarg, 1, 1000000000); break;

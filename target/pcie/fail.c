@@ -48,6 +48,16 @@ void usage(const char *format, ...)
 	exit(USAGE);
 }
 
+double seconds_of(const char *option, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value > 0 && value <= 86400))
+		usage("%s %s: expected a number above 0, at most 86400", option, text);
+	return value;
+}
+
 unsigned long long number(const char *option, const char *text, unsigned long long least, unsigned long long most)
 {
 	unsigned long long value;

@@ -33,4 +33,7 @@ _Noreturn void usage(const char *format, ...) __attribute__((format(printf, 1, 2
 /* A whole number of a command line, decimal or 0x..., with K or M for KiB and MiB. */
 unsigned long long number(const char *option, const char *text, unsigned long long least, unsigned long long most);
 
+/* A length of time of a command line: more than 0, at most a day. */
+double seconds_of(const char *option, const char *text);
+
 #endif
