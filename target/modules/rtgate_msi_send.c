@@ -22,13 +22,8 @@ static void rtgate_raise(void)
 	writel(BIT(vector), registers + RTGATE_MSI_GENERATE);
 }
 
-static bool rtgate_there(void)
-{
-	/* The controller's own registers are there whether or not the link is. */
-	return true;
-}
-
-static struct rtgate_sender sender = { .kind = "msi", .raise = rtgate_raise, .there = rtgate_there };
+/* The controller's own registers are there whether or not the link is. */
+static struct rtgate_sender sender = { .kind = "msi", .raise = rtgate_raise };
 
 static int __init rtgate_map(void)
 {
