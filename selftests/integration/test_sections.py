@@ -194,7 +194,7 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     kept = preemption(kernel)
     begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]
     assert len(begins) == len(ALTERED)
-    order = TraceRequest(
+    request = TraceRequest(
         slice_bits=21,
         preemption=kept,
         altered=begins,
@@ -203,7 +203,7 @@ def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log
     )
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
-    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(order)
+    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(request)
     assert seen.sections is not None
     assert seen.sections.unseen == 0
     names = [plain_name(kernel.function_at(address)) for address in begins]

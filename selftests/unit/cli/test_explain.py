@@ -14,7 +14,7 @@ from rtgate.cli import explain as command
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import ExplainedComparison
-from rtgate.explain.explanation import Arm, Passage, explain, find_exercise
+from rtgate.explain.explanation import IntervalCost, KernelTrace, explain, find_exercise
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
 from rtgate.records import record as records_file
@@ -192,21 +192,21 @@ def _arguments(record: Path) -> Any:
     return parser.parse_args([str(record)])
 
 
-def passage(total: float) -> Passage:
+def cost(total: float) -> IntervalCost:
     made = Profile(own={"try_to_wake_up": total}, within={"try_to_wake_up": total}, blamed={"f": total}, total=total)
-    return Passage(latency_ns=8 * total + 16, idle_ns=0, unaccounted_ns=16, profile=made)
+    return IntervalCost(latency_ns=8 * total + 16, idle_ns=0, unaccounted_ns=16, profile=made)
 
 
 def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     old, new = (
-        Arm(
+        KernelTrace(
             seed=1,
             what="wake-up",
             proof="have the latency of the histogram",
             intervals=10,
             agreeing=10,
-            worst=passage(n),
-            typical=passage(n / 2),
+            worst=cost(n),
+            typical=cost(n / 2),
             executed={"f": 3},
         )
         for n in (1000, 3000)

@@ -8,7 +8,7 @@ import pytest
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.cobalt import find
 from rtgate.explain.finders import finder
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import Event, EventKind
 from rtgate.explain.wakeups import CpuReport
 
 from .conftest import reported, trace
@@ -44,18 +44,18 @@ def test_a_trace_with_too_few_wake_ups_is_refused() -> None:
 
 def events(latencies: list[int]) -> list[Event]:
     """Return the events of wake-ups from idle, and of a thread of Linux that reads the clock after some of them."""
-    found = [Event(10, 0, CLOCK, Kind.USER_CLOCK, 0), Event(400, 0, CLOCK, Kind.USER_CLOCK, 0)]
+    found = [Event(10, 0, CLOCK, EventKind.USER_CLOCK, 0), Event(400, 0, CLOCK, EventKind.USER_CLOCK, 0)]
     n, bias = 1000, 0
     for number, latency in enumerate(latencies):
-        found.append(Event(n, bias, 0xFFFF000000000010, Kind.IDLE, 0))
+        found.append(Event(n, bias, 0xFFFF000000000010, EventKind.IDLE, 0))
         bias = (number + 1) * PERIOD - 8 * (n + 1)
-        found.append(Event(n + 101, bias, 0xFFFF000000000020, Kind.TIMER_INTERRUPT, 0))
-        found.append(Event(n + 150, bias, 0xFFFF000000000030, Kind.TIMER_WAKEUP, 0))
+        found.append(Event(n + 101, bias, 0xFFFF000000000020, EventKind.TIMER_INTERRUPT, 0))
+        found.append(Event(n + 150, bias, 0xFFFF000000000030, EventKind.TIMER_WAKEUP, 0))
         ran = latency // 8
-        found.append(Event(n + ran, bias, CLOCK, Kind.USER_CLOCK, 0))
+        found.append(Event(n + ran, bias, CLOCK, EventKind.USER_CLOCK, 0))
         if number % 3 == 0:
-            found.append(Event(n + ran + 200, bias, CLOCK, Kind.USER_CLOCK, 0))
-        found.append(Event(n + ran + 210, bias, CLOCK, Kind.USER_CLOCK, 1))
+            found.append(Event(n + ran + 200, bias, CLOCK, EventKind.USER_CLOCK, 0))
+        found.append(Event(n + ran + 210, bias, CLOCK, EventKind.USER_CLOCK, 1))
         n += ran + 500
     return found
 

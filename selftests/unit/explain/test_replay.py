@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rtgate.board.boards import board
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, InfrastructureError, ParseError, RtgateError, TargetError
-from rtgate.explain import boot_sections, replay, wakeups
+from rtgate.explain import boot_sections, plugin, replay, wakeups
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.intervals import CpuIntervals, Interval, sample
 from rtgate.explain.replay import Replay
@@ -227,7 +228,7 @@ def traced(monkeypatch: pytest.MonkeyPatch, state: State, message: str = "", end
     virtual = board("virt-arm64")
     target = VirtualBoard(board=virtual, image=Path("Image"), rootfs=lambda _: pytest.fail("nothing boots"))
     nothing: Any = None
-    arm = Arm(name="candidate", board=virtual, kernel=nothing, profile=nothing, time=nothing, target=target)
+    arm = Arm(name=ArmName.CANDIDATE, board=virtual, kernel=nothing, profile=nothing, time=nothing, target=target)
 
     def measure(_case: object, traced_arm: Any, _seed: int) -> tuple[Any, None]:
         prefix = traced_arm.target.plugin.partition("into=")[2]
@@ -240,7 +241,7 @@ def traced(monkeypatch: pytest.MonkeyPatch, state: State, message: str = "", end
 
     monkeypatch.setattr(replay, "measure", measure)
     monkeypatch.setattr(replay, "version", lambda _: "QEMU")
-    monkeypatch.setattr(replay.plugin, "library", lambda _: "plugin.so")
+    monkeypatch.setattr(plugin, "library", lambda _: "plugin.so")
     return Replay(case=nothing, arm=arm, seed=1, kernel=nothing, **changes).trace(TraceRequest())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rtgate.errors import ParseError
 from rtgate.explain.roundtrips import ThreadReport, find, report
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import Event, EventKind
 
 from .conftest import measurements, trace
 
@@ -33,10 +33,10 @@ class Ring:
         self.n, self.bias, self.sent = 1000, 0, 0
 
     def read(self, cpu: int, address: int = CLOCK) -> None:
-        self.events.append(Event(self.n, self.bias, address, Kind.USER_CLOCK, cpu))
+        self.events.append(Event(self.n, self.bias, address, EventKind.USER_CLOCK, cpu))
 
     def send(self, cpu: int) -> None:
-        self.events.append(Event(self.n, self.bias, 0xFFFF000000000010, Kind.SIGNAL, cpu))
+        self.events.append(Event(self.n, self.bias, 0xFFFF000000000010, EventKind.SIGNAL, cpu))
 
     def station(self, cpu: int, *, sleeps: bool = False, again: bool = False) -> None:
         if again:

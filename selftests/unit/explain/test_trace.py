@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
-from rtgate.explain.trace import Event, Kind, TraceRequest, parse, read
+from rtgate.explain.trace import Event, EventKind, TraceRequest, parse, read
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.preemption_places import Entry
 
@@ -20,7 +20,7 @@ COUNT = b"\x07\0\0\0" + b"\x03\0\0\0" + (1 << 40).to_bytes(8, "little")
 
 def test_a_captured_trace_is_read() -> None:
     found = trace("demo-arm64-idle")
-    assert sum(event.kind == Kind.USER_CLOCK for event in found.events) > 1000
+    assert sum(event.kind == EventKind.USER_CLOCK for event in found.events) > 1000
     assert {event.cpu for event in found.events} == {0}
     assert found.runs
     assert all(found.blocks[run.block].instructions > 0 for run in found.runs)
@@ -77,8 +77,8 @@ def test_anything_is_a_trace_or_refused(events: bytes, runs: bytes, counts: byte
 
 
 def test_an_order_is_written_for_the_plugin() -> None:
-    order = TraceRequest(marks={Kind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
-    assert order.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
+    request = TraceRequest(marks={EventKind.TIMER_INTERRUPT: 0xFFFFFFC0800AF6D4}, intervals=[(5, 9)], window=(1, 20))
+    assert request.text() == "mark 16 ffffffc0800af6d4\ninterval 5 9\nwindow 1 20\n"
     assert TraceRequest(slice_bits=21).text() == "slices 21\n"
     entries = (Entry(0x800, 0x804, False), Entry(0x880, 0x884, True))
     kept = Preemption(count=8, softirq=1816, entries=entries, helpers=((0x10, 0x20),))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rtgate.errors import ParseError
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import Event, EventKind
 from rtgate.explain.wakeups import CpuReport, find
 
 from .conftest import reported, trace
@@ -57,15 +57,15 @@ def events(
         if number == left_out:
             continue
         due = (number + 1) * INTERVAL - number * drift_ns
-        found.append(Event(n, bias, 0xFFFF000000000010, Kind.IDLE, 0))
+        found.append(Event(n, bias, 0xFFFF000000000010, EventKind.IDLE, 0))
         bias = due + late.get(number, 0) - 8 * (n + 1)
-        found.append(Event(n + 101, bias, 0xFFFF000000000020, Kind.TIMER_INTERRUPT, 0))
-        found.append(Event(n + 150, bias, 0xFFFF000000000030, Kind.TIMER_WAKEUP, 0))
+        found.append(Event(n + 101, bias, 0xFFFF000000000020, EventKind.TIMER_INTERRUPT, 0))
+        found.append(Event(n + 150, bias, 0xFFFF000000000030, EventKind.TIMER_WAKEUP, 0))
         ran = (latency - late.get(number, 0)) // 8
         if number in again:
-            found.append(Event(n + ran - 13, bias, CLOCK, Kind.USER_CLOCK, 0))
-        found.append(Event(n + ran, bias, CLOCK, Kind.USER_CLOCK, 0))
-        found.append(Event(n + ran + 10, bias, OTHER, Kind.USER_CLOCK, 1))
+            found.append(Event(n + ran - 13, bias, CLOCK, EventKind.USER_CLOCK, 0))
+        found.append(Event(n + ran, bias, CLOCK, EventKind.USER_CLOCK, 0))
+        found.append(Event(n + ran + 10, bias, OTHER, EventKind.USER_CLOCK, 1))
         n += ran + 500
     return found
 
@@ -103,8 +103,8 @@ def test_what_another_program_reads_at_the_same_address_is_no_wake_up(woken: boo
     for number in range(3):
         n, bias = last.n + 1_000_000 * (number + 1), last.bias + 300_000_000
         if woken:
-            seen.append(Event(n - 50, bias, 0xFFFF000000000030, Kind.TIMER_WAKEUP, 0))
-        seen += [Event(n, bias, CLOCK, Kind.USER_CLOCK, 0), Event(n + 20, bias, CLOCK, Kind.USER_CLOCK, 0)]
+            seen.append(Event(n - 50, bias, 0xFFFF000000000030, EventKind.TIMER_WAKEUP, 0))
+        seen += [Event(n, bias, CLOCK, EventKind.USER_CLOCK, 0), Event(n + 20, bias, CLOCK, EventKind.USER_CLOCK, 0)]
     found = find(seen, answer(latencies), INTERVAL)
     assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
     assert found.differing == 0
@@ -114,7 +114,7 @@ def test_a_stall_in_the_last_wake_up_is_not_taken_for_the_end() -> None:
     """A thread that gets ready reads the clock, too, so that there are more readings than wake-ups."""
     latencies = [8000] * 300 + [12_000_000]
     seen = events(latencies, {300: 11_992_000})
-    ready = Event(seen[0].n - 900, seen[0].bias, CLOCK, Kind.USER_CLOCK, 0)
+    ready = Event(seen[0].n - 900, seen[0].bias, CLOCK, EventKind.USER_CLOCK, 0)
     found = find([ready, *seen], answer(latencies), INTERVAL)
     assert [wakeup.latency_ns for wakeup in found.intervals] == latencies
 
@@ -122,7 +122,7 @@ def test_a_stall_in_the_last_wake_up_is_not_taken_for_the_end() -> None:
 def test_timers_may_expire_on_another_cpu() -> None:
     latencies = [8000, 9600, 12000, 8800, 8000]
     there = [
-        replace(event, cpu=1) if event.kind == Kind.TIMER_WAKEUP else event
+        replace(event, cpu=1) if event.kind == EventKind.TIMER_WAKEUP else event
         for event in events(latencies, {}, again=frozenset({2}))
     ]
     found = find(there, answer(latencies), INTERVAL)

@@ -21,7 +21,7 @@ from rtgate import files
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import ExplainedComparison, Side, compare
-from rtgate.explain.explanation import Explanation, Passage, gains
+from rtgate.explain.explanation import Explanation, IntervalCost, gains
 from rtgate.kernel import artefacts
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
@@ -187,12 +187,12 @@ def show(comparison: ExplainedComparison, console: Console) -> None:
     for view in ("worst", "typical"):
         what = explanation.candidate.what
         title = f"the slowest {what}" if view == "worst" else f"a {what} on average"
-        mine: Passage = getattr(explanation.candidate, view)
-        theirs: Passage | None = getattr(explanation.baseline, view) if explanation.baseline else None
+        mine: IntervalCost = getattr(explanation.candidate, view)
+        theirs: IntervalCost | None = getattr(explanation.baseline, view) if explanation.baseline else None
         console.print(Text(title, style="bold"))
-        for name, passage in (("baseline", theirs), ("candidate", mine)):
-            if passage is not None:
-                console.print(Text(f"  {name}: {_account(passage)}"), soft_wrap=True)
+        for name, cost in (("baseline", theirs), ("candidate", mine)):
+            if cost is not None:
+                console.print(Text(f"  {name}: {_account(cost)}"), soft_wrap=True)
         console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
         console.print()
     _show_check(explanation, console)
@@ -201,10 +201,10 @@ def show(comparison: ExplainedComparison, console: Console) -> None:
     console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
 
 
-def _account(passage: Passage) -> str:
+def _account(cost: IntervalCost) -> str:
     return (
-        f"{passage.latency_ns:,.0f} ns = {passage.profile.total:,.0f} instructions of 8 ns + "
-        f"{passage.idle_ns:,.0f} ns idle + {round(passage.unaccounted_ns) + 0:,} ns unaccounted for"
+        f"{cost.latency_ns:,.0f} ns = {cost.profile.total:,.0f} instructions of 8 ns + "
+        f"{cost.idle_ns:,.0f} ns idle + {round(cost.unaccounted_ns) + 0:,} ns unaccounted for"
     )
 
 

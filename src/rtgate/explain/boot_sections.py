@@ -12,7 +12,7 @@ from rtgate.explain.misses import WakeUpMisses, wakeup_misses
 from rtgate.explain.replay import Replay, SlicedBoot, trace_slices
 from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
-from rtgate.explain.trace import Kind as EventKind
+from rtgate.explain.trace import EventKind
 from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.vmlinux import plain_name
@@ -20,12 +20,12 @@ from rtgate.records.record import Record
 
 
 def trace_sections(
-    order: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
+    replay: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
 ) -> tuple[Record, BootSections]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
     Args:
-        order: the boot.
+        replay: the boot.
         altered_names: functions whose longest calls in sections are looked for.
         caches: of which misses are counted; None for none.
 
@@ -33,9 +33,9 @@ def trace_sections(
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
             where it keeps the preemption count, ParseError also if a change of that count was not seen.
     """
-    order.tell(f"{order.arm.name}, seed {order.seed}: following critical sections")
-    layout = preemption(order.kernel)
-    boot = trace_slices(order, layout, altered_names, caches)
+    replay.tell(f"{replay.arm.name}, seed {replay.seed}: following critical sections")
+    layout = preemption(replay.kernel)
+    boot = trace_slices(replay, layout, altered_names, caches)
     log = boot.seen.sections
     assert log is not None
     if log.unseen:
@@ -43,25 +43,25 @@ def trace_sections(
             f"the preemption count changed {log.unseen} times by instructions that are not known: "
             "critical sections of this kernel cannot be followed"
         )
-    if log.cpus < order.arm.board.cpus:
+    if log.cpus < replay.arm.board.cpus:
         raise ParseError(
-            f"{log.cpus} of {order.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
+            f"{log.cpus} of {replay.arm.board.cpus} CPUs were followed: this kernel keeps its task otherwise"
         )
-    functions = [plain_name(order.kernel.function_at(address)) for address in boot.altered]
-    sections = sections_by_site(log, boot.slices, SpotNames(order.kernel, layout).spot, order.seed, functions)
-    wakeups = _bounded_wakeups(order, boot)
+    functions = [plain_name(replay.kernel.function_at(address)) for address in boot.altered]
+    sections = sections_by_site(log, boot.slices, SpotNames(replay.kernel, layout).spot, replay.seed, functions)
+    wakeups = _bounded_wakeups(replay, boot)
     passages = boot.within(log.interrupts), boot.within(log.switches)
     return boot.record, BootSections(
         sections=tuple(section for section in sections if section.site.kind is not Kind.POID),
-        bound=bound(sections, passages, wakeups, order.seed) if wakeups else None,
-        locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, order.kernel, order.seed),
-        wakeup_misses=_wakeup_misses(order, boot) if caches else None,
+        bound=bound(sections, passages, wakeups, replay.seed) if wakeups else None,
+        locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, replay.kernel, replay.seed),
+        wakeup_misses=_wakeup_misses(replay, boot) if caches else None,
     )
 
 
-def _wakeup_misses(order: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
+def _wakeup_misses(replay: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
     """Return what cyclictest's wake-ups missed; None for another tool."""
-    if not isinstance(order.finder, WakeUps):
+    if not isinstance(replay.finder, WakeUps):
         return None
     assert boot.seen.sections is not None
     wakes = [event.n for event in boot.seen.events if event.kind == EventKind.TIMER_WAKEUP]
@@ -69,13 +69,13 @@ def _wakeup_misses(order: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
     return wakeup_misses(boot.seen.sections.moments, wakes, spans)
 
 
-def _bounded_wakeups(order: Replay, boot: SlicedBoot) -> list[Interval]:
+def _bounded_wakeups(replay: Replay, boot: SlicedBoot) -> list[Interval]:
     """Return the wake-ups that have a bound: cyclictest's, on one CPU, of a kernel that can be preempted anywhere.
 
     With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
     """
     preemptible = boot.record.environment.flavour == "preempt_rt"
-    if not preemptible or not isinstance(order.finder, WakeUps) or order.arm.board.cpus != 1:
+    if not preemptible or not isinstance(replay.finder, WakeUps) or replay.arm.board.cpus != 1:
         return []
     return _reported(boot)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from rtgate.errors import ParseError
 from rtgate.explain.intervals import CpuIntervals
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import Event, EventKind
 from rtgate.explain.wakeups import CpuReport, ending_at, reports
 from rtgate.records.record import Record
 from rtgate.tools import Tool
@@ -38,9 +38,9 @@ class CobaltWakeUps:
     proof: str = "have a latency of their cell of the histogram"
 
     @property
-    def marks(self) -> Mapping[Kind, Sequence[str]]:
+    def marks(self) -> Mapping[EventKind, Sequence[str]]:
         """What wakes up. `timerfd_handler` is only called by its address, so it is never inlined."""
-        return {Kind.TIMER_INTERRUPT: ("xnintr_core_clock_handler",), Kind.TIMER_WAKEUP: ("timerfd_handler",)}
+        return {EventKind.TIMER_INTERRUPT: ("xnintr_core_clock_handler",), EventKind.TIMER_WAKEUP: ("timerfd_handler",)}
 
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:
         """Return the wake-ups. Raises ParseError as `find`, and if the record is not of Xenomai's latency."""
@@ -75,9 +75,9 @@ def _first_reads(events: Sequence[Event], cpu: int) -> list[Event]:
     for event in events:
         if event.cpu != cpu:
             continue
-        if event.kind == Kind.TIMER_WAKEUP:
+        if event.kind == EventKind.TIMER_WAKEUP:
             woken = True
-        elif event.kind == Kind.USER_CLOCK and woken:
+        elif event.kind == EventKind.USER_CLOCK and woken:
             reads.append(event)
             woken = False
     return reads

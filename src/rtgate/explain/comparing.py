@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate.errors import ConfigError, ParseError
-from rtgate.explain.explanation import Arm as Explained
-from rtgate.explain.explanation import Exercise, Explanation, explain, find_exercise
+from rtgate.explain.explanation import Exercise, Explanation, KernelTrace, explain, find_exercise
 from rtgate.explain.instructions import changes_run
 from rtgate.explain.replay import Ran, Replay, Tell, explain_boot, trace_functions
 from rtgate.kernel.alignment import ChangedCode, changed_code, with_lines
@@ -92,7 +91,7 @@ def compare(
             name: pool.submit(explain_boot, side.replay(case, kernels[name], tell), names)
             for name, side in sides.items()
         }
-        by_side: dict[str, Explained] = {name: future.result() for name, future in futures.items()}
+        by_side: dict[str, KernelTrace] = {name: future.result() for name, future in futures.items()}
     return ExplainedComparison(
         explanation=explain(by_side["candidate"], by_side.get("baseline"), names if differences else None, view),
         differences=differences,

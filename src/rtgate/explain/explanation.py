@@ -19,7 +19,7 @@ _NOTHING = 25  # instructions on average that no explanation is needed for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class IntervalCost:
     """One interval (a wake-up, a round trip), or the mean of many.
 
     Attributes:
@@ -35,7 +35,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class KernelTrace:
     """What the trace of one kernel shows.
 
     Attributes:
@@ -50,8 +50,8 @@ class Arm:
     proof: str
     intervals: int
     agreeing: int
-    worst: Passage
-    typical: Passage
+    worst: IntervalCost
+    typical: IntervalCost
     executed: Mapping[str, int]
 
 
@@ -79,11 +79,11 @@ class Explanation:
 
     Attributes:
         differing: functions that differ; None if the kernels' ELF files were not compared.
-        view: `worst` or `typical`: which of the two passages the culprits are about.
+        view: `worst` or `typical`: which of the two costs the culprits are about.
     """
 
-    candidate: Arm
-    baseline: Arm | None = None
+    candidate: KernelTrace
+    baseline: KernelTrace | None = None
     differing: frozenset[str] | None = None
     view: str = "worst"
     culprits: tuple[Culprit, ...] = ()
@@ -104,7 +104,9 @@ class Explanation:
         return {"format": 2, **data}
 
 
-def explain(candidate: Arm, baseline: Arm | None, changed_names: frozenset[str] | None, view: str = "") -> Explanation:
+def explain(
+    candidate: KernelTrace, baseline: KernelTrace | None, changed_names: frozenset[str] | None, view: str = ""
+) -> Explanation:
     """Compare two arms and name what made the difference: of `typical` intervals, of the `worst`, or of what shows."""
     if baseline is None:
         top = max(candidate.worst.profile.own.items(), key=lambda item: item[1], default=("nothing", 0.0))
@@ -126,7 +128,7 @@ def explain(candidate: Arm, baseline: Arm | None, changed_names: frozenset[str] 
     )
 
 
-def _view(candidate: Arm, baseline: Arm) -> str:
+def _view(candidate: KernelTrace, baseline: KernelTrace) -> str:
     """Return whether every interval got longer, or only the slowest."""
     every = candidate.typical.latency_ns - baseline.typical.latency_ns
     slowest = candidate.worst.latency_ns - baseline.worst.latency_ns
@@ -139,7 +141,9 @@ def gains(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[str,
     return sorted(growth.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _culprits(old: Passage, new: Passage, arms: tuple[Arm, Arm], changed_names: frozenset[str]) -> tuple[Culprit, ...]:
+def _culprits(
+    old: IntervalCost, new: IntervalCost, arms: tuple[KernelTrace, KernelTrace], changed_names: frozenset[str]
+) -> tuple[Culprit, ...]:
     more = new.profile.total - old.profile.total
     slower = new.latency_ns - old.latency_ns
     enough = max(SHARE * more, 4.0)
@@ -179,7 +183,7 @@ def _printing(old: Profile, new: Profile, enough: float, changed_names: frozense
                 yield Culprit(function=name, instructions=gain, why=why, differs=differs, warns=what == "warned")
 
 
-def _ran(new: Passage, arms: tuple[Arm, Arm], changed_names: frozenset[str]) -> list[str]:
+def _ran(new: IntervalCost, arms: tuple[KernelTrace, KernelTrace], changed_names: frozenset[str]) -> list[str]:
     """Return the differing functions that ran: those whose own instructions grew in the whole window first.
 
     What sets a timer is not on the way of the wake-up that it leads to, so the way cannot tell.
@@ -196,7 +200,7 @@ def _interval_phrase(view: str, what: str) -> str:
     return f"the slowest {what}" if view == "worst" else f"each {what} on average"
 
 
-def _sentence(whose: str, old: Passage, new: Passage, culprits: Sequence[Culprit]) -> str:
+def _sentence(whose: str, old: IntervalCost, new: IntervalCost, culprits: Sequence[Culprit]) -> str:
     more = new.profile.total - old.profile.total
     change = f"{whose} took {_us(new.latency_ns)}, {_us(old.latency_ns)} before ({more:+,.0f} instructions)"
     if not culprits:

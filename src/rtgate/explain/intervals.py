@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rtgate.explain.trace import INSTRUCTION_NS, Event, Kind
+from rtgate.explain.trace import INSTRUCTION_NS, Event, EventKind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 
@@ -72,7 +72,7 @@ class IntervalFinder(Protocol):
         """What is proven of the intervals that agree with the tool's report: `have the latency of the histogram`."""
 
     @property
-    def marks(self) -> Mapping[Kind, Sequence[str]]:
+    def marks(self) -> Mapping[EventKind, Sequence[str]]:
         """Functions whose first instruction is an event: the names by architecture, of which a kernel has one."""
 
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:

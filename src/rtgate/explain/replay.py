@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from rtgate.errors import ConfigError, InfrastructureError, ParseError, TargetError
 from rtgate.explain import plugin, trace
 from rtgate.explain.cache_models import CacheModel
-from rtgate.explain.explanation import Arm as Explained
-from rtgate.explain.explanation import Passage
+from rtgate.explain.explanation import IntervalCost, KernelTrace
 from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder, sample
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
@@ -74,7 +73,7 @@ class Replay:
         """What finds the case's measurements in a trace. Raises ConfigError: its tool cannot be explained."""
         return finder(self.case.name)
 
-    def trace(self, order: TraceRequest) -> tuple[Record, Trace]:
+    def trace(self, request: TraceRequest) -> tuple[Record, Trace]:
         """Boot once and return the record and the trace.
 
         Raises:
@@ -88,14 +87,14 @@ class Replay:
             name = self.arm.board.name
             raise ConfigError(f"{name} is not a virtual-time board with {INSTRUCTION_NS} ns per instruction")
         with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
-            (directory / "order").write_text(order.text(), encoding="utf-8")
+            (directory / "order").write_text(request.text(), encoding="utf-8")
             library = plugin.library(version(qemu.binary))
             plugin_option = f"{library},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
             record, _ = measure(self.case, arm, self.seed)
             self._check_measured(record)
             self._check_same(record)
-            return record, trace.read(directory / "trace", followed=order.preemption is not None)
+            return record, trace.read(directory / "trace", followed=request.preemption is not None)
 
     def _check_measured(self, record: Record) -> None:
         message = f"the traced boot was not measured: {record.state}: {record.message}"
@@ -132,7 +131,7 @@ class Replay:
             )
 
 
-def explain_boot(order: Replay, changed_names: frozenset[str]) -> Explained:
+def explain_boot(replay: Replay, changed_names: frozenset[str]) -> KernelTrace:
     """Run a boot again, twice, and return what its slowest and its typical interval consist of.
 
     Raises:
@@ -140,19 +139,19 @@ def explain_boot(order: Replay, changed_names: frozenset[str]) -> Explained:
         InfrastructureError: this machine cannot trace.
         ParseError: the boot did not repeat itself, or its trace does not agree with what its tool reported.
     """
-    what = order.finder.what
-    order.tell(f"{order.arm.name}, seed {order.seed}: looking for each {what}")
-    marks = _marks(order)
-    record, first = order.trace(TraceRequest(marks=marks))
-    cpus = _find_intervals(order, record, first)
+    what = replay.finder.what
+    replay.tell(f"{replay.arm.name}, seed {replay.seed}: looking for each {what}")
+    marks = _marks(replay)
+    record, first = replay.trace(TraceRequest(marks=marks))
+    cpus = _find_intervals(replay, record, first)
     worst = max((interval for cpu in cpus for interval in cpu.intervals), key=lambda interval: interval.latency_ns)
     worst_cpu = next(cpu for cpu in cpus if cpu.cpu == worst.cpu)
     samples = sample(worst_cpu.intervals, SAMPLED)
     count = sum(len(cpu.intervals) for cpu in cpus)
-    order.tell(f"{order.arm.name}, seed {order.seed}: {count} {what}s, logging what ran in {len(samples) + 1}")
+    replay.tell(f"{replay.arm.name}, seed {replay.seed}: {count} {what}s, logging what ran in {len(samples) + 1}")
     request = TraceRequest(marks=marks, intervals=join_spans([worst, *samples]), window=_window(cpus))
-    _, second = replace(order, expected=record).trace(request)
-    return _explain(order, changed_names, cpus, (worst, samples), second)
+    _, second = replace(replay, expected=record).trace(request)
+    return _explain(replay, changed_names, cpus, (worst, samples), second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +167,7 @@ class Ran:
     blocks: tuple[tuple[Block, int], ...] = ()
 
 
-def trace_functions(order: Replay) -> Ran:
+def trace_functions(replay: Replay) -> Ran:
     """Run a boot again, once, and return what ran while it measured.
 
     Where the measuring began and ended is known afterwards only. So instructions are counted in slices, and those that
@@ -178,10 +177,10 @@ def trace_functions(order: Replay) -> Ran:
         ConfigError, InfrastructureError: as `explain_boot`.
         ParseError: as `explain_boot`, or it measured for less than a slice.
     """
-    order.tell(f"{order.arm.name}, seed {order.seed}: looking what ran")
-    boot = trace_slices(order)
+    replay.tell(f"{replay.arm.name}, seed {replay.seed}: looking what ran")
+    boot = trace_slices(replay)
     blocks = tuple(_blocks(boot.seen, boot.slices))
-    return Ran(functions=count_instructions(order.kernel, boot.seen, boot.slices), blocks=blocks)
+    return Ran(functions=count_instructions(replay.kernel, boot.seen, boot.slices), blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +217,7 @@ class SlicedBoot:
 
 
 def trace_slices(
-    order: Replay,
+    replay: Replay,
     layout: Preemption | None = None,
     altered_names: Collection[str] = (),
     caches: CacheModel | None = None,
@@ -226,7 +225,7 @@ def trace_slices(
     """Run a boot and find out where it measured.
 
     Args:
-        order: the boot.
+        replay: the boot.
         layout: where the kernel keeps what sections are followed by; None to follow none.
         altered_names: functions whose calls in sections are followed.
         caches: of which misses are counted, where sections are followed; None for none.
@@ -235,15 +234,15 @@ def trace_slices(
         ConfigError, InfrastructureError, ParseError: as `trace_functions`.
     """
     request = TraceRequest(
-        marks=_marks(order),
+        marks=_marks(replay),
         slice_bits=_SLICE_BITS,
         preemption=layout,
-        altered=order.kernel.starts_of(altered_names),
-        locks=lock_functions(order.kernel) if layout else LockFunctions(),
+        altered=replay.kernel.starts_of(altered_names),
+        locks=lock_functions(replay.kernel) if layout else LockFunctions(),
         caches=caches,
     )
-    record, boot_trace = order.trace(request)
-    cpus = _find_intervals(order, record, boot_trace)
+    record, boot_trace = replay.trace(request)
+    cpus = _find_intervals(replay, record, boot_trace)
     start, end = _window(cpus)
     slices = range(-(-start >> _SLICE_BITS), end >> _SLICE_BITS)
     if not slices:
@@ -253,20 +252,20 @@ def trace_slices(
     return SlicedBoot(record=record, seen=boot_trace, found=cpus, slices=slices, altered=request.altered)
 
 
-def _marks(order: Replay) -> dict[int, int]:
+def _marks(replay: Replay) -> dict[int, int]:
     """Return where the events are that show what the tool measures, by kind. Raises ConfigError: one is not there."""
     marks = {}
-    for kind, names in order.finder.marks.items():
-        addresses = [address for name in names if (address := order.kernel.address_of(name)) is not None]
+    for kind, names in replay.finder.marks.items():
+        addresses = [address for name in names if (address := replay.kernel.address_of(name)) is not None]
         if not addresses:
             alternatives = " or ".join(names)
-            raise ConfigError(f"the kernel has no function {alternatives}, by which a {order.finder.what} is found")
+            raise ConfigError(f"the kernel has no function {alternatives}, by which a {replay.finder.what} is found")
         marks[int(kind)] = addresses[0]
     return marks
 
 
-def _find_intervals(order: Replay, record: Record, boot_trace: Trace) -> list[CpuIntervals]:
-    return order.finder.intervals(order.case.tool, record, boot_trace.events)
+def _find_intervals(replay: Replay, record: Record, boot_trace: Trace) -> list[CpuIntervals]:
+    return replay.finder.intervals(replay.case.tool, record, boot_trace.events)
 
 
 def _window(cpus: Sequence[CpuIntervals]) -> tuple[int, int]:
@@ -287,34 +286,32 @@ def join_spans(intervals: Sequence[Span]) -> list[tuple[int, int]]:
 
 
 def _explain(
-    order: Replay,
+    replay: Replay,
     changed_names: frozenset[str],
     cpus: Sequence[CpuIntervals],
     intervals: tuple[Interval, Sequence[Interval]],
     boot_trace: Trace,
-) -> Explained:
+) -> KernelTrace:
     worst, samples = intervals
-    code = Code(order.kernel.arch, boot_trace.blocks, order.kernel.function_at)
+    code = Code(replay.kernel.arch, boot_trace.blocks, replay.kernel.function_at)
     interval_profiles = profiles(code, boot_trace, [worst, *samples], changed_names)
-    passages = [
-        _passage(interval, profile) for interval, profile in zip([worst, *samples], interval_profiles, strict=True)
-    ]
-    typical = Passage(
-        latency_ns=_mean([passage.latency_ns for passage in passages[1:]]),
-        idle_ns=_mean([passage.idle_ns for passage in passages[1:]]),
-        unaccounted_ns=_mean([passage.unaccounted_ns for passage in passages[1:]]),
+    costs = [_cost(interval, profile) for interval, profile in zip([worst, *samples], interval_profiles, strict=True)]
+    typical = IntervalCost(
+        latency_ns=_mean([cost.latency_ns for cost in costs[1:]]),
+        idle_ns=_mean([cost.idle_ns for cost in costs[1:]]),
+        unaccounted_ns=_mean([cost.unaccounted_ns for cost in costs[1:]]),
         profile=mean(interval_profiles[1:]),
     )
     count = sum(len(cpu.intervals) for cpu in cpus)
-    return Explained(
-        seed=order.seed,
-        what=order.finder.what,
-        proof=order.finder.proof,
+    return KernelTrace(
+        seed=replay.seed,
+        what=replay.finder.what,
+        proof=replay.finder.proof,
         intervals=count,
         agreeing=count - sum(min(cpu.differing, len(cpu.intervals)) for cpu in cpus),
-        worst=passages[0],
+        worst=costs[0],
         typical=typical,
-        executed=count_instructions(order.kernel, boot_trace),
+        executed=count_instructions(replay.kernel, boot_trace),
     )
 
 
@@ -322,9 +319,9 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _passage(interval: Interval, profile: Profile) -> Passage:
+def _cost(interval: Interval, profile: Profile) -> IntervalCost:
     rest = interval.latency_ns - interval.idle_ns - profile.total * INSTRUCTION_NS
-    return Passage(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=profile)
+    return IntervalCost(latency_ns=interval.latency_ns, idle_ns=interval.idle_ns, unaccounted_ns=rest, profile=profile)
 
 
 def profiles(code: Code, boot_trace: Trace, intervals: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from rtgate.errors import ParseError
 from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
-from rtgate.explain.trace import Event, Kind
+from rtgate.explain.trace import Event, EventKind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 from rtgate.units import Unit
@@ -77,9 +77,9 @@ class RoundTrips:
     proof: str = "are certain to the instruction; their number, minimum, mean and maximum are those that were reported"
 
     @property
-    def marks(self) -> Mapping[Kind, Sequence[str]]:
+    def marks(self) -> Mapping[EventKind, Sequence[str]]:
         """What sends a signal to a thread."""
-        return {Kind.SIGNAL: ("__arm64_sys_tgkill", "__x64_sys_tgkill")}
+        return {EventKind.SIGNAL: ("__arm64_sys_tgkill", "__x64_sys_tgkill")}
 
     def intervals(
         self,
@@ -146,9 +146,9 @@ def _stations(events: Sequence[Event]) -> tuple[list[_Station], list[_Station]]:
     readings: dict[tuple[int, int], list[Event]] = defaultdict(list)
     by_address: dict[int, list[_Station]] = defaultdict(list)
     for event in events:
-        if event.kind == Kind.USER_CLOCK:
+        if event.kind == EventKind.USER_CLOCK:
             readings[event.cpu, event.address].append(event)
-        elif event.kind == Kind.SIGNAL:
+        elif event.kind == EventKind.SIGNAL:
             for (cpu, address), reads in readings.items():
                 if cpu == event.cpu and len(reads) > 1:
                     by_address[address].append(_Station(after=reads[0], latest=reads[-2], now=reads[-1]))

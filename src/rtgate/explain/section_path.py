@@ -13,20 +13,20 @@ from rtgate.explain.trace import TraceRequest
 from rtgate.units import plural
 
 
-def section_profiles(order: Replay, sections: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:
+def section_profiles(replay: Replay, sections: Sequence[Span], changed_names: frozenset[str]) -> list[Profile]:
     """Return the instructions of each function in some sections.
 
     Args:
-        order: the boot that had them.
+        replay: the boot that had them.
         sections: the longest one of a site.
         changed_names: functions that differ between the kernels.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `Replay.trace`.
     """
-    order.tell(f"{order.arm.name}, seed {order.seed}: logging what ran in {plural(len(sections), 'section')}")
-    _, boot_trace = order.trace(TraceRequest(intervals=join_spans(sections)))
-    code = Code(order.kernel.arch, boot_trace.blocks, order.kernel.function_at)
+    replay.tell(f"{replay.arm.name}, seed {replay.seed}: logging what ran in {plural(len(sections), 'section')}")
+    _, boot_trace = replay.trace(TraceRequest(intervals=join_spans(sections)))
+    code = Code(replay.kernel.arch, boot_trace.blocks, replay.kernel.function_at)
     return profiles(code, boot_trace, sections, changed_names)
 
 

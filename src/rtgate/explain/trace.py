@@ -34,7 +34,7 @@ COUNT = np.dtype([("block", "<u4"), ("slice", "<u4"), ("instructions", "<u8")])
 """How many instructions of a block were executed in a slice. A boot has a million of these."""
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What an event is."""
 
     IDLE = 1  # the instruction that waits for an interrupt

@@ -19,7 +19,7 @@ from functools import partial
 
 from rtgate.errors import ParseError
 from rtgate.explain.intervals import TOLERANCE_NS, Axis, CpuIntervals
-from rtgate.explain.trace import INSTRUCTION_NS, Event, Kind
+from rtgate.explain.trace import INSTRUCTION_NS, Event, EventKind
 from rtgate.records.record import Record
 from rtgate.tools import Tool
 from rtgate.tools.case_name import CaseName
@@ -67,9 +67,9 @@ class WakeUps:
     proof: str = "have the latency of the histogram"
 
     @property
-    def marks(self) -> Mapping[Kind, Sequence[str]]:
+    def marks(self) -> Mapping[EventKind, Sequence[str]]:
         """What wakes up. `hrtimer_wakeup` is only called by its address, so it is never inlined."""
-        return {Kind.TIMER_INTERRUPT: ("hrtimer_interrupt",), Kind.TIMER_WAKEUP: ("hrtimer_wakeup",)}
+        return {EventKind.TIMER_INTERRUPT: ("hrtimer_interrupt",), EventKind.TIMER_WAKEUP: ("hrtimer_wakeup",)}
 
     def intervals(self, tool: Tool, record: Record, events: Sequence[Event]) -> list[CpuIntervals]:
         """Return the wake-ups of each CPU. Raises ParseError as `find`, and if the record is not cyclictest's."""
@@ -176,7 +176,7 @@ def _reads(events: Sequence[Event], report: CpuReport) -> list[Event]:
     Every program has the code that reads the clock at an address of its own, which two may share. No other
     reads it as often.
     """
-    mine = [event for event in events if event.kind == Kind.USER_CLOCK and event.cpu == report.cpu]
+    mine = [event for event in events if event.kind == EventKind.USER_CLOCK and event.cpu == report.cpu]
     counts = Counter(event.address for event in mine)
     enough = [address for address, count in counts.items() if count >= report.cycles]
     if not enough:
@@ -203,9 +203,9 @@ def _last_tries(events: Sequence[Event], cpu: int, address: int, wakers: set[int
     retry = _RETRY * len({event.cpu for event in events})
     woken = True
     for event in events:
-        if event.kind == Kind.TIMER_WAKEUP:
+        if event.kind == EventKind.TIMER_WAKEUP:
             woken = woken or event.cpu in wakers
-        elif event.kind == Kind.USER_CLOCK and (event.cpu, event.address) == (cpu, address):
+        elif event.kind == EventKind.USER_CLOCK and (event.cpu, event.address) == (cpu, address):
             if woken:
                 reads.append(event)
             elif event.n - reads[-1].n <= retry:
@@ -222,9 +222,9 @@ def _interrupts(events: Sequence[Event], reads: Sequence[Event], axis: Axis) -> 
     for clock_read in reads:
         while place < len(events) and events[place].n <= clock_read.n:
             event = events[place]
-            if event.kind == Kind.TIMER_INTERRUPT:
+            if event.kind == EventKind.TIMER_INTERRUPT:
                 before = events[place - 1] if place else event
-                latest = axis.after_idle(before) if before.kind == Kind.IDLE else axis.at(event)
+                latest = axis.after_idle(before) if before.kind == EventKind.IDLE else axis.at(event)
             place += 1
         times.append(latest)
     return times
