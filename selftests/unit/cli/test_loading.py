@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+
+from rtgate.cli import lava_tool, main
 
 _PROGRAM = "import sys; from rtgate import __main__; sys.exit(__main__._run('slow_to_load', 'rtgate'))"
 _SLOW = """
@@ -51,6 +55,18 @@ def test_an_interruption_in_a_dataclass_that_is_made_ends_with_130(tmp_path: Pat
         [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "the last words of a library\n", "")
+
+
+@pytest.mark.parametrize(
+    ("program", "words"), [(main.main, ["where", "virt-arm64"]), (lava_tool.main, ["job-status", "nowhere", "1"])]
+)
+def test_a_command_that_python_calls_leaves_the_timer_of_its_caller(
+    program: Callable[[Sequence[str]], int], words: list[str]
+) -> None:
+    """It is the deadline of every test here."""
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    program(words)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
 
 
 @pytest.mark.parametrize("command", ["judge", "gate"])

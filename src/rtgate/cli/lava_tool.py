@@ -25,6 +25,7 @@ from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Device, Job, Lava
 from rtgate.lava.results import log
 from rtgate.report.listing import show_listing
+from rtgate.report.notices import end_loading
 from rtgate.report.text import plain_text
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.lab_jobs import cancel_job
@@ -33,7 +34,7 @@ from rtgate.workflow.lab_jobs import cancel_job
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
-    signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
+    end_loading()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from rtgate import __version__
 from rtgate.errors import RtgateError
-from rtgate.report.notices import reminder, silence
+from rtgate.report.notices import end_loading, reminder, silence
 from rtgate.report.text import plain_text
 
 # Each command is a module of this package with DESCRIPTION, `add_options` and `run`. It is loaded when the command is
@@ -174,8 +174,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Not before: what loads has nothing to put in order, and ends at once.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        rest_s, every = signal.setitimer(signal.ITIMER_REAL, 0)  # everything is loaded
-        code = _run(outline.command, arguments, every - rest_s)
+        code = _run(outline.command, arguments, end_loading())
         sys.stdout.flush()
     except RtgateError as error:
         print(f"rtgate: {plain_text(str(error))}", file=sys.stderr)

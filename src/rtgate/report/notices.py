@@ -8,6 +8,7 @@ nobody waits: there the time between two words about the same thing doubles, up 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -31,6 +32,17 @@ def show_line(text: str) -> None:
 def say(text: str) -> None:
     """Say something to whoever waits."""
     show_line(f"rtgate: {text}")
+
+
+def end_loading() -> float:
+    """Stop what `__main__` says while a command loads, and return for how many seconds nothing was said.
+
+    Its timer alone repeats: that of a program that calls a command from Python stays.
+    """
+    rest_s, every_s = signal.getitimer(signal.ITIMER_REAL)
+    if every_s:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return every_s - rest_s if every_s else 0.0
 
 
 @contextmanager
