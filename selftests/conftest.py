@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all self-tests share: golden files, and Hypothesis without a clock."""
+"""What all self-tests share: deadlines, golden files, and Hypothesis without a clock."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ Golden = Callable[[str, str], None]
 COUNTS = "counts"
 """The property of a test that has counted something: what it was, which the end of the run says."""
 _WORTH_A_TABLE_S = 20
+DEADLINE_S = 1800.0
+"""Of a test, with what its fixtures do. `pytest --timeout=S` sets another one, 0 none."""
+BUILDING_S = 10800.0
+"""Of one whose fixtures build kernels: three of them, each up to 40 minutes on a slow machine, or a lab and two."""
+_BUILDING = tuple(GOLDEN.with_name(part) for part in ("integration", "lab"))
 _FILES = 15
 
 # A shell that starts `make test &` has Ctrl-C ignored in it, and tests that interrupt something would wait for ever.
@@ -55,8 +60,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a long test that does not say why. Raises pytest.UsageError."""
+    """Give each test its deadline, and refuse a long one that does not say why. Raises pytest.UsageError."""
     for item in items:
+        if item.config.getoption("timeout") is None and item.get_closest_marker("timeout") is None:
+            builds = any(item.path.is_relative_to(part) for part in _BUILDING)
+            item.add_marker(pytest.mark.timeout(BUILDING_S if builds else DEADLINE_S))
         for mark in item.iter_markers("long"):
             if not (len(mark.args) == 1 and isinstance(mark.args[0], str) and mark.args[0].strip()):
                 raise pytest.UsageError(f'{item.nodeid}: pytest.mark.long needs a reason: long("why, in one line")')

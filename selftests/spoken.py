@@ -13,6 +13,7 @@ from typing import IO
 
 # rtgate promises three; on a machine that does much else its reminder comes later.
 LONGEST_S = 20.0
+_LAST_WORDS_S = 30.0
 
 
 @dataclass
@@ -46,7 +47,8 @@ def run(
     assert child.stdout
     assert child.stderr
     ear, out, err = _Ear(), list[str](), list[str]()
-    ears = [threading.Thread(target=ear.listen, args=pair) for pair in ((child.stdout, out), (child.stderr, err))]
+    pairs = ((child.stdout, out), (child.stderr, err))
+    ears = [threading.Thread(target=ear.listen, args=pair, daemon=True) for pair in pairs]
     for one in ears:
         one.start()
     try:
@@ -54,7 +56,9 @@ def run(
     finally:
         child.kill()
         for one in ears:
-            one.join()
+            one.join(_LAST_WORDS_S)
+    # A program that it started and left behind holds its output open.
+    assert not any(one.is_alive() for one in ears), f"{' '.join(argv)} has ended, and its output has not"
     ear.note_line("its end")
     seconds, line = ear.silence
     assert seconds < LONGEST_S, f"{' '.join(argv)} said nothing for {seconds:.0f} s after {line!r}"

@@ -85,20 +85,25 @@ def test_seeds_are_phases(good_report: Path) -> None:
 @pytest.mark.long("a whole gate more; unit tests replace a kernel and QEMU in one with a fake QEMU")
 def test_who_replaces_the_kernel_meanwhile_changes_nothing(kernel: Path, good_report: Path, tmp_path: Path) -> None:
     """After the first record the directory holds a kernel that does not even boot."""
-    copy, report = tmp_path / kernel.name, tmp_path / "report"
+    copy, report, ended = tmp_path / kernel.name, tmp_path / "report", threading.Event()
     shutil.copytree(kernel, copy)
 
     def replace_it() -> None:
         while not list(report.rglob("record.json")):
-            time.sleep(0.05)
+            if ended.wait(0.05):
+                return
         for path in copy.iterdir():
             path.write_bytes(b"no kernel")
         copy.rename(tmp_path / "away")
 
     replacing = threading.Thread(target=replace_it)
     replacing.start()
-    done = rtgate("gate", "--board", "virt-arm64", "--kernel", copy, "-k", "idle", "-o", report, RTGATE_KEEP_BOOTS="no")
-    replacing.join(timeout=60)
+    words = ["--kernel", copy, "-k", "idle", "-o", report]
+    try:
+        done = rtgate("gate", "--board", "virt-arm64", *words, RTGATE_KEEP_BOOTS="no")
+    finally:
+        ended.set()
+        replacing.join(timeout=60)
     assert done.returncode == 0
     assert not copy.exists()
     assert [one["sentence"] for one in verdicts(report)] == [one["sentence"] for one in verdicts(good_report)]
@@ -183,6 +188,9 @@ def test_a_console_without_input_ends_and_one_with_input_gets_it(kernel: Path) -
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
+        deadline = threading.Timer(120, child.kill)  # what waits for its output sees the end of it
+        deadline.daemon = True
+        deadline.start()
         said = b""
         while b"target# " not in said:
             said += os.read(child.stdout.fileno(), 4096) or pytest.fail(f"no prompt: {said[-500:]!r}")
@@ -190,6 +198,7 @@ def test_a_console_without_input_ends_and_one_with_input_gets_it(kernel: Path) -
         said = child.stdout.read()
         assert b"alive\r\n" in said
         assert child.wait(timeout=60) == 0
+        deadline.cancel()
 
 
 @pytest.mark.long("three boots on host time; the fault bench has soaks in make test")
