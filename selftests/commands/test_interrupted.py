@@ -16,6 +16,8 @@ from rtgate.cli.main import _COMMANDS
 # Set by hand for more moments per command; a seed that failed can be given again.
 MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "1"))
 SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(1, 10**9)
+# One worker has them all: the last test is about what the others have interrupted.
+pytestmark = pytest.mark.xdist_group("interrupted")
 
 
 @pytest.fixture(scope="module")
