@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real lab for the tests of this directory: brought up if none is up, and taken down if it was brought up here."""
+"""A real lab for the tests of this directory: brought up if there is none, and taken down if it was brought up here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selftests.lab.lab import PROGRAM, Lab, is_up, why_not
+from selftests.lab.lab import PROGRAM, Lab, exists, why_not
 
 from rtgate.board import boards
 from rtgate.cli.main import main
@@ -20,12 +20,12 @@ def lab() -> Iterator[Lab]:
     reason = why_not()
     if reason:
         pytest.skip(reason)
-    was_up = is_up()
+    is_of_others = exists()
     try:  # Ctrl-C may come while it comes up
         subprocess.run([PROGRAM, "up"], check=True, timeout=1500)
         yield Lab()
     finally:
-        if not was_up:
+        if not is_of_others:
             subprocess.run([PROGRAM, "down"], check=True, timeout=120)
 
 

@@ -39,9 +39,9 @@ def why_not() -> str:
 _TRIAL = "mount -t tmpfs none /mnt; cd /mnt; mkdir a b c d; mount -t overlay o -o lowerdir=a,upperdir=b,workdir=c d"
 
 
-def is_up() -> bool:
-    """Return whether a lab is running."""
-    return subprocess.run([PROGRAM, "status"], capture_output=True, check=False).returncode == 0
+def exists() -> bool:
+    """Return whether there is a lab, also one with services that are stopped."""
+    return subprocess.run([PROGRAM, "exec", "true"], capture_output=True, check=False, timeout=60).returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
