@@ -22,6 +22,7 @@ import pytest
 from selftests.campaigns.comparisons import changes
 
 from rtgate import site
+from rtgate.files import waiting_lock
 from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
@@ -132,8 +133,9 @@ def rare(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]
     (series / "series").write_text("rare.patch\n")
 
     def build(board: str, every: int) -> Path:
-        (series / "rare.patch").write_text(RARE.read_text().replace("EVERY", str(every)))
-        return build_kernel(kernels / f"{board}-{every}", BUILDS[board], "--patches", series)
+        with waiting_lock(series / "lock", "builds the rare branch of the self-tests", patience_s=3000):
+            (series / "rare.patch").write_text(RARE.read_text().replace("EVERY", str(every)))
+            return build_kernel(kernels / f"{board}-{every}", BUILDS[board], "--patches", series)
 
     return build
 
