@@ -289,7 +289,8 @@ def split(data: dict[str, Any], first: int) -> list[dict[str, Any]]:
             if name in block["role"]
         ]
         more = {key: role[key] for key in role if key not in {"device_type", "context", "count"}}
-        protocol = {"target_group": "g", "role": name, "sub_id": place, **more, "roles": numbers}
+        group = {"target_group": "g", "group_size": len(roles), "role": name, "sub_id": place}
+        protocol = {**data["protocols"]["lava-multinode"], **group, **more, "roles": numbers}
         own = {key: role[key] for key in ("device_type", "context") if key in role}
         parts.append({**kept, **own, "protocols": {"lava-multinode": protocol}, "actions": actions})
     return parts

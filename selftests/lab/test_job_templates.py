@@ -6,11 +6,14 @@ That of Debian 12, 2023.01, which the lab runs, and the newest that Debian has.
 
 from __future__ import annotations
 
+import ast
+import copy
 import json
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -123,7 +126,7 @@ def two_boards() -> str:
 
 
 def parts_of_two_boards() -> list[tuple[str, Board, str]]:
-    """Return role, board and job of each part, as LAVA's scheduler gives them to a dispatcher."""
+    """Return role, board and job of each part, as the stand-in makes them: a test below holds it against LAVA."""
     parts = split(yaml.safe_load(two_boards()), 1)
     return [
         (part["protocols"]["lava-multinode"]["role"], boards.board(part["device_type"]), yaml.safe_dump(part))
@@ -204,6 +207,19 @@ def said(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict
 @pytest.mark.parametrize("name", jobs())
 def test_lava_accepts_the_job_and_its_device_type(said: dict[str, dict[str, str]], name: str) -> None:
     assert said[name] == dict.fromkeys(STEPS, "")
+
+
+def test_the_stand_in_makes_the_parts_that_lava_makes(tree: Path) -> None:
+    """By LAVA's own function alone: its module wants a whole server around it. `roles` is of the scheduler."""
+    source = (tree / "usr/lib/python3/dist-packages/lava_scheduler_app/utils.py").read_text()
+    found = [one for one in ast.parse(source).body if getattr(one, "name", "") == "split_multinode_yaml"]
+    lava: dict[str, Any] = {"copy": copy}
+    exec(compile(ast.Module(found, []), "utils.py", "exec"), lava)
+    whole = yaml.safe_load(two_boards())
+    parts = {part["protocols"]["lava-multinode"]["role"]: [part] for part in split(whole, 1)}
+    for (part,) in parts.values():
+        del part["protocols"]["lava-multinode"]["roles"]
+    assert parts == lava["split_multinode_yaml"](whole, "g")
 
 
 def test_lava_finds_mistakes(tree: Path, tmp_path: Path) -> None:
