@@ -76,11 +76,22 @@ def _options(command: argparse.ArgumentParser) -> set[str]:
 
 
 @cache
+def global_options() -> Mapping[str, bool]:
+    """Return the options before a command, and whether a value follows."""
+    return {name: action.nargs != 0 for action in parser()._actions for name in action.option_strings}
+
+
+@cache
 def commands() -> Mapping[str, set[str]]:
     """Return the options of each command, those of all commands included."""
-    top = parser()
-    everywhere = {name for action in top._actions for name in action.option_strings}
-    return {name: _options(command) | everywhere for name, command in _below(top).items()}
+    return {name: _options(command) | {*global_options()} for name, command in _below(parser()).items()}
+
+
+def without_global_options(words: list[str]) -> list[str]:
+    """Return what follows `rtgate` and its own options; an unknown one stays."""
+    while words and (name := words[0].partition("=")[0]) in global_options():
+        words = words[2 if global_options()[name] and name == words[0] else 1 :]
+    return words
 
 
 def wrong_command(line: str) -> str:
@@ -88,16 +99,18 @@ def wrong_command(line: str) -> str:
     for part in re.split(r"&&|;|\||(?:^|\s)#", line):
         words = part.replace("'", " ").replace("[", " ").replace("]", " ").split()
         words = words[1:] if words[:1] == ["$"] else words
-        named = len(words) > 1 and words[0] == "rtgate" and re.fullmatch(r"[a-z][\w-]+", words[1])
-        if not named or part in _OTHERS:
+        if words[:1] != ["rtgate"] or part in _OTHERS:
             continue
-        if words[1] not in commands():
-            return f"no command {words[1]!r}: {line}"
-        own = words[2 : words.index("--")] if "--" in words else words[2:]  # the rest is another command's
+        command, *own = without_global_options(words[1:]) or [""]
+        if not re.fullmatch(r"(?:--)?[a-z][\w-]+", command):
+            continue
+        if command not in commands():
+            return f"no command {command!r}: {line}"
+        own = own[: own.index("--")] if "--" in own else own  # the rest is another command's
         unknown = [word for word in own if re.match(r"--[a-z]", word)]
-        unknown = [word for word in unknown if word.partition("=")[0].rstrip(",.)") not in commands()[words[1]]]
+        unknown = [word for word in unknown if word.partition("=")[0].rstrip(",.)") not in commands()[command]]
         if unknown:
-            return f"rtgate {words[1]} has no {', '.join(unknown)}: {line}"
+            return f"rtgate {command} has no {', '.join(unknown)}: {line}"
     return ""
 
 
@@ -129,6 +142,10 @@ def test_dead_names_are_found() -> None:
     assert missing_module("rtgate.judge.compare.phases.no_such_function")
     assert not missing_module("rtgate.judge.compare.phases.shifts")
     assert wrong_command("rtgate measures --board x").startswith("no command 'measures'")
+    assert wrong_command("rtgate --site my-lab measures").startswith("no command 'measures'")
+    assert wrong_command("rtgate --site=my-lab gate --no-such-option") != ""
+    assert wrong_command("rtgate --sight my-lab gate").startswith("no command '--sight'")
+    assert wrong_command("rtgate --site my-lab gate --board x") == ""
     assert wrong_command("make x && rtgate gate --board x --no-such-option") != ""
     assert wrong_command("$ rtgate gate --board x --profile=mr   # --no-such-option") == ""
 

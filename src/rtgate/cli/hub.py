@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("line", metavar="LINE", help="serial:DEVICE[:BAUD], tcp:HOST:PORT (raw, not telnet), unix:PATH")
     place = "[HOST:]PORT"
     parser.add_argument("--telnet", metavar=place, action="append", default=[], help="for telnet: LAVA, people")
-    parser.add_argument("--raw", metavar=place, action="append", default=[], help="for programs: rtgate --console tcp:")
+    parser.add_argument("--raw", metavar=place, action="append", default=[], help="for programs, by --console tcp:")
     parser.add_argument("--log", type=Path, metavar="FILE", help="everything that the line says, with times")
     parser.add_argument("--log-limit", type=int, default=256, metavar="MIB", help="moved to FILE.1 then (default: 256)")
     parser.add_argument("--pending", type=int, default=256, metavar="KIB", help="a slow client's bytes (default: 256)")
