@@ -7,17 +7,14 @@ cancels, a log without news is a 404, tags of devices are numbers, a job's state
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from typing import Any, ClassVar
+
+from selftests.stand_in import Headers, Response, StandIn, run
 
 from rtgate import strict_yaml
 from rtgate.errors import ConfigError
@@ -98,14 +95,12 @@ class FakeJob:
 
 
 @dataclass
-class LavaServer:
-    """The server's tables, and what goes wrong: moods are used up one by one by requests that match.
+class LavaServer(StandIn):
+    """The server's tables."""
 
-    A mood is (method, pattern of the path, what happens): `500`, `503` and so on; `lost`, carried out and never
-    answered; `unheard`, neither; `page`, the page of a proxy; `slow`, an answer after two seconds.
-    """
+    prefix: ClassVar[str] = "/api/v0.2/"
+    name: ClassVar[str] = "LAVA"
 
-    url: str = ""
     version: str = "2023.01"
     types: dict[str, str] = field(default_factory=lambda: {"board": ""})  # health check by device type
     devices: list[dict[str, Any]] = field(default_factory=list)
@@ -114,11 +109,8 @@ class LavaServer:
     workers: dict[str, tuple[str, str]] = field(default_factory=lambda: {"worker1": ("Online", "Active")})
     stories: deque[Story] = field(default_factory=deque)
     jobs: dict[int, FakeJob] = field(default_factory=dict)
-    moods: list[tuple[str, str, str]] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
     mine: bool = True  # jobs are the token's own: it may cancel them
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def device(self, name: str = "board-01", *tags: int, health: str = "Good", state: str = "Idle") -> None:
         """Add a device of type `board`."""
@@ -133,16 +125,14 @@ class LavaServer:
             }
         )
 
-    def mood(self, method: str, path: str) -> str:
-        for number, (wanted, pattern, what) in enumerate(self.moods):
-            if wanted == method and re.search(pattern, path):
-                del self.moods[number]
-                return what
-        return ""
+    def answer(self, method: str, path: str, query: dict[str, str], body: Any, headers: Headers) -> Response:
+        token = headers.get("authorization", "").removeprefix("Token ")
+        status, found = self._answer(method, path, query, body or {}, token)
+        return status, found, {"Content-Type": "application/yaml"} if isinstance(found, str) else {}
 
     # --- answers: status and body
 
-    def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any], token: str) -> Any:
+    def _answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any], token: str) -> Any:
         known = token in self.tokens
         if token and not known:
             return 401, {"detail": "Invalid token."}
@@ -321,72 +311,9 @@ def _page(entries: list[Any], query: dict[str, str]) -> Any:
     return 200, {"count": len(entries), "next": more, "results": entries[start : start + size]}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Listener
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-    def do_GET(self) -> None:
-        self._handle("GET")
-
-    def do_POST(self) -> None:
-        self._handle("POST")
-
-    def _handle(self, method: str) -> None:
-        lava = self.server.lava
-        parts = urlsplit(self.path)
-        path = parts.path.removeprefix("/api/v0.2/")
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        with lava.lock:
-            lava.requests.append(f"{method} {path}")
-            mood = lava.mood(method, path)
-            if mood == "unheard":
-                self.close_connection = True
-                return
-            if mood.isdecimal():
-                self._send(int(mood), "trouble", "text/plain")
-                return
-            if mood == "page":
-                self._send(200, "<html>Welcome to nginx!</html>", "text/html")
-                return
-            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-            token = (self.headers.get("Authorization") or "").removeprefix("Token ")
-            status, found = lava.answer(method, path, query, json.loads(body) if body else {}, token)
-        if mood == "lost":
-            self.close_connection = True
-            return
-        if mood == "slow":
-            time.sleep(2)
-        kind = "application/yaml" if isinstance(found, str) else "application/json"
-        self._send(status, found if isinstance(found, str) else json.dumps(found), kind)
-
-    def _send(self, status: int, text: str, kind: str) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    lava: LavaServer
-
-    def handle_error(self, *_arguments: object) -> None:
-        """A client that has gone is part of the tests."""
-
-
 @contextmanager
-def lava_server(port: int = 0) -> Iterator[LavaServer]:
-    """Run a stand-in; `port` 0 takes any."""
-    with _Listener(("127.0.0.1", port), _Handler) as http:
-        http.lava = LavaServer(url=f"http://127.0.0.1:{http.server_address[1]}")
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield http.lava
-        finally:
-            http.shutdown()
+def lava_server() -> Iterator[LavaServer]:
+    """Run a stand-in on any port."""
+    server = LavaServer()
+    with run(server):
+        yield server

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the stand-ins for forges share: they listen, are in moods, and answer a request under a lock."""
+"""What the stand-ins for servers share: they listen, are in moods, and answer a request under a lock."""
 
 from __future__ import annotations
 
@@ -93,21 +93,21 @@ class _Handler(BaseHTTPRequestHandler):
         self._handle("DELETE")
 
     def _handle(self, method: str) -> None:
-        forge = self.server.forge
+        stand_in = self.server.stand_in
         parts = urlsplit(self.path)
-        path = parts.path.removeprefix(forge.prefix)
+        path = parts.path.removeprefix(stand_in.prefix)
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         headers = {name.lower(): value for name, value in self.headers.items()}
-        with forge.lock:
-            forge.requests.append(f"{method} {path}")
-            mood = "503" if forge.away() else forge.mood(method, path)
+        with stand_in.lock:
+            stand_in.requests.append(f"{method} {path}")
+            mood = "503" if stand_in.away() else stand_in.mood(method, path)
             if mood == "unheard":
                 self.close_connection = True
                 return
             if mood == "deleted":
-                forge.lose(path)
-            answer = forge.trouble(mood) or forge.answer(
+                stand_in.lose(path)
+            answer = stand_in.trouble(mood) or stand_in.answer(
                 method, path, query, json.loads(data) if data else None, headers
             )
         if mood == "lost":
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "text/plain" if isinstance(body, str) else "application/json"
         data = b"" if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response(status)
-        every = self.server.forge.common_headers()
+        every = self.server.stand_in.common_headers()
         for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **every, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
@@ -131,18 +131,18 @@ class _Handler(BaseHTTPRequestHandler):
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    forge: StandIn
+    stand_in: StandIn
 
     def handle_error(self, *_arguments: object) -> None:
         """A client that has gone is part of the tests."""
 
 
 @contextmanager
-def run(forge: StandIn) -> Iterator[None]:
+def run(stand_in: StandIn) -> Iterator[None]:
     """Let a stand-in listen on any port."""
     with _Listener(("127.0.0.1", 0), _Handler) as http:
-        http.forge = forge
-        forge.url = f"http://127.0.0.1:{http.server_address[1]}"
+        http.stand_in = stand_in
+        stand_in.url = f"http://127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
