@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selftests import cpio_reader
 from selftests.lab.lab import PROGRAM, ROOT, Lab
 
 from rtgate.board import boards
@@ -114,26 +116,13 @@ def short_boots(tmp_path: Path) -> dict[str, str]:
 
 
 def ramdisk(path: Path, name: str, script: str) -> Path:
-    """Write the board's ramdisk with one of its files replaced by a script; LAVA reads its first archive only."""
-    archive = bytearray(images.image(boards.board(BOARD).rootfs, boards.board(BOARD).arch).archive.read_bytes())
-    start, size = _place(archive, name)
-    text = f"#!/bin/sh\n{script}\n".encode()
-    archive[start : start + size] = text + b"#" * (size - len(text))
-    path.write_bytes(cpio.compress(bytes(archive)))
+    """Write the board's ramdisk with one of its programs replaced by a script; LAVA reads its first archive only."""
+    archive = images.image(boards.board(BOARD).rootfs, boards.board(BOARD).arch).archive.read_bytes()
+    entries = {entry.name: entry for entry in cpio_reader.unpack(archive)}
+    (place,) = (one for one, entry in entries.items() if one.rpartition("/")[2] == name and stat.S_ISREG(entry.mode))
+    entries[place] = cpio.file(place, f"#!/bin/sh\n{script}\n".encode(), 0o755)
+    path.write_bytes(cpio.compress(cpio.pack(entries.values())))
     return path
-
-
-def _place(archive: bytearray, name: str) -> tuple[int, int]:
-    """Return where the content of a file begins in an archive of cpio's `newc` format, and its size."""
-    position = 0
-    while archive[position : position + 6] == b"070701":
-        size, named = (int(archive[position + at : position + at + 8], 16) for at in (54, 94))
-        start = (position + 110 + named + 3) // 4 * 4
-        found = archive[position + 110 : position + 109 + named].decode()
-        if found.rpartition("/")[2] == name and size > 0:
-            return start, size
-        position = (start + size + 3) // 4 * 4
-    raise AssertionError(f"no {name} in the archive")
 
 
 def test_from_kernel_to_verdict(lab: Lab, submit: Callable[..., Run]) -> None:
