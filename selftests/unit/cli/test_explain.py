@@ -20,8 +20,6 @@ from rtgate.kernel.differing import Differences
 from rtgate.records import record as records_file
 from rtgate.workflow.slowest import case_of, middle, slowest
 
-RECORDS = Path(__file__).resolve().parents[2] / "data" / "explain-none"
-
 
 def record(directory: Path, name: str, **values: Any) -> Path:
     """Write a record as measuring does, with a latency."""
