@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from selftests import debian_qemu, spoken
@@ -51,6 +51,17 @@ def build_kernel(directory: Path, build: str, *words: object, **environment: str
     done = rtgate("build", build, "-o", directory, *words, timeout=3000, RTGATE_CACHE=str(CACHE), **environment)
     assert done.returncode == 0
     return directory
+
+
+def verdicts_of(report: Path) -> list[dict[str, Any]]:
+    """Return the verdicts of a report."""
+    verdicts: list[dict[str, Any]] = json.loads((report / "verdict.json").read_text())["verdicts"]
+    return verdicts
+
+
+def records_of(directory: Path) -> list[dict[str, Any]]:
+    """Return the records below a directory, in the order of cases and boots."""
+    return [json.loads(path.read_text()) for path in sorted(directory.rglob("record.json"))]
 
 
 def site_of_builds(directory: Path, builds: Mapping[str, str], fragments: Mapping[str, str]) -> Path:

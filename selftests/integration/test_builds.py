@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from selftests.debian_kernels import newest_kernel, real_time_series
-from selftests.integration.conftest import CACHE, build_kernel, rtgate
+from selftests.integration.conftest import CACHE, build_kernel, rtgate, verdicts_of
 
 from rtgate import site
 from rtgate.arches import ARCHES
@@ -98,7 +98,7 @@ def test_a_kernel_of_another_line_boots_and_keeps_the_limits(tree: Path, board: 
     words = ("gate", "--board", board, "--tree", tree, "-o", tmp_path / "report")
     done = rtgate(*words, timeout=3000, RTGATE_CACHE=str(CACHE))
     assert done.returncode == 0, done.stdout
-    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "report")
     assert {one["case"] for one in verdicts} == {
         f"latency/cyclictest:{load}" for load in ("idle", "hackbench", "stress-ng")
     }
@@ -126,7 +126,7 @@ def test_a_kernel_before_preempt_rt_was_merged_gets_it_by_its_series(tree: Path,
     assert (built["flavour"], built["release"].startswith("6.1.")) == ("preempt_rt", True)
     done = rtgate("gate", "--board", "virt-arm64", "--kernel", made, "-o", tmp_path / "report")
     assert done.returncode == 0, done.stdout
-    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "report")
     assert {(one["case"], one["status"]) for one in verdicts} == {
         (f"latency/cyclictest:{load}", "PASS") for load in ("idle", "hackbench", "stress-ng")
     }
@@ -140,7 +140,7 @@ def test_clang_makes_a_kernel_that_boots_and_keeps_the_limits(board: str, tmp_pa
     assert json.loads((made / "build.json").read_text())["toolchain"].startswith("Debian clang version ")
     done = rtgate("gate", "--board", board, "--kernel", made, "-o", tmp_path / "report")
     assert done.returncode == 0, done.stdout
-    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "report")
     assert {one["status"] for one in verdicts} == {"PASS"}
 
 

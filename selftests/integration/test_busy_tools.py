@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from selftests.integration.conftest import records_of, verdicts_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = """
@@ -40,11 +40,10 @@ def test_a_busy_tool_is_measured_and_valid(kernel: Path, tmp_path: Path, suite: 
     )
     print(done.stdout, done.stderr, sep="\n")
     assert done.returncode == 0
-    (path,) = (tmp_path / "records").rglob("record.json")
-    record = json.loads(path.read_text())
+    (record,) = records_of(tmp_path / "records")
     assert record["state"] == "measured"
     values = [one["value"] for one in record["measurements"] if one["name"] == counted]
     assert values
     assert min(values) > 0
-    verdicts = json.loads((tmp_path / "records" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "records")
     assert {one["status"] for one in verdicts} <= {"DONE", "PASS"}

@@ -11,10 +11,9 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from selftests.integration.conftest import rtgate
+from selftests.integration.conftest import records_of, rtgate, verdicts_of
 
 from rtgate.kernel.xenomai import VARIABLE
 
@@ -57,10 +56,6 @@ def build(name: str, output: Path, xenomai: Path) -> Path:
     return output
 
 
-def verdicts(report: Path) -> list[dict[str, Any]]:
-    return json.loads((report / "verdict.json").read_text())["verdicts"]  # type: ignore[no-any-return]
-
-
 def statuses(
     board: str, kernel: Path, report: Path, *words: str | Path, options: tuple[str | Path, ...] = ()
 ) -> dict[str, str]:
@@ -68,7 +63,7 @@ def statuses(
     rtgate(*options, "gate", "--board", board, "--kernel", kernel, *words, "-o", report, timeout=1800)
     ranks = ("PASS", "SKIP", "DONE", "ERROR", "FAIL")
     found: dict[str, str] = {}
-    for verdict in verdicts(report):
+    for verdict in verdicts_of(report):
         found[verdict["case"]] = max(found.get(verdict["case"], "PASS"), verdict["status"], key=ranks.index)
     return found
 
@@ -102,7 +97,7 @@ def test_a_cobalt_kernel_keeps_its_limits(
     found = statuses(board, cobalt, tmp_path / "report")
     assert found == dict.fromkeys(CASES, "PASS")
     described = json.loads((cobalt / "build.json").read_text())
-    records = [json.loads(path.read_text()) for path in (tmp_path / "report/records").glob("*/*/*/*/record.json")]
+    records = records_of(tmp_path / "report" / "records")
     assert described["xenomai"]["version"]
     assert {record["environment"]["flavour"] for record in records} == {"xenomai"}
 
@@ -153,5 +148,5 @@ def test_a_change_of_cobalt(changed: Path, cobalt: Path, site: Path, change: str
     kernel = build(ARM64, changed / "kernel", tree)
     words = ("--baseline", cobalt, "-k", "test_latency and idle")
     assert statuses(ARM64, kernel, report, *words, options=("--site", site)) == {COMPARED: status}
-    told = [f"{one['kind']}: {one['sentence']}; {one['cause']}" for one in verdicts(report)]
+    told = [f"{one['kind']}: {one['sentence']}; {one['cause']}" for one in verdicts_of(report)]
     assert any(re.search(sentence, one) for one in told)

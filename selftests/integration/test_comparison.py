@@ -8,7 +8,6 @@ next point release makes another root file system, and so another phase of every
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -26,7 +25,7 @@ from rtgate.files import waiting_lock
 from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
-from .conftest import CACHE, ROOT, Patched, build_kernel, rtgate
+from .conftest import CACHE, ROOT, Patched, build_kernel, rtgate, verdicts_of
 
 BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
 RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
@@ -65,7 +64,7 @@ def gate(
     select = ("-k", "test_cyclictest.py and idle")
     arms = ("--baseline", baseline, "--kernel", candidate)
     done = rtgate("gate", "--board", board, *arms, "-o", output, *select, *words)
-    return done.returncode, json.loads((output / "verdict.json").read_text())["verdicts"], done.stdout
+    return done.returncode, verdicts_of(output), done.stdout
 
 
 def kinds(verdicts: list[dict[str, Any]]) -> set[tuple[str, str]]:
@@ -165,7 +164,7 @@ def signals(baseline: Path, candidate: Path, output: Path, *words: str) -> tuple
     """Gate a kernel on the cases of the board that the profile names beside `virt-arm64`."""
     arms = ("--baseline", baseline, "--kernel", candidate)
     done = rtgate("gate", "--board", "virt-arm64", *arms, "-o", output, "-k", "signaltest", *words)
-    return done.returncode, json.loads((output / "verdict.json").read_text())["verdicts"]
+    return done.returncode, verdicts_of(output)
 
 
 @pytest.mark.long("a gate more; one harmless and one harmful change are in make test")

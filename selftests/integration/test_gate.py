@@ -15,10 +15,9 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from selftests.integration.conftest import ROOT, Patched, rtgate
+from selftests.integration.conftest import ROOT, Patched, records_of, rtgate, verdicts_of
 
 from rtgate.tools.registry import TOOLS
 
@@ -31,15 +30,6 @@ def breaking_kernel(patched: Patched) -> Path:
     return patched("breaking", FAULTS)
 
 
-def verdicts(report: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((report / "verdict.json").read_text())["verdicts"]
-    return found
-
-
-def records(report: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((report / "records").glob("*/*/*/*/record.json"))]
-
-
 @pytest.fixture(scope="session")
 def good_report(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = tmp_path_factory.mktemp("report") / "good"
@@ -49,7 +39,7 @@ def good_report(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_default_kernel_passes(good_report: Path) -> None:
-    assert {"PASS"} == {verdict["status"] for verdict in verdicts(good_report)}
+    assert {"PASS"} == {verdict["status"] for verdict in verdicts_of(good_report)}
     page = (good_report / "index.html").read_text(errors="replace")
     assert len(page) > 1_000_000  # one file with everything in it
     assert '<testcase classname="virt-arm64.candidate"' in (good_report / "junit.xml").read_text()
@@ -76,7 +66,7 @@ def test_a_browser_shows_the_report(good_report: Path) -> None:
 
 
 def test_seeds_are_phases(good_report: Path) -> None:
-    found = records(good_report)
+    found = records_of(good_report / "records")
     assert [1, 2, 3, 4] == [record["seed"] for record in found]
     assert 4 == len({json.dumps(record["measurements"]) for record in found})
     assert {"virtual ns"} == {record["measurements"][0]["unit"] for record in found}
@@ -106,11 +96,13 @@ def test_who_replaces_the_kernel_meanwhile_changes_nothing(kernel: Path, good_re
         replacing.join(timeout=60)
     assert done.returncode == 0
     assert not copy.exists()
-    assert [one["sentence"] for one in verdicts(report)] == [one["sentence"] for one in verdicts(good_report)]
+    assert [one["sentence"] for one in verdicts_of(report)] == [one["sentence"] for one in verdicts_of(good_report)]
     image = json.loads((kernel / "build.json").read_text())["artefacts"]["image"]["sha256"]
-    found = records(report)
+    found = records_of(report / "records")
     assert {(one["kernel"]["image_sha256"], one["machine"]["image_sha256"]) for one in found} == {(image, image)}
-    assert [one["measurements"] for one in found] == [one["measurements"] for one in records(good_report)]
+    assert [one["measurements"] for one in found] == [
+        one["measurements"] for one in records_of(good_report / "records")
+    ]
 
 
 def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: Path) -> None:
@@ -153,7 +145,7 @@ def test_records_are_judged_again_without_a_board(good_report: Path, tmp_path: P
 def test_a_slow_kernel_is_found_out(slow_kernel: Path, tmp_path: Path) -> None:
     done = rtgate("gate", "--board", "virt-arm64", "--kernel", slow_kernel, "-k", "idle", "-o", tmp_path / "report")
     assert 1 == done.returncode
-    failed = [verdict for verdict in verdicts(tmp_path / "report") if verdict["status"] == "FAIL"]
+    failed = [verdict for verdict in verdicts_of(tmp_path / "report") if verdict["status"] == "FAIL"]
     assert "limit" in {verdict["kind"] for verdict in failed}
 
 
@@ -177,9 +169,9 @@ def test_the_same_suite_runs_over_a_live_console(kernel: Path, tmp_path: Path) -
     words = ["--kernel", kernel, "--console", "host", "--profile", "smoke", "-k", "idle", "-o", tmp_path / "report"]
     done = rtgate("gate", "--board", "virt-arm64", *words)
     assert 5 == done.returncode  # host-time latencies are shown, not judged
-    (record,) = records(tmp_path / "report")
+    (record,) = records_of(tmp_path / "report" / "records")
     assert ("measured", "host") == (record["state"], record["environment"]["time"])
-    assert {"DONE"} == {verdict["status"] for verdict in verdicts(tmp_path / "report")}
+    assert {"DONE"} == {verdict["status"] for verdict in verdicts_of(tmp_path / "report")}
 
 
 def test_a_console_without_input_ends_and_one_with_input_gets_it(kernel: Path) -> None:
@@ -207,7 +199,7 @@ def test_a_soak_is_measured_in_chunks(kernel: Path, tmp_path: Path) -> None:
     console = ("--board", "virt-arm64", "--kernel", kernel, "--console", "host")
     done = rtgate("soak", *console, *case, "--records", tmp_path / "soak")
     assert 5 == done.returncode
-    found = [json.loads(path.read_text()) for path in sorted((tmp_path / "soak").rglob("record.json"))]
+    found = records_of(tmp_path / "soak")
     assert [1, 2, 3] == [record["chunk"]["number"] for record in found]
     assert {"measured"} == {record["state"] for record in found}
     assert 3 == len({record["boot_id"] for record in found})  # a board in QEMU boots for each chunk
@@ -241,7 +233,7 @@ def test_a_kernel_that_breaks_fails(breaking_kernel: Path, tmp_path: Path, fault
     words = ["--kernel", breaking_kernel, "--profile", "smoke", "--seeds", "1", "-o", tmp_path / "report"]
     done = rtgate("--site", site, "gate", "--board", "broken", "-k", "idle", *words)
     assert 1 == done.returncode
-    failed = [verdict for verdict in verdicts(tmp_path / "report") if verdict["status"] == "FAIL"]
+    failed = [verdict for verdict in verdicts_of(tmp_path / "report") if verdict["status"] == "FAIL"]
     assert [kind] == [verdict["kind"] for verdict in failed]
     assert says in failed[0]["sentence"]
 
@@ -255,7 +247,7 @@ def test_a_lost_flavour_is_the_kernels_fault(kernel: Path, tmp_path: Path) -> No
     assert 1 == done.returncode
     assert (
         "flavour lost: seed 1: the kernel should be generic and is preempt_rt"
-        in verdicts(tmp_path / "report")[0]["sentence"]
+        in verdicts_of(tmp_path / "report")[0]["sentence"]
     )
 
 
@@ -329,7 +321,7 @@ def test_a_qemu_that_dies_is_the_labs_fault(kernel: Path, tmp_path: Path) -> Non
     for pid in boards:
         os.kill(pid, signal.SIGKILL)
     assert 3 == process.wait(timeout=60)
-    (only,) = verdicts(report)
+    (only,) = verdicts_of(report)
     assert ("MISS", "lab") == (only["status"], only["kind"])
     assert "QEMU ended with exit code -9" in only["sentence"]
 
@@ -375,7 +367,7 @@ def test_every_tool_measures(
     # It took 326 s on two cores of a slow machine that had nothing else to do.
     done = rtgate("gate", "--board", board, *words, *(["-k", select] if select else []), timeout=1500)
     assert 0 == done.returncode
-    found = {record["case"]: record for record in records(report)}
+    found = {record["case"]: record for record in records_of(report / "records")}
     without_devices = {case for case in found if case.startswith(("irq/", "pcie/", "nvme/"))}
     skipped = {case for case, record in found.items() if record["state"] == "skipped"}
     assert SKIPPED | without_devices == skipped
@@ -412,4 +404,4 @@ def test_judging_again_comes_to_the_gate_s_verdicts(good_report: Path, tmp_path:
     verdict = tmp_path / "verdict.json"
     done = rtgate("judge", good_report / "records", "--verdict", verdict, PATH="/nonexistent")
     assert done.returncode == 0
-    assert json.loads(verdict.read_text())["verdicts"] == verdicts(good_report)
+    assert json.loads(verdict.read_text())["verdicts"] == verdicts_of(good_report)

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.integration.conftest import ROOT, Patched, rtgate
+from selftests.integration.conftest import ROOT, Patched, records_of, rtgate, verdicts_of
 
 CASES = {f"irq/irq-{context}:{load}" for context in ("hard", "threaded") for load in ("idle", "hackbench")}
 INTERRUPTS_OFF = ROOT / "selftests" / "data" / "comparisons" / "harmful" / "interrupts-off-50us"
@@ -17,11 +16,11 @@ INTERRUPTS_OFF = ROOT / "selftests" / "data" / "comparisons" / "harmful" / "inte
 def gate(kernel: Path, report: Path, *words: str) -> tuple[int, list[dict[str, Any]]]:
     options = ("--board", "virt-arm64", "--kernel", kernel, "--profile", "irq", "--seeds", "1", "--no-boot-cache")
     done = rtgate("gate", *options, *words, "-o", report)
-    return done.returncode, json.loads((report / "verdict.json").read_text())["verdicts"]
+    return done.returncode, verdicts_of(report)
 
 
 def histograms(report: Path) -> dict[str, Any]:
-    records = [json.loads(path.read_text()) for path in report.rglob("record.json")]
+    records = records_of(report)
     return {record["case"]: [one for one in record["measurements"] if "histogram" in one] for record in records}
 
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
-from selftests.integration.conftest import ROOT
+from selftests.integration.conftest import ROOT, records_of, verdicts_of
 
 
 def test_a_kernel_that_cannot_isolate_is_skipped_before_it_boots(kernel: Path, tmp_path: Path) -> None:
@@ -18,11 +17,11 @@ def test_a_kernel_that_cannot_isolate_is_skipped_before_it_boots(kernel: Path, t
     done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     print(done.stdout, done.stderr, sep="\n")
     assert done.returncode == 0
-    found = [json.loads(path.read_text()) for path in (tmp_path / "records").rglob("record.json")]
+    found = records_of(tmp_path / "records")
     assert {record["state"] for record in found} == {"skipped"}
     assert {record["machine"]["ran"] for record in found} == {"nothing"}
     (reason,) = {record["message"] for record in found}
     assert "CONFIG_NO_HZ_FULL, which nohz_full needs" in reason
     assert reason.endswith("the build virt-arm64-isolation has them")
-    verdicts = json.loads((tmp_path / "records" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "records")
     assert {one["status"] for one in verdicts} == {"SKIP"}

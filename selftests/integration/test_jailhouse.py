@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import rtgate
+from selftests.integration.conftest import records_of, rtgate, verdicts_of
 
 from rtgate.kernel.jailhouse import VARIABLE
 
@@ -37,7 +37,7 @@ def gate(kernel: Path, report: Path, *words: str) -> dict[str, str]:
     """Return the status of each case of a gate."""
     words = ("--board", BOARD, "--kernel", str(kernel), "--tuning", "root-cell", *words)
     rtgate("gate", *words, "-o", report, timeout=1800)
-    return {one["case"]: one["status"] for one in json.loads((report / "verdict.json").read_text())["verdicts"]}
+    return {one["case"]: one["status"] for one in verdicts_of(report)}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_root_cell_and_its_inmate_keep_their_limits(root_cell: Path, tmp_path:
         f"latency/{case}+root-cell": "PASS"
         for case in ("cyclictest:hackbench", "cyclictest:idle", "jailhouse-demo:hackbench", "jailhouse-demo:idle")
     }
-    records = [json.loads(path.read_text()) for path in (tmp_path / "report/records").glob("*/*/*/*/record.json")]
+    records = records_of(tmp_path / "report" / "records")
     assert {record["environment"]["flavour"] for record in records} == {"jailhouse"}
     assert json.loads((root_cell / "build.json").read_text())["jailhouse"]["version"]
 

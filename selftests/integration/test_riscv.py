@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from selftests.integration.conftest import ROOT, build_kernel, rtgate
+from selftests.integration.conftest import ROOT, build_kernel, records_of, rtgate, verdicts_of
 
 from rtgate.errors import ConfigError
 
@@ -31,14 +29,10 @@ def good_report(riscv_kernel: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return report
 
 
-def records(report: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((report / "records").glob("*/*/*/*/record.json"))]
-
-
 def test_a_good_kernel_passes_its_limits_and_names_its_firmware(good_report: Path) -> None:
-    verdicts = json.loads((good_report / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(good_report)
     assert {verdict["status"] for verdict in verdicts} == {"PASS"}
-    environments = [record["environment"] for record in records(good_report)]
+    environments = [record["environment"] for record in records_of(good_report / "records")]
     assert {(one["arch"], one["flavour"], one["clocksource"]) for one in environments} == {
         ("riscv64", "preempt_rt", "riscv_clocksource")
     }
@@ -58,7 +52,7 @@ def test_a_slow_kernel_fails_by_its_limits_and_by_its_baseline(riscv_kernel: Pat
     words = ("--kernel", slow, "--baseline", riscv_kernel, "-k", "idle", "-o", tmp_path / "report")
     done = rtgate("gate", "--board", BOARD, *words, timeout=1800)
     assert done.returncode == 1
-    verdicts = json.loads((tmp_path / "report" / "verdict.json").read_text())["verdicts"]
+    verdicts = verdicts_of(tmp_path / "report")
     assert {verdict["kind"] for verdict in verdicts if verdict["status"] == "FAIL"} == {
         "limit",
         "tail limit",

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from selftests.integration.conftest import ROOT, rtgate
+from selftests.integration.conftest import ROOT, records_of, rtgate, verdicts_of
 from selftests.unit.recipes import carry_out
 
 PAGE = ROOT / "docs" / "how-to" / "contribute" / "bring-your-own-tool.md"
@@ -20,12 +19,12 @@ def test_a_site_s_tool_gates_a_kernel(kernel: Path, tmp_path: Path) -> None:
     site, report = tmp_path / "my-lab", tmp_path / "report"
     words = ("gate", "--board", "virt-arm64", "--kernel", kernel, "--profile", "naps", "-o", report)
     assert rtgate("--site", site, *words).returncode == 0
-    found = json.loads((report / "verdict.json").read_text())["verdicts"]
+    found = verdicts_of(report)
     assert {(one["case"], one["status"]) for one in found} == {
         ("latency/naps:idle", "PASS"),
         ("latency/naps:chatter", "PASS"),
     }
-    records = [json.loads(path.read_text()) for path in report.glob("records/*/*/*/*/record.json")]
+    records = records_of(report / "records")
     # 100 sleeps of 10 ms take a second at least, and longer beside a load.
     times = {record["case"]: record["measurements"][0]["value"] for record in records}
     assert 1_000_000 <= times["latency/naps:idle"] < times["latency/naps:chatter"]
