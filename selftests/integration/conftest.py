@@ -13,8 +13,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pytest
@@ -25,7 +26,7 @@ from rtgate.board import boards
 from rtgate.files import waiting_lock
 from rtgate.kernel.patches import load_series
 from rtgate.rootfs import images
-from rtgate.target.qemu import Machine, version
+from rtgate.target.qemu import Machine, process, version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -152,19 +153,42 @@ def x86_64_pcie_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernel(tmp_path_factory.mktemp("kernel") / "x86_64-pcie", "virt-x86_64-pcie")
 
 
-def boot_plan(kernel: Path, directory: Path, plan: str, device: str, files: Mapping[str, bytes] | None = None) -> str:
-    """Boot virt-arm64 with a device in host time, carry out a shell script, and return what the console showed."""
+def boot_plan(
+    kernel: Path,
+    directory: Path,
+    plan: str,
+    *devices: str,
+    root: Path | None = None,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+    seed: int | None = None,
+    meanwhile: Callable[[Path], object] | None = None,
+) -> str:
+    """Boot virt-arm64, carry out a shell script, and return what the console showed.
+
+    Args:
+        directory: for initrd, console and monitor (`qmp`).
+        root: the archive of its root file system (default: core's).
+        seed: of a boot on virtual time; None for host time.
+        meanwhile: is called with the directory while it runs.
+    """
     board = boards.board("virt-arm64")
-    segment = images.overlay({"rtgate/plan": plan.encode(), **(files or {})})
-    (directory / "initrd").write_bytes(images.image("core", board.arch).archive.read_bytes() + segment)
+    first = root or images.image("core", board.arch).archive
+    segment = images.overlay({"rtgate/plan": plan.encode(), **files})
+    (directory / "initrd").write_bytes(first.read_bytes() + segment)
     machine = Machine(
         board=board,
         image=kernel / "Image",
         initrd=directory / "initrd",
         serial=f"file:{directory / 'console'}",
-        devices=(device,),
+        seed=seed,
+        virtual_time=seed is not None,
+        monitor=directory / "qmp" if meanwhile else None,
+        devices=devices,
     )
-    subprocess.run(machine.argv(), stdin=subprocess.DEVNULL, timeout=120, check=True)
+    with process(machine.argv(), directory / "qemu.log") as child:
+        if meanwhile:
+            meanwhile(directory)
+        assert child.wait(180) == 0, (directory / "qemu.log").read_text()
     log = (directory / "console").read_text(encoding="utf-8", errors="replace").replace("\r", "")
     print(log[-6000:])
     return log

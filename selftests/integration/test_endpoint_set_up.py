@@ -54,7 +54,7 @@ def test_the_shipped_set_up_makes_an_endpoint_and_starts_it(tmp_path: Path) -> N
     shutil.copy(ROOT / "selftests" / "data" / "endpoint" / "controller.c", site / "target" / "modules")
     kernel = build_kernel(tmp_path / "kernel", BUILD, RTGATE_SITE=str(site))
     script = (ROOT / "target" / "endpoint" / "set-up.sh").read_bytes()
-    log = boot_plan(kernel, tmp_path, PLAN, "edu", {"rtgate/set-up.sh": script})
+    log = boot_plan(kernel, tmp_path, PLAN, "edu", files={"rtgate/set-up.sh": script})
     assert "\nset up: 0\n" in log
     said = [line.partition("controller: ")[2] for line in log.split("\n") if "] controller: " in line]
     bars = [f"BAR {number}, 1048576 bytes" for number in (0, 1, 2, 3, 5)]  # 4 is reserved

@@ -12,13 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from selftests.integration.conftest import build_kernel, rtgate, site_of_builds
+from selftests.integration.conftest import boot_plan, build_kernel, rtgate, site_of_builds
 
-from rtgate.board import boards
 from rtgate.console import faults
 from rtgate.kernel.modules import information
-from rtgate.rootfs import images
-from rtgate.target.qemu import Machine, Monitor, process
+from rtgate.target.qemu import Monitor
 
 pytestmark = pytest.mark.long("two kernels of its own, with GPIO: minutes without a cache")
 
@@ -88,36 +86,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site_of_builds(tmp_path_factory.mktemp("site"), builds, {"gpio": FRAGMENT})
 
 
-def _boot(kernel: Path, directory: Path, plan: str, *, module: Path | None = None, presses: int = 0) -> str:
-    """Boot a kernel in host time, carry out a plan, press the power button meanwhile, and return the console."""
-    board = boards.board("virt-arm64")
-    files = {"rtgate/plan": plan.encode(), **({f"rtgate/{module.name}": module.read_bytes()} if module else {})}
-    core = images.image("core", board.arch).archive.read_bytes()
-    (directory / "initrd").write_bytes(core + images.overlay(files))
-    machine = Machine(
-        board=board,
-        image=kernel / "Image",
-        initrd=directory / "initrd",
-        serial=f"file:{directory / 'console'}",
-        monitor=directory / "qmp",
-    )
-    with process(machine.argv(), directory / "qemu.log") as child:
-        _press(directory, presses)
-        child.wait(120)
-    log = (directory / "console").read_text(encoding="utf-8", errors="replace").replace("\r", "")
-    print(log[-6000:])
-    return log
-
-
-def _press(directory: Path, presses: int) -> None:
-    """Press the power button so many times when the plan asks for it."""
+def _press(directory: Path) -> None:
+    """Press the power button seven times when the plan asks for it."""
     deadline = time.monotonic() + 60
     console = directory / "console"
-    while presses and not (console.exists() and b"\npress" in console.read_bytes()):
+    while not (console.exists() and b"\npress" in console.read_bytes()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     monitor = Monitor(directory / "qmp")
-    for _ in range(presses):
+    for _ in range(7):
         assert monitor.ask("system_powerdown") == {}
         time.sleep(0.1)
     monitor.close()
@@ -128,7 +105,7 @@ def test_a_threaded_handler_answers_by_a_chip_that_sleeps(site: Path, tmp_path: 
     assert rtgate("--site", site, "modules", LOADED, "-o", tmp_path / "modules").returncode == 0
     module = tmp_path / "modules" / "rtgate_irq_answer.ko"
     assert information(module)["license"] == "GPL"
-    log = _boot(kernel, tmp_path, SIM, module=module)
+    log = boot_plan(kernel, tmp_path, SIM, files={f"rtgate/{module.name}": module.read_bytes()})
     said = dict(re.findall(r"^([a-z ]+): ([0-9a-z]+)$", log, re.MULTILINE))
     assert {name for name, code in said.items() if code == "0"} == {"insmod", "threaded", "again", "rmmod"}
     for reason in (
@@ -149,7 +126,7 @@ def test_real_interrupts_are_answered_in_both_contexts(site: Path, tmp_path: Pat
     kernel = build_kernel(tmp_path / BUILT_IN, BUILT_IN, RTGATE_SITE=str(site))
     for context in ("hard", "threaded"):
         (tmp_path / context).mkdir()
-        log = _boot(kernel, tmp_path / context, BUTTON.replace("@CONTEXT@", context), presses=7)
+        log = boot_plan(kernel, tmp_path / context, BUTTON.replace("@CONTEXT@", context), meanwhile=_press)
         assert "\ntaken: 0\n" in log
         assert "\nanswered 7\n" in log
         assert re.search(r"^ *[0-9]+: +7 .* rtgate_irq_answer$", log, re.MULTILINE)

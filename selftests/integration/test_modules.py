@@ -92,7 +92,7 @@ def test_msis_are_counted_beside_a_driver_that_may_go(pcie_kernel: Path, tmp_pat
     modules = tmp_path / "modules"
     assert rtgate("modules", "virt-arm64-pcie", "-o", modules).returncode == 0
     files = {f"rtgate/{path.name}": path.read_bytes() for path in modules.glob("*.ko")}
-    log = boot_plan(pcie_kernel, tmp_path, f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}", "nvme", files)
+    log = boot_plan(pcie_kernel, tmp_path, f"nvme='vendor=0x1b36 device=0x10'\n{PLAN}", "nvme", files=files)
     put = dict(re.findall(r"^put (.*): ([0-9]+)$", log, re.MULTILINE))
     nvme = "rtgate_msi_count vendor=0x1b36 device=0x10 vector"
     assert put.pop(f"{nvme}=1") == "0"  # with a driver, again after one

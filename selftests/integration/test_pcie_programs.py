@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from selftests.integration.conftest import boot_plan
 
-from rtgate.board import boards
 from rtgate.rootfs import images
-from rtgate.target.qemu import Machine
 
 ENDPOINT, EDU = "0000:00:0a.0", "0000:00:09.0"
 
@@ -51,26 +49,6 @@ class Step:
     code: int
 
 
-def _booted(board: str, image: Path, directory: Path, script: str, devices: tuple[str, ...]) -> str:
-    """Boot a virtual board on virtual time, have it run a script, and return its console."""
-    facts = boards.board(board)
-    initrd, console = directory / "initrd", directory / "console"
-    initrd.write_bytes(
-        images.image("full", facts.arch).archive.read_bytes() + images.overlay({"rtgate/plan": script.encode()})
-    )
-    machine = Machine(
-        board=facts,
-        image=image,
-        initrd=initrd,
-        serial=f"file:{console}",
-        seed=1,
-        virtual_time=True,
-        devices=devices,
-    )
-    subprocess.run(machine.argv(), check=True, timeout=180, stdin=subprocess.DEVNULL)
-    return console.read_text(errors="replace").replace("\r", "")
-
-
 def _steps(console: str) -> dict[str, Step]:
     found = re.findall(r"^=== (.*)\n((?:.*\n)*?)--- (\d+)$", console, re.MULTILINE)
     return {name: Step(text, int(code)) for name, text, code in found}
@@ -82,7 +60,8 @@ def steps(pcie_kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         f"echo '=== {name}'\n( {command} ) 2>&1\necho \"--- $?\"\n" for name, command in STEPS.items()
     )
     directory = tmp_path_factory.mktemp("boot")
-    found = _steps(_booted("virt-arm64", pcie_kernel / "Image", directory, script, ("edu", "endpoint")))
+    root = images.image("full", "arm64").archive
+    found = _steps(boot_plan(pcie_kernel, directory, script, "edu", "endpoint", root=root, seed=1))
     assert list(found) == list(STEPS)
     return found
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from selftests.cpio_reader import unpack
+from selftests.integration.conftest import boot_plan
 
 from rtgate.arches import ARCHES
 from rtgate.rootfs import images, recipe
@@ -103,19 +104,7 @@ def test_a_plan_runs_and_the_machine_is_switched_off(
     image = images.image("core", "arm64", cache=cache)
     names = " ".join(_PROGRAMS.split())
     plan = f"for name in {names}; do command -v $name >/dev/null || echo missing $name; done; echo done\n"
-    initrd = tmp_path / "initrd"
-    first = image.path if compressed else image.archive
-    initrd.write_bytes(first.read_bytes() + images.overlay({"rtgate/plan": plan.encode()}))
-    machine = "qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a57 -m 512 -icount shift=3,sleep=off -nic none"
-    subprocess.run(
-        [
-            *machine.split(),
-            *("-display", "none", "-no-reboot", "-serial", f"file:{tmp_path / 'console'}", "-initrd", str(initrd)),
-            *("-kernel", str(kernel / "Image"), "-append", "console=ttyAMA0 nokaslr panic=-1"),
-        ],
-        check=True,
-        timeout=120,
-    )
-    console = (tmp_path / "console").read_text(errors="replace")
+    root = image.path if compressed else image.archive
+    console = boot_plan(kernel, tmp_path, plan, root=root, seed=1)
     said = console.partition("Run /init as init process")[2].split("\n")
     assert next(line.strip() for line in said if line.strip()) == "done"
