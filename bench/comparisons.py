@@ -158,14 +158,14 @@ def _open_jobs(results: Path) -> list[Boot]:
     """
     found: dict[Boot, None] = {}
     directories = {*all_campaigns(), results}
-    beyond = (case for case in rates.looks(directories, BEYOND) if case.place == IDLE)
-    for case in chain(rates.looks(directories), beyond):
+    beyond = (case for case in rates.case_boots(directories, BEYOND) if case.place == IDLE)
+    for case in chain(rates.case_boots(directories), beyond):
         if case.campaign != campaign_name(results):
             continue
         board, name_of_case = case.place
         for name in rates.kernels_to_judge(case.place, case.first):
             last, boots = case.first[name].records[-1].seed or 0, len(case.first[name].records)
-            if case.is_open(name):
+            if case.judge_first(name).is_open:
                 pairs = product((UNPATCHED, name), range(last + 1, last + boots + 1))
                 found |= {
                     Boot(kernel=one, board=board, case=_case(name_of_case), seed=seed): None for one, seed in pairs

@@ -27,7 +27,7 @@ from selftests.campaigns.comparisons import UNPATCHED, Place, all_campaigns, cha
 from selftests.campaigns.detecting import FEWEST, sizes_named
 from selftests.campaigns.kernels import Kernels, distinct, placebos_of
 from selftests.campaigns.planning import plans
-from selftests.campaigns.rates import GATE, MAXIMUM, NAIVE, is_open, kernels_to_judge, looks
+from selftests.campaigns.rates import GATE, MAXIMUM, NAIVE, case_boots, kernels_to_judge
 from selftests.campaigns.teaching import placebos_yaml
 
 from bench import ROOT
@@ -35,8 +35,8 @@ from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.boot_figures import boot_figures
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
-from rtgate.judge.limits import interval
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.distributions import share_bounds
+from rtgate.judge.verdict import Kind
 from rtgate.measure.profiles import seeds
 
 _LEAST_FOUND = 0.7  # of slowed placebos, at a size that is named with nine of ten
@@ -48,7 +48,7 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
     console = Console(width=170 if not sys.stdout.isatty() else None)
     known = changes()
     worst = cases = 0
-    for case in looks(directories, chosen, placebos):
+    for case in case_boots(directories, chosen, placebos):
         place, kernels = case.place, case.first
         if len(kernels) == 1:  # the unpatched kernel alone has these seeds
             continue
@@ -61,19 +61,19 @@ def _show(directories: Sequence[Path], chosen: Sequence[int], placebos: Placebos
         table = Table("kernel", "kind", "boots", "verdict", "what it says", title=title, title_justify="left")
         counts: Counter[str] = Counter()
         for name in kernels_to_judge(place, kernels):
-            said, boots = case.verdicts(name)
-            group = known[name].group
+            judged, group = case.judge(name), known[name].group
             counts[group] += 1
-            counts[f"{group} failed"] += any(one.status is Status.FAIL for one in said)
-            counts[f"{group} looked at twice"] += boots > len(kernels[name].records)
-            counts[f"{group} open"] += is_open(said)
-            lead = min(said, key=lambda one: (one.status.rank, one.kind is Kind.UNJUDGED))
+            counts[f"{group} failed"] += bool(judged.failures)
+            counts[f"{group} found"] += known[name].shows in judged.shown
+            counts[f"{group} looked at twice"] += judged.boots > len(kernels[name].records)
+            counts[f"{group} open"] += judged.is_open
+            lead = min(judged.verdicts, key=lambda one: (one.status.rank, one.kind is Kind.UNJUDGED))
             word = lead.kind.value if lead.kind is not Kind.UNJUDGED else "not judged"
             style = "red" if group == "harmful" else ""
-            table.add_row(name, known[name].kind, str(boots), word, lead.sentence, style=style)
+            table.add_row(name, known[name].kind, str(judged.boots), word, lead.sentence, style=style)
         console.print(table)
         _summary(console, title, kernels, counts)
-        worst = max(worst, counts["placebos failed"], counts["harmful"] - counts["harmful failed"])
+        worst = max(worst, counts["placebos failed"], counts["harmful"] - counts["harmful found"])
     if not cases:
         console.print("nothing was judged: no kernel was measured with these seeds")
     return 1 if worst or not cases else 0
@@ -88,8 +88,8 @@ def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str
     alarms, harmless = counts["placebos failed"], placebos_of(kernels)
     if harmless:
         own = distinct(kernels)
-        _, bound = interval(alarms, len(harmless), 0.95)
-        _, safe = interval(min(alarms, own), max(own, 1), 0.95)
+        _, bound = share_bounds(alarms, len(harmless), 0.95)
+        _, safe = share_bounds(min(alarms, own), max(own, 1), 0.95)
         console.print(
             f"{title}: {alarms} of {len(harmless)} placebos alarmed: at most {bound:.1%} of such changes do "
             f"(95 %); they have {own} different sets of data beside the baseline's, which prove at most {safe:.1%}"
@@ -103,7 +103,8 @@ def _summary(console: Console, title: str, kernels: Kernels, counts: Mapping[str
             f"look left them open; {counts['placebos open']} are open in the end"
         )
     console.print(
-        f"  harmful kernels that must show here: {counts['harmful failed']} of {counts['harmful']} found, "
+        f"  harmful kernels that must show here: {counts['harmful found']} of {counts['harmful']} found by what they "
+        f"change, {counts['harmful failed']} failed, "
         f"{counts['harmful looked at twice']} of them looked at twice\n"
     )
 
@@ -148,7 +149,7 @@ def _plans(directories: Sequence[Path]) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     table = Table("campaign", "case", "kernel", "figure", "moved by", "planned to be found", "came out as")
     every = []
-    for case in looks(directories):
+    for case in case_boots(directories):
         if len(placebos_of(case.first)) < _GATED:
             continue
         for one in plans(case.first, case.teachers):
@@ -171,7 +172,7 @@ def _detection(directories: Sequence[Path]) -> int:
     table = Table("campaign", "case", "change", "named from", "by runs", "found in slowed placebos", "share")
     found = tried = 0
     shares: list[float] = []
-    for case in looks(directories):
+    for case in case_boots(directories):
         harmless = placebos_of(case.first)
         if len(harmless) < FEWEST or case.place not in GATE:
             continue
@@ -190,7 +191,7 @@ def _detection(directories: Sequence[Path]) -> int:
 def _spikes(directories: Sequence[Path]) -> int:
     console = Console(width=170 if not sys.stdout.isatty() else None)
     table = Table("campaign", "case", "figure", "images", "largest boots", "most of one image", "clustering", "p")
-    for case in looks(directories):
+    for case in case_boots(directories):
         for one in clustering(case.first) if len(placebos_of(case.first)) > 4 else ():
             numbers = (str(one.images), str(one.largest), str(one.most), f"{one.ratio:.2f}", f"{one.p:.3f}")
             table.add_row(case.campaign, " ".join(case.place), one.figure, *numbers)

@@ -48,7 +48,7 @@ _GROUPS = ("placebos", "harmful")
 _REQUIRED = ("kind", "does", "size")
 _HOW = ("command_line", "elsewhere")
 _HARM = ("board", "case", "shows")
-SHOWS = ("body", "tail", "failure", "flavour", "limit")
+SHOWS = ("body", "tail", "failure", "limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Change:
         elsewhere: the unpatched source, built in another directory.
         board: where it must show (harmful ones only), as `case`.
         also: where else.
-        shows: `body`, `tail`, `failure` of a tool, lost `flavour`, or a broken `limit` where nothing is compared.
+        shows: `body`, `tail`, `failure` of a tool, or a broken `limit` where nothing is compared.
         function: the function that is to blame; empty where there is none.
     """
 

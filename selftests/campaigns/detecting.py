@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from selftests.campaigns.comparisons import UNPATCHED
 from selftests.campaigns.kernels import placebos_of
-from selftests.campaigns.rates import Looks
+from selftests.campaigns.rates import CaseBoots
 
 from rtgate.judge.compare.boot_figures import BootFigure, Part, boot_figures
 from rtgate.judge.compare.detection import Detection, detections, make_worse
@@ -45,7 +45,7 @@ class NamedSize:
     tried: int = 0
 
 
-def sizes_named(case: Looks, baselines: Sequence[str] = (UNPATCHED,)) -> Iterator[NamedSize]:
+def sizes_named(case: CaseBoots, baselines: Sequence[str] = (UNPATCHED,)) -> Iterator[NamedSize]:
     """Yield the sizes that the placebos of a case name at the first look, smallest first."""
     harmless = placebos_of(case.first)
     known = _placebo_shifts(case)
@@ -64,7 +64,7 @@ def sizes_named(case: Looks, baselines: Sequence[str] = (UNPATCHED,)) -> Iterato
         yield NamedSize(change=change, size=size, runs=runs, found=seen, tried=tried)
 
 
-def _placebo_shifts(case: Looks) -> Mapping[str, Mapping[str, Placebo]]:
+def _placebo_shifts(case: CaseBoots) -> Mapping[str, Mapping[str, Placebo]]:
     """Return what all placebos showed, by case."""
     return {key[2]: one.figures for key, (one,) in case.case_history("").cases.items()}
 

@@ -16,7 +16,7 @@ from selftests.campaigns.kernels import Kernels, emulator_of, measured_boots, pl
 from selftests.campaigns.teaching import Teachers
 
 from rtgate.board.boot import ArmName
-from rtgate.judge.compare.boot_figures import boot_figures
+from rtgate.judge.compare.boot_figures import Part, boot_figures
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos
@@ -36,10 +36,38 @@ ELSEWHERE = tuple(place for place, build in builds().items() if build != BUILD)
 """Cases of other builds: a gate compares those of one build in one run."""
 
 
-def verdicts(
+_REGRESSIONS = {Part.BODY: "body", Part.NUMBER: "body", Part.TAIL: "tail", Part.EXTREME: "tail"}
+"""What harm a regression shows (`Change.shows`), by the part of the distribution that its figure tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What judging and comparing say of one kernel in a case.
+
+    Attributes:
+        boots: so many of it were judged.
+        shown: as what harm its failures show (`Change.shows`).
+    """
+
+    verdicts: tuple[Verdict, ...]
+    boots: int
+    shown: frozenset[str]
+
+    @property
+    def failures(self) -> tuple[Verdict, ...]:
+        """The verdicts that fail the kernel."""
+        return tuple(one for one in self.verdicts if one.status is Status.FAIL)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a gate would measure twice as many boots: nothing failed, and something is undecided."""
+        return not self.failures and any(one.kind is Kind.INCONCLUSIVE for one in self.verdicts)
+
+
+def judge_kernel(
     place: Place, kernels: Kernels, name: str, placebos: Placebos, quiet: Sequence[Subject] = ()
-) -> list[Verdict]:
-    """Return what judging and comparing say of one kernel, in a run of this case and of others beside it."""
+) -> Judged:
+    """Judge and compare one kernel, in a run of this case and of others beside it."""
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
     subject = Subject(
@@ -51,7 +79,12 @@ def verdicts(
         baseline=[record for record in baseline.records if record.seed in seeds],
     )
     said = [*judge(subject, Thresholds()), *compare([subject, *quiet], ComparisonInputs(placebos=placebos))]
-    return [one for one in said if one.case == place[1]]
+    verdicts = tuple(one for one in said if one.case == place[1])
+    parts = {label: figure.part for record in candidate.records for label, figure in boot_figures(record).items()}
+    failures = [one for one in verdicts if one.status is Status.FAIL]
+    shown = {_REGRESSIONS[parts[one.measurement]] for one in failures if one.kind is Kind.REGRESSION}
+    shown |= {"failure" for one in failures if one.kind is Kind.GUARANTEE}
+    return Judged(verdicts, len(candidate.records), frozenset(shown))
 
 
 def _quiet_case(place: Place, kernels: Kernels) -> Subject:
@@ -75,12 +108,6 @@ def _quiet_case(place: Place, kernels: Kernels) -> Subject:
     )
 
 
-def is_open(said: Iterable[Verdict]) -> bool:
-    """Return whether a gate would measure twice as many boots: nothing failed, and something is undecided."""
-    found = list(said)
-    return any(one.kind is Kind.INCONCLUSIVE for one in found) and all(one.status is not Status.FAIL for one in found)
-
-
 def kernels_to_judge(place: Place, kernels: Kernels) -> list[str]:
     """Return the kernels that a case must judge rightly: its placebos, and the harm that must show there."""
     known, harmless = changes(), placebos_of(kernels)
@@ -102,7 +129,7 @@ class CompanionCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class CaseBoots:
     """The boots of a case's kernels as a gate has them: at the first look, and twice as many at the second.
 
     Attributes:
@@ -132,26 +159,27 @@ class Looks:
         teachers = (self.teachers, *(one.teachers for one in self.beside))
         return Placebos({key: one for case in teachers for key, one in case.without(name).cases.items()})
 
-    def is_open(self, name: str) -> bool:
-        """Return whether a gate would look twice at a kernel."""
-        return is_open(verdicts(self.place, self.first, name, self.case_history(name), self.quiet_cases))
+    def judge_first(self, name: str) -> Judged:
+        """Judge a kernel as a gate does at its first look."""
+        return judge_kernel(self.place, self.first, name, self.case_history(name), self.quiet_cases)
 
     def has_second(self, name: str) -> bool:
         """Return whether a kernel and its baseline have twice as many boots."""
         wanted = 2 * len(self.first[name].records)
         return all(len(self.second[one].records) == wanted for one in (UNPATCHED, name))
 
-    def verdicts(self, name: str) -> tuple[list[Verdict], int]:
-        """Return what a gate says in the end of a kernel, and after how many boots of it."""
-        known, boots = self.case_history(name), len(self.first[name].records)
-        said = verdicts(self.place, self.first, name, known, self.quiet_cases)
-        if not is_open(said) or not self.has_second(name):
-            return said, boots
+    def judge(self, name: str) -> Judged:
+        """Judge a kernel as a gate does in the end."""
+        judged = self.judge_first(name)
+        if not judged.is_open or not self.has_second(name):
+            return judged
         both = {one: self.second[one] for one in (UNPATCHED, name)}
-        return verdicts(self.place, both, name, known, self.quiet_cases), 2 * boots
+        return judge_kernel(self.place, both, name, self.case_history(name), self.quiet_cases)
 
 
-def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Placebos | None = None) -> Iterator[Looks]:
+def case_boots(
+    directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Placebos | None = None
+) -> Iterator[CaseBoots]:
     """Yield every case of each campaign.
 
     Args:
@@ -172,7 +200,7 @@ def looks(directories: Iterable[Path], seeds: Sequence[int] = (), placebos: Plac
             emulator = emulator_of(kernels)
             gate = next((one for one in (GATE, ELSEWHERE) if place in one), ())
             beside = [other for other in places if other in gate and other != place]
-            yield Looks(
+            yield CaseBoots(
                 campaign=campaign_name(directory),
                 place=place,
                 first=kernels,

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from selftests.campaigns.comparisons import MEASURED, campaigns
 from selftests.campaigns.detecting import NamedSize, sizes_named
-from selftests.campaigns.rates import Looks, looks
+from selftests.campaigns.rates import CaseBoots, case_boots
 
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
 SIGNALS = ("virt-arm64-smp2", "signal/signaltest:idle")
@@ -20,8 +20,8 @@ _CAMPAIGNS = [_FIRST, *(pytest.param(name, marks=_LONG) for name in _OTHERS)]
 
 
 @cache
-def cases() -> dict[tuple[str, str], Looks]:
-    return {(case.campaign, case.place[1]): case for case in looks(campaigns())}
+def cases() -> dict[tuple[str, str], CaseBoots]:
+    return {(case.campaign, case.place[1]): case for case in case_boots(campaigns())}
 
 
 @pytest.mark.parametrize("place", [HACKBENCH, SIGNALS], ids=lambda place: place[1])

@@ -18,23 +18,23 @@ from selftests.campaigns.teaching import Teachers
 
 from rtgate import site
 from rtgate.judge.compare.placebos import Placebos, load_placebos
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status
 
 CHANGES = changes()
 CAMPAIGN = "rootfs-fbbdee09"
 
 
 @cache
-def cases() -> dict[tuple[Place, str], rates.Looks]:
+def cases() -> dict[tuple[Place, str], rates.CaseBoots]:
     """Return what gates have, by case and campaign."""
-    return {(case.place, case.campaign): case for case in rates.looks(all_campaigns())}
+    return {(case.place, case.campaign): case for case in rates.case_boots(all_campaigns())}
 
 
 @cache
-def beyond() -> rates.Looks:
+def beyond() -> rates.CaseBoots:
     """Return the idle boots of one campaign that taught nothing, judged by what is taught as everywhere."""
     seeds, case = tuple(range(13, 25)), cases()[IDLE, CAMPAIGN]
-    (found,) = (one for one in rates.looks([MEASURED / CAMPAIGN], seeds) if one.place == IDLE)
+    (found,) = (one for one in rates.case_boots([MEASURED / CAMPAIGN], seeds) if one.place == IDLE)
     return replace(found, teachers=case.teachers, beside=case.beside)
 
 
@@ -57,7 +57,7 @@ RISCV = ("virt-riscv64", "latency/cyclictest:idle")
 X86_64 = ("virt-x86_64", "latency/cyclictest:idle")
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
 SHORT = {
-    # Harm of each kind, where it shows: the middle by least, the tail, what takes a second look; a flavour, a failure.
+    # Harm of each kind, where it shows: the middle by least, the tail, a second look; no PREEMPT_RT, a failure.
     *((IDLE, name) for name in ("wake-up-3-percent-longer", "interrupts-off-50us", "context-switch-longer")),
     *((HACKBENCH, name) for name in ("run-queue-locked-longer", "preempt-rt-off")),
     (("virt-arm64-smp2", "signal/signaltest:idle"), "remote-wake-up-delayed"),
@@ -79,8 +79,14 @@ def _parameters(judged: list[tuple[Place, str]]) -> list[ParameterSet]:
 
 
 @cache
-def judged(place: Place, campaign: str, name: str) -> tuple[list[Verdict], int]:
-    return cases()[place, campaign].verdicts(name)
+def judged(place: Place, campaign: str, name: str) -> rates.Judged:
+    return cases()[place, campaign].judge(name)
+
+
+def is_right(said: rates.Judged, name: str) -> bool:
+    """Return whether harm is found by what it changes, or a harmless kernel does not fail."""
+    change = CHANGES[name]
+    return change.shows in said.shown if change.group == "harmful" else not said.failures
 
 
 @pytest.mark.parametrize(("place", "name"), _parameters(_all()))
@@ -88,14 +94,19 @@ def test_harm_is_seen_and_nothing_else(place: Place, name: str) -> None:
     where = [campaign for there, campaign in cases() if there == place and name in cases()[place, campaign].first]
     assert where
     for campaign in where:
-        said, _ = judged(place, campaign, name)
-        alarmed = [one.sentence for one in said if one.status is Status.FAIL]
-        assert bool(alarmed) is (CHANGES[name].group == "harmful"), (campaign, alarmed)
+        said = judged(place, campaign, name)
+        assert is_right(said, name), (campaign, said.failures)
+
+
+def test_harm_is_found_by_what_it_changes_alone() -> None:
+    assert judged(IDLE, CAMPAIGN, "wake-up-3-percent-longer").shown == {"body"}
+    assert judged(IDLE, CAMPAIGN, "wake-up-delayed-70us").shown == {"tail"}
+    assert judged(IDLE, CAMPAIGN, "link-order").shown == set()
 
 
 def test_what_only_passes_or_fails_is_judged_by_its_guarantee_and_not_compared() -> None:
     case = cases()[("virt-arm64", "scheduling/pip_stress:idle"), CAMPAIGN]
-    said = {name: [(one.status, one.kind) for one in case.verdicts(name)[0]] for name in case.first}
+    said = {name: [(one.status, one.kind) for one in case.judge(name).verdicts] for name in case.first}
     assert said.pop("priority-inheritance-lost") == [(Status.FAIL, Kind.GUARANTEE)]
     assert len(said) == 9
     assert {one for kinds in said.values() for one in kinds} == {(Status.PASS, Kind.GUARANTEE)}
@@ -104,8 +115,7 @@ def test_what_only_passes_or_fails_is_judged_by_its_guarantee_and_not_compared()
 def test_a_section_of_50_us_hides_among_the_spikes_of_riscv_kernels() -> None:
     """Its boots have 73 us in the median, and harmless ones have up to 87 (docs/results/error-rates.md)."""
     (case,) = (one for (place, _), one in cases().items() if place == RISCV)
-    said, _ = case.verdicts("interrupts-off-50us")
-    assert {one.kind for one in said} == {Kind.UNJUDGED, Kind.NO_WORSE}
+    assert {one.kind for one in case.judge("interrupts-off-50us").verdicts} == {Kind.UNJUDGED, Kind.NO_WORSE}
 
 
 def test_the_list_of_changes_says_what_must_be_judged() -> None:
@@ -121,19 +131,18 @@ def test_the_list_of_changes_says_what_must_be_judged() -> None:
 def test_harm_is_seen_in_phases_that_taught_nothing(place: Place, name: str) -> None:
     """By seeds 13 to 24 no placebo teaches, and most were booted after the rule was made; 25 to 36 where it is open."""
     assert place == beyond().place
-    said, _ = beyond().verdicts(name)
-    alarmed = [one.sentence for one in said if one.status is Status.FAIL]
-    assert bool(alarmed) is (CHANGES[name].group == "harmful"), alarmed
+    said = beyond().judge(name)
+    assert is_right(said, name), said.failures
 
 
 def test_what_the_first_look_leaves_open_gets_a_second() -> None:
     """Which ones these are hangs on phases; whoever measures anew names another here."""
     case = cases()[IDLE, "rootfs-fbbdee09"]
-    assert case.is_open("context-switch-longer")
-    assert not case.is_open("timer-handler-longer")
-    assert judged(IDLE, case.campaign, "context-switch-longer")[1] == 24
-    assert judged(IDLE, case.campaign, "timer-handler-longer")[1] == 12
-    assert replace(case, second=case.first).verdicts("context-switch-longer")[1] == 12
+    assert case.judge_first("context-switch-longer").is_open
+    assert not case.judge_first("timer-handler-longer").is_open
+    assert judged(IDLE, case.campaign, "context-switch-longer").boots == 24
+    assert judged(IDLE, case.campaign, "timer-handler-longer").boots == 12
+    assert replace(case, second=case.first).judge("context-switch-longer").boots == 12
 
 
 def test_there_are_enough_kernels_to_say_anything() -> None:
@@ -148,28 +157,25 @@ def test_the_same_cases_take_part_in_every_run_of_a_gate() -> None:
     """Alone a figure needs p below 0.005 / 14; beside three more cases, in which nothing happened, 0.005 / 48."""
     case = cases()[IDLE, CAMPAIGN]
     assert {(one.board, one.case) for one in case.quiet_cases} == set(rates.GATE) - {IDLE}
-    beside = rates.verdicts(
-        IDLE, case.first, "interrupts-off-50us", case.case_history("interrupts-off-50us"), case.quiet_cases
-    )
-    alone = rates.verdicts(IDLE, case.first, "interrupts-off-50us", case.case_history("interrupts-off-50us"))
-    assert any(one.kind is Kind.REGRESSION for one in alone)
-    assert {one.case for one in beside} == {IDLE[1]}
-    assert not any(one.kind is Kind.REGRESSION for one in beside)
-    assert rates.is_open(beside)
+    beside, alone = case.judge_first("interrupts-off-50us"), replace(case, beside=()).judge_first("interrupts-off-50us")
+    assert any(one.kind is Kind.REGRESSION for one in alone.verdicts)
+    assert {one.case for one in beside.verdicts} == {IDLE[1]}
+    assert not any(one.kind is Kind.REGRESSION for one in beside.verdicts)
+    assert beside.is_open
 
 
 def test_a_kernel_without_placebos_is_not_judged() -> None:
     kernels = {name: boots for name, boots in idle().items() if name in {UNPATCHED, "timer-handler-longer"}}
     known = Teachers(IDLE, (kernels,)).without("timer-handler-longer")
-    said = rates.verdicts(IDLE, kernels, "timer-handler-longer", known)
-    assert {one.kind for one in said} == {Kind.UNJUDGED, Kind.NOT_COMPARED}
+    said = rates.judge_kernel(IDLE, kernels, "timer-handler-longer", known)
+    assert {one.kind for one in said.verdicts} == {Kind.UNJUDGED, Kind.NOT_COMPARED}
 
 
 def test_a_file_that_lets_more_through_finds_less() -> None:
     kernels = idle()
     known = load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards"))
-    said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", known)
-    assert any(one.kind is Kind.REGRESSION for one in said)
+    said = rates.judge_kernel(IDLE, kernels, "wake-up-3-percent-longer", known)
+    assert any(one.kind is Kind.REGRESSION for one in said.verdicts)
     moved = {
         key: tuple(
             replace(one, figures={name: replace(figure, move=9.0) for name, figure in one.figures.items()})
@@ -177,5 +183,5 @@ def test_a_file_that_lets_more_through_finds_less() -> None:
         )
         for key, models in known.cases.items()
     }
-    said = rates.verdicts(IDLE, kernels, "wake-up-3-percent-longer", Placebos(moved))
-    assert not any(one.kind is Kind.REGRESSION for one in said)
+    said = rates.judge_kernel(IDLE, kernels, "wake-up-3-percent-longer", Placebos(moved))
+    assert not any(one.kind is Kind.REGRESSION for one in said.verdicts)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from selftests.campaigns.comparisons import campaigns
 from selftests.campaigns.planning import TESTS, drawn_plan, plans
-from selftests.campaigns.rates import looks
+from selftests.campaigns.rates import case_boots
 from selftests.unit.judge.compare.test_phases import PLACEBO, boots, ordinary
 
 from rtgate.judge.compare.boot_figures import BootFigure
@@ -91,7 +91,7 @@ def test_zero_has_no_shares() -> None:
 def test_real_harmful_kernels_are_found_where_the_plan_says_so() -> None:
     """The plan sees the boots of the kernel before, and by how much the harmful one moved a figure; no more."""
     place = ("virt-arm64", "latency/cyclictest:hackbench")
-    seen = [one for case in looks(campaigns()) if case.place == place for one in plans(case.first, case.teachers)]
+    seen = [one for case in case_boots(campaigns()) if case.place == place for one in plans(case.first, case.teachers)]
     assert len({one.kernel for one in seen}) == 7
     assert sum(one.is_found for one in seen) >= 40
     assert sum(not one.is_found for one in seen) > 10
