@@ -190,14 +190,14 @@ def of_build(place: Path, build: str) -> Path:
     return place if build == BUILD else place / build
 
 
-def campaign(rootfs: str, build: str = BUILD, emulator: str = EMULATOR, measured: Path = MEASURED) -> Path:
+def campaign(rootfs: str, build: str = BUILD, emulator: str = EMULATOR) -> Path:
     """Return the directory of what a QEMU shows of a build's kernels with the root file system of this SHA-256."""
-    return of_build(_of_emulator(measured, emulator), build) / f"rootfs-{rootfs[:8]}"
+    return of_build(_of_emulator(emulator), build) / f"rootfs-{rootfs[:8]}"
 
 
-def campaigns(emulator: str = EMULATOR, measured: Path = MEASURED) -> tuple[Path, ...]:
+def campaigns(emulator: str = EMULATOR) -> tuple[Path, ...]:
     """Return the directories of all campaigns with a QEMU; those of `BUILD` come first."""
-    place = _of_emulator(measured, emulator)
+    place = _of_emulator(emulator)
     others = (one for one in place.glob("*/rootfs-*") if not one.parent.name.startswith("qemu-"))
     return (*sorted(place.glob("rootfs-*")), *sorted(others))
 
@@ -212,8 +212,8 @@ def campaign_name(directory: Path) -> str:
     return "/".join((*(one.name for one in directory.parents if one.name.startswith("qemu-")), directory.name))
 
 
-def _of_emulator(measured: Path, emulator: str) -> Path:
-    return measured if emulator == EMULATOR else measured / f"qemu-{emulator}"
+def _of_emulator(emulator: str) -> Path:
+    return MEASURED if emulator == EMULATOR else MEASURED / f"qemu-{emulator}"
 
 
 def records(kernel: str, directory: Path) -> tuple[Record, ...]:
