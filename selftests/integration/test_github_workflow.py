@@ -23,6 +23,7 @@ import pytest
 import yaml
 from selftests.github_server import BOT, PULL_REQUEST, REPOSITORY, TOKEN, github_server
 from selftests.integration.conftest import CACHE, ROOT
+from selftests.integration.kernel_repository import KernelRepository
 
 from rtgate.files import waiting_lock
 from rtgate.forge.note_body import MARK
@@ -86,11 +87,9 @@ def go_program() -> GoProgram:
 
 
 @dataclass(frozen=True)
-class Repository:
-    """A kernel repository that has the workflow, and what its job left."""
+class Repository(KernelRepository):
+    """One that has the workflow."""
 
-    tree: Path
-    record: Path
     act: str
     workflow: str
     event: str = "pull_request"
@@ -111,38 +110,13 @@ class Repository:
             "--secret=RTGATE_HISTORY=sqlite:///history.db",
         ]
         argv = [self.act, self.event, "--platform=ubuntu-latest=-self-hosted", *options, *given, *stand_ins]
-        environment = {
-            "PATH": f"{self.tree.parent / 'bin'}:{os.environ['PATH']}",
-            "HOME": str(self.tree.parent),
-            "RECORD": str(self.record),
-            "CODE": str(code),
-            "PYTHONPATH": str(ROOT / "src"),
-        }
-        done = subprocess.run(
-            argv, cwd=self.tree, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        print(done.stdout, done.stderr, sep="\n")
-        return done.stdout
+        return self.call(argv, code).stdout
 
     def text(self) -> str:
         return (self.tree / ".github" / "workflows" / self.workflow).read_text()
 
-    def argv(self) -> list[str]:
-        path = self.record / "argv"
-        return path.read_text().splitlines() if path.exists() else []
-
     def actions(self) -> list[str]:
         return (self.record / "actions").read_text().splitlines()
-
-    def program(self, text: str) -> None:
-        path = self.tree.parent / "bin" / "rtgate"
-        path.write_text(text)
-        path.chmod(0o755)
-
-    def git(self, *arguments: str) -> str:
-        who = ["-c", "user.name=jane", "-c", "user.email=jane@example.org", "-c", "init.defaultBranch=main"]
-        command = ["git", *who, "-C", str(self.tree), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def pull_request(base: str = "1" * 40, head: str = "2" * 40) -> dict[str, Any]:

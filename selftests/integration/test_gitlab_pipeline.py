@@ -10,9 +10,7 @@ keeps a cache only with `--shell-isolation`, which forgets what a script made wh
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ import pytest
 from selftests.gitlab_ci_local import NO_NPM, command
 from selftests.gitlab_server import MERGE_REQUEST, PROJECT, TOKEN, gitlab_server
 from selftests.integration.conftest import ROOT
+from selftests.integration.kernel_repository import KernelRepository
 
 from rtgate.forge.note_body import MARK
 
@@ -70,47 +69,21 @@ def gitlab_ci_local() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Repository:
-    """A kernel repository that includes the template, and what its job left."""
+class Repository(KernelRepository):
+    """One that includes the template."""
 
-    tree: Path
-    record: Path
     command: list[str]
 
     def run(self, *options: str, code: int = 0, **variables: str) -> str:
         """Run the pipeline and return what is printed."""
         given = [f"--variable={name}={text}" for name, text in {**MERGED, **variables}.items()]
         argv = [*self.command, "--force-shell-executor", "--color=false", *given, *options]
-        environment = {
-            "PATH": f"{self.tree.parent / 'bin'}:{os.environ['PATH']}",
-            "HOME": str(self.tree.parent),
-            "RECORD": str(self.record),
-            "CODE": str(code),
-            "PYTHONPATH": str(ROOT / "src"),
-        }
-        done = subprocess.run(
-            argv, cwd=self.tree, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        print(done.stdout, done.stderr, sep="\n")
+        done = self.call(argv, code)
         return done.stdout + done.stderr
-
-    def argv(self) -> list[str]:
-        path = self.record / "argv"
-        return path.read_text().splitlines() if path.exists() else []
 
     def environment(self, command: str) -> dict[str, str]:
         lines = (self.record / f"env.{command}").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
-
-    def program(self, text: str) -> None:
-        path = self.tree.parent / "bin" / "rtgate"
-        path.write_text(text)
-        path.chmod(0o755)
-
-    def git(self, *arguments: str) -> str:
-        who = ["-c", "user.name=jane", "-c", "user.email=jane@example.org", "-c", "init.defaultBranch=main"]
-        command = ["git", *who, "-C", str(self.tree), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
