@@ -8,7 +8,7 @@ import random
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import raw_output
 from rtgate.measure.case import Arm, Case, measure
 from rtgate.measure.observations import uname_flavour
-from rtgate.measure.profiles import profile
+from rtgate.measure.profiles import Profile, profile
 from rtgate.records import record as record_file
 from rtgate.records.record import KernelIdentity, Record
 from rtgate.target.live import LiveTarget
@@ -61,6 +61,10 @@ class Quick(Cyclictest):
     def expected(self, setting: Setting) -> Expected:
         thread = Threads(count=1, policy=SCHED_OTHER, priority=0)
         return Expected(threads=(thread,), duration_s=0.2, seen=ThreadScope.SESSION)
+
+
+CASE = Case(suite="latency", tool=Quick(), load="idle")
+FLAVOUR = uname_flavour(os.uname().version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,35 +149,45 @@ def carried_out(trial: Trial, stage: Stage) -> Result:
         stack.callback(line.close)
         return line
 
-    # The prompt that the board's file has is not the one that its shell has.
-    board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
-    live = LiveTarget(
-        board=board, open=opened, stop=threading.Event(), boots=target.boots, machine={"console": "faults"}, waits=WAITS
-    )
-    ran = uname_flavour(os.uname().version)
-    kernel = KernelIdentity(
-        name="kernel", flavour=ran, release=os.uname().release, image_sha256="", source="", provenance="unknown"
-    )
-    arm = Arm(
-        name=ArmName.CANDIDATE, board=board, kernel=kernel, profile=profile("smoke"), time=TimeBase.REAL, target=live
-    )
-    case = Case(suite="latency", tool=Quick(), load="idle")
-    measured, outcome = measure(case, arm, trial.seed)
+    measured, outcome = measure(CASE, arm(opened, profile("smoke"), boots=target.boots), trial.seed)
     # As a run does: what is judged was written, read again and held against its raw output.
     with tempfile.TemporaryDirectory(dir=stage.path) as records:
         place = record_file.write(measured, outcome.files, outcome.console, Path(records))
         record = raw_output.verify(record_file.read(place))
+    subject = Subject(case=CASE.name, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(record,))
+    worst = min(judge(subject, thresholds()), key=lambda verdict: verdict.status.rank)
+    return Result(trial, record, worst, outcome.console)
+
+
+def arm(opened: Callable[[ExitStack, Plan], Transport], lengths: Profile, *, boots: bool = False) -> Arm:
+    """Return this machine's kernel on a target behind a console that `opened` opens."""
+    # The prompt that the board's file has is not the one that its shell has.
+    board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
+    release = os.uname().release
+    return Arm(
+        name=ArmName.CANDIDATE,
+        board=board,
+        kernel=KernelIdentity(
+            name="kernel", flavour=FLAVOUR, release=release, image_sha256="", source="", provenance="unknown"
+        ),
+        profile=lengths,
+        time=TimeBase.REAL,
+        target=LiveTarget(
+            board=board, open=opened, stop=threading.Event(), boots=boots, machine={"console": "faults"}, waits=WAITS
+        ),
+    )
+
+
+def thresholds() -> Thresholds:
+    """Return the limit that a slow target breaks."""
     limit = Threshold(
         board=BOARD,
-        flavour=ran,
-        case=case.name,
+        flavour=FLAVOUR,
+        case=CASE.name,
         kind=LimitKind.MAX,
         measurement="latency.max",
         limit=Quantity.parse(f"{LIMIT_US} us"),
         source="the bench",
         location=Location(Path("thresholds.yaml"), 1, 1),
     )
-    subject = Subject(case=case.name, board=BOARD, arm="candidate", flavour=ran, records=(record,))
-    verdicts = judge(subject, Thresholds((limit,)))
-    worst = min(verdicts, key=lambda verdict: verdict.status.rank)
-    return Result(trial, record, worst, outcome.console)
+    return Thresholds((limit,))

@@ -3,39 +3,31 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from selftests.faults.carried import BOARD, WAITS, Quick
-from selftests.faults.targets import LIMIT_US, WORK, Blow, Machine, Stage, Target
+from selftests.faults.carried import BOARD, CASE, arm, thresholds
+from selftests.faults.targets import WORK, Blow, Machine, Stage, Target
 
-from rtgate.board import boards
-from rtgate.board.boot import ArmName, TimeBase
 from rtgate.console.transport import Transport
-from rtgate.errors import Location, TransportError
+from rtgate.errors import TransportError
 from rtgate.judge.judging import judge
-from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Verdict
-from rtgate.measure.case import Arm, Case
-from rtgate.measure.observations import uname_flavour
+from rtgate.measure.case import Arm
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import records_by_case
-from rtgate.records.record import KernelIdentity, Record, read_all
+from rtgate.records.record import Record, read_all
 from rtgate.target.live import LiveTarget
 from rtgate.target.plan import Plan
-from rtgate.units import Quantity
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.chunks import Chunks
 from rtgate.workflow.verdicts import planned_in, subjects
-
-CASE = Case(suite="latency", tool=Quick(), load="idle")
 
 
 @dataclass(slots=True)
@@ -109,15 +101,15 @@ class Bench:
 
     def chunks(self, count: int, patience_s: float = 20) -> Chunks:
         """Return the chunks of the soak that is under way, or of a new one."""
-        arm = self._arm()
+        measured = self.arm
         if not orders.exists(self.records):
-            orders.begin(CASE, arm, "bench", count, self.records)
-        target = arm.target
+            orders.begin(CASE, measured, "bench", count, self.records)
+        target = measured.target
         assert isinstance(target, LiveTarget)
         return Chunks(
             order=orders.read(self.records),
             case=CASE,
-            arm=arm,
+            arm=measured,
             target=target,
             records=self.records,
             on_chunk=self._note_record,
@@ -135,27 +127,11 @@ class Bench:
         stack.callback(made.close)
         return made
 
-    def _arm(self) -> Arm:
-        board = replace(boards.board(BOARD), work_directory=WORK, cpus=os.cpu_count() or 1)
+    @property
+    def arm(self) -> Arm:
+        """The kernel, on a target whose consoles are as `openings` say."""
         lengths = Lengths(duration_s=0.2, seeds=(1,), boots=1)
-        release, ran = os.uname().release, uname_flavour(os.uname().version)
-        return Arm(
-            name=ArmName.CANDIDATE,
-            board=board,
-            kernel=KernelIdentity(
-                name="kernel", flavour=ran, release=release, image_sha256="", source="", provenance="unknown"
-            ),
-            profile=Profile(name="soak", description="", lengths=lengths),
-            time=TimeBase.REAL,
-            target=LiveTarget(
-                board=board,
-                open=self._open,
-                stop=threading.Event(),
-                boots=False,
-                machine={"console": "bench"},
-                waits=WAITS,
-            ),
-        )
+        return arm(self._open, Profile(name="soak", description="", lengths=lengths))
 
     @property
     def all_records(self) -> list[Record]:
@@ -163,19 +139,9 @@ class Bench:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        limit = Threshold(
-            board=BOARD,
-            flavour=uname_flavour(os.uname().version),
-            case=CASE.name,
-            kind=LimitKind.MAX,
-            measurement="latency.max",
-            limit=Quantity.parse(f"{LIMIT_US} us"),
-            source="the bench",
-            location=Location(Path("thresholds.yaml"), 1, 1),
-        )
         records = records_by_case(self.records, BOARD).get(CASE.name, [])
         made = subjects(CASE.name, records, {BOARD: {"candidate"}}, planned_in(self.records, CASE.name))
-        return [verdict for subject in made for verdict in judge(subject, Thresholds((limit,)))]
+        return [verdict for subject in made for verdict in judge(subject, thresholds())]
 
     @property
     def leftovers(self) -> list[str]:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from selftests.faults import lines
-from selftests.faults.soaks import CASE, Bench, Console, closes, refuse, serve, striking_console
+from selftests.faults.carried import CASE
+from selftests.faults.soaks import Bench, Console, closes, refuse, serve, striking_console
 from selftests.faults.table import _PANIC, _WARNING
 from selftests.faults.targets import GOOD, WORK, Blow, Machine, Stage, Target, lacking
 
@@ -172,7 +173,7 @@ def test_a_directory_has_one_soak_at_a_time(bench: Bench) -> None:
     with pytest.raises(InfrastructureError, match="--continue"):
         bench.chunks(5, patience_s=0.1).measure()
     with pytest.raises(ConfigError, match="has not ended"):
-        orders.begin(CASE, bench._arm(), "bench", 3, bench.records)
+        orders.begin(CASE, bench.arm, "bench", 3, bench.records)
     bench.chunks(5).give_up()
     assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
 
