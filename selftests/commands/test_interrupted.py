@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ctrl-C at random moments: exit code 130 or the usual one, no traceback, nothing left behind."""
+"""Ctrl-C at random moments: exit code 130 or that of the work that was done, no traceback, nothing left behind."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from collections.abc import Iterator
 
 import pytest
 from selftests.concurrency import KINDS
-from selftests.interruptions import COMMANDS, LAVA_COMMANDS, InterruptedWorld, interrupted
+from selftests.interruptions import (
+    COMMANDS,
+    ENDLESS,
+    ENDS,
+    LAVA_COMMANDS,
+    InterruptedWorld,
+    exit_codes,
+    has_traceback,
+    interrupted,
+)
 
 from rtgate.cli.main import _COMMANDS
 
-# Set by hand for more moments per command; a seed that failed can be given again.
+# Set by hand for more moments per command, many with --timeout=0; a seed that failed can be given again.
 MOMENTS = int(os.environ.get("RTGATE_INTERRUPTIONS", "1"))
 SEED = int(os.environ.get("RTGATE_INTERRUPTION_SEED", "0")) or random.randrange(1, 10**9)
 # One worker has them all: the last test is about what the others have interrupted.
@@ -45,6 +54,39 @@ def test_what_was_interrupted_is_not_believed_by_a_later_run(world: InterruptedW
     gate = world.world.start(KINDS[0])
     assert gate.child.wait(300) == 0, gate.log.read_text()
     assert {status for status, *_ in gate.result()["verdicts"]} == {"PASS"}
+
+
+START = """\
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "/x/src/rtgate/__main__.py", line 8, in <module>
+KeyboardInterrupt
+"""
+
+
+def test_an_interrupted_command_ends_with_130_or_as_its_work_did() -> None:
+    assert exit_codes("gate of two", "rtgate: interrupted", interrupted=True) == {130, 1}
+    assert exit_codes("gate of two", "FAIL", interrupted=False) == {1}
+    assert exit_codes("gate", "", interrupted=True) == {130, 0, -2}
+    assert exit_codes("submit", "rtgate: interrupted", interrupted=True) == {130}
+    assert exit_codes("submit", START, interrupted=True) == {130, -2, 1}
+    assert {*ENDLESS, *ENDS} <= {*COMMANDS, *LAVA_COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_wrong"),
+    [
+        (START, False),
+        ("rtgate: interrupted\n", False),
+        (START.replace("in <module>", "in main"), True),
+        (START.replace("<frozen runpy>", "/usr/lib/python3.11/threading.py"), True),
+        (f'{START}Exception ignored in: x\nTraceback (most recent call last):\n  File "/x/y.py", line 1, in z\n', True),
+        ("Traceback (most recent call last):\n", True),
+        ("Exception ignored in: <function f>\n", True),
+    ],
+)
+def test_only_a_traceback_of_python_s_own_start_is_excused(said: str, is_wrong: bool) -> None:
+    assert has_traceback(said) is is_wrong
 
 
 def test_every_command_is_interrupted() -> None:

@@ -41,7 +41,11 @@ if "--version" in sys.argv:
 words = dict(zip(sys.argv, sys.argv[1:]))
 console = pathlib.Path(words["-serial"].removeprefix("file:"))
 initrd = pathlib.Path(words["-initrd"]).read_bytes()
-nonce, seed = (part.decode() for part in re.search(rb"# rtgate plan (F\\w+): \\S+, seed (\\d+)", initrd).groups())
+plan = re.search(rb"# rtgate plan (F\\w+): \\S+, seed (\\d+)", initrd)
+if plan is None:
+    sys.stdin.read()  # a console for a person
+    sys.exit()
+nonce, seed = (part.decode() for part in plan.groups())
 files = {{path.name: path.read_bytes() for path in pathlib.Path({capture!r}).iterdir()}}
 fake = pathlib.Path(os.environ["FAKE_QEMU"])
 if (fake / f"slow-{{seed}}").exists() or b"slow" in pathlib.Path(words["-kernel"]).read_bytes():
