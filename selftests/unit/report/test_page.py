@@ -259,6 +259,17 @@ def test_one_run_is_no_trend(figures: Path, tmp_path: Path) -> None:
     assert trend(figures, _history(tmp_path / "history.jsonl", [50.0])) == ""
 
 
+def test_a_report_that_is_made_again_is_no_further_run(figures: Path, tmp_path: Path) -> None:
+    history = _history(tmp_path / "history.jsonl", [50.0, 50.1, 50.2, 60.0, 60.0, 60.0])
+    runs = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
+    for number, run in enumerate(runs):
+        run["testResults"] = {"idle": {"start": min(number, 3), "stop": min(number, 3) + 1}, "missing": {}}
+    history.write_text("".join(f"{json.dumps(run)}\n" for run in runs), encoding="utf-8")
+    html = trend(figures, history)
+    assert "Trend over 4 runs" in html
+    assert "Changed" not in html
+
+
 def test_a_level_that_changed_and_stayed_is_said_before_the_folded_trend(figures: Path, tmp_path: Path) -> None:
     values = [50.0 + 0.1 * (n % 3) for n in range(30)] + [60.0 + 0.1 * (n % 3) for n in range(10)]
     html = trend(figures, _history(tmp_path / "history.jsonl", values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,11 @@ def trend(figures: Path, history: Path) -> str:
         OSError, ValueError, KeyError, TypeError: a file is missing or damaged.
     """
     entries: list[dict[str, Any]] = json.loads(figures.read_text(encoding="utf-8"))
-    runs = [_run(json.loads(line)) for line in history.read_text(encoding="utf-8").splitlines()][-_MOST_RUNS:]
+    by_tests: dict[Hashable, Mapping[str, Any]] = {}
+    for text in history.read_text(encoding="utf-8").splitlines():
+        data = json.loads(text)
+        by_tests.setdefault(_tests(data), data)
+    runs = [_run(data) for data in by_tests.values()][-_MOST_RUNS:]
     by_case: dict[str, list[TrendLine]] = {}
     for name in dict.fromkeys(_case(entry) for entry in entries):
         lines = [line for entry in entries if _case(entry) == name and (line := _line(entry, runs))]
@@ -76,6 +80,12 @@ def _find_changes(values: Sequence[float]) -> tuple[Change, ...]:
 
 def _case(entry: Mapping[str, Any]) -> str:
     return f"{entry['title'].rpartition(': ')[0]}: {entry['groupTitle']}"
+
+
+def _tests(data: Mapping[str, Any]) -> Hashable:
+    """Return what tells a run from others: Allure remembers a run again whenever its report is made again."""
+    tests = data.get("testResults", {}).items()
+    return frozenset((name, test["start"], test["stop"]) for name, test in tests if "stop" in test) or data["timestamp"]
 
 
 def _run(data: Mapping[str, Any]) -> _Run:
