@@ -56,6 +56,47 @@ def test_verdicts_that_were_edited_are_shown_nowhere(
     assert not (tmp_path / "note.md").exists()
 
 
+def test_a_gate_s_verdicts_are_shown_whatever_was_judged_since(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.stored(world.boot(), tmp_path / "records")
+    _judged(tmp_path, [world.over_limit()], exit_code=1)
+    tried = _judged(tmp_path / "records", [world.within_limit()])
+    assert _run(tmp_path / "records", "-o", tmp_path, "--no-html") == 0
+    output = capsys.readouterr()
+    assert "exit code 1" in output.out
+    assert f"--verdict {tried} shows what was judged since" in output.err
+    assert _run(tmp_path / "records", "-o", tmp_path / "tried", "--no-html", "--verdict", tried) == 0
+    assert "exit code 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["records", "verdict.json", "notes.txt"])
+def test_a_report_takes_no_place_of_another_one_s(world: World, tmp_path: Path, name: str) -> None:
+    world.stored(world.boot(), tmp_path / "soak")
+    _judged(tmp_path / "soak", [world.within_limit()])
+    output = tmp_path / "report"
+    output.mkdir()
+    (output / name).touch()
+    (output / "summary.html").write_text("FAIL", encoding="utf-8")
+    with pytest.raises(ConfigError, match="name another directory"):
+        _run(tmp_path / "soak", "-o", output, "--no-html")
+    assert (output / "summary.html").read_text(encoding="utf-8") == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--serve", "--verdict", "v"), "name its RECORDS"),
+        (("--serve", "--no-html"), "name its RECORDS"),
+        (("records", "--trend", "t", "--no-html"), "leave out --no-html"),
+        (("records", "--listen", "80"), "--listen is for --serve"),
+    ],
+)
+def test_options_that_would_say_nothing(options: tuple[str, ...], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        _run(*options)
+
+
 def test_records_that_were_not_judged(world: World, tmp_path: Path) -> None:
     world.stored(world.boot(), tmp_path)
     with pytest.raises(ConfigError, match="judge the records first: rtgate judge "):

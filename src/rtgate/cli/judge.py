@@ -16,8 +16,9 @@ from rtgate.workflow.judging import JudgingRequest, boards
 PROFILE = "the cases of this profile (default: those of the records)"
 DESCRIPTION = """\
 Judge stored records, as often as wanted and without a board: hold them against their raw output, apply limits, compare
-both kernels. The verdicts go to verdict.json, the summary to the terminal; `rtgate report RECORDS` makes the page.
-Nothing is measured, no record is changed, and nothing is added to the history.
+both kernels. The verdicts go to verdict.json, the summary to the terminal. Nothing is measured, no record is changed,
+and nothing is added to the history. `rtgate report RECORDS` makes the page. The page of a gate shows the gate's
+verdicts: these need --verdict and a directory of their own there.
 
 Every case is judged that has records or was planned: one of which nothing came is MISS. With --profile these are the
 cases of a profile, whether anybody planned them or not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from rtgate.console.line import address
@@ -15,6 +16,7 @@ from rtgate.report.notices import say, silence
 from rtgate.report.server import server
 from rtgate.workflow.conclusion import Ending, missing_verdicts, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
+from rtgate.workflow.report_directory import lock, require_report_directory
 from rtgate.workflow.verdict_file import read_verdicts
 
 DESCRIPTION = """\
@@ -22,8 +24,8 @@ Make the report of records that were measured and judged: an Allure results dire
 screen as a small page for mails (summary.html), and junit.xml. With --export, write these files instead, for those who
 collect results.
 
-Nothing is judged here: the verdicts are those of RECORDS/verdict.json. The exit code says whether the report was
-made, not whether the kernel is good.
+Nothing is judged here: the verdicts are those of the gate that measured RECORDS, and without a gate those of
+`rtgate judge RECORDS`. The exit code says whether the report was made, not whether the kernel is good.
 
 The pages open as files. With --serve a browser on another machine can see them, too: until Ctrl-C, and without RECORDS
 as they are in DIR.
@@ -49,7 +51,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where the report goes (default: report)",
     )
     parser.add_argument(
-        "--verdict", type=Path, metavar="FILE", help="the verdicts (default: RECORDS/verdict.json, or beside)"
+        "--verdict",
+        type=Path,
+        metavar="FILE",
+        help="the verdicts (default: verdict.json beside RECORDS, as a gate leaves it; else RECORDS/verdict.json)",
     )
     parser.add_argument(
         "--trend", type=Path, metavar="FILE", help="runs to show trends of (default: DIR/history.jsonl)"
@@ -59,7 +64,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
         metavar="[HOST:]PORT",
-        default="8000",
         help="where --serve listens; whoever reaches HOST reads the report (default: 127.0.0.1:8000)",
     )
     parser.add_argument(
@@ -77,13 +81,13 @@ def run(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code.
 
     Raises:
-        ConfigError: there are no records, they were not judged, or options contradict each other; or the address of
-            --serve cannot be had.
+        ConfigError: there are no records, they were not judged, or options contradict each other; the directory of the
+            report is another run's or somebody else's; or the address of --serve cannot be had.
         ChangedError: a record was changed since it was written.
         InfrastructureError: the report cannot be written, or the Allure command is missing.
     """
     _check_options(args)
-    listen = address(args.listen)
+    listen = address(args.listen or "8000")
     output: Path = args.output or Path("report")
     if args.records is not None:
         _make(args, output)
@@ -93,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace, output: Path) -> None:
     if not args.records.is_dir():
         raise ConfigError(f"{args.records}: no such directory of records")
-    verdicts, code = read_verdicts(args.verdict or _verdict_of(args.records), args.records)
+    verdict = args.verdict or _verdict_of(args.records)
+    verdicts, code = read_verdicts(verdict, args.records)
     records = read_verified(args.records)
     verdicts += missing_verdicts(records, verdicts)
     for export in args.export:
@@ -105,8 +110,19 @@ def _make(args: argparse.Namespace, output: Path) -> None:
     def page() -> Path | None:
         return None if args.no_html else html.generate(output / "allure-results", output, args.trend)
 
-    # Where nothing was judged, a code of 0 says that somebody allowed it.
-    write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
+    _require_same_run(output, {"records": args.records, "verdict.json": verdict})
+    with lock(output):
+        # Where nothing was judged, a code of 0 says that somebody allowed it.
+        write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
+
+
+def _require_same_run(output: Path, sources: Mapping[str, Path]) -> None:
+    """Refuse a directory that has another run's verdicts or records: its page would contradict them."""
+    require_report_directory(output)
+    for name, source in sources.items():
+        path = output / name
+        if path.exists() and not path.samefile(source):
+            raise ConfigError(f"{path} is not {source}: name another directory for this report with -o")
 
 
 def _serve(directory: Path, listen: tuple[str, int]) -> int:
@@ -122,6 +138,12 @@ def _check_options(args: argparse.Namespace) -> None:
     """Refuse options that would say nothing. Raises ConfigError."""
     if args.records is None and not args.serve:
         raise ConfigError("no records: name their directory, or show a report that there is with --serve")
+    if args.records is None and (args.verdict or args.trend or args.no_html):
+        raise ConfigError("--verdict, --trend and --no-html make a report: name its RECORDS, or leave them out")
+    if args.trend and args.no_html:
+        raise ConfigError("--trend is shown in index.html: leave out --no-html, or --trend")
+    if args.listen and not args.serve:
+        raise ConfigError("--listen is for --serve: add it, or leave out --listen")
     if args.export and (args.output or args.trend or args.no_html or args.serve):
         raise ConfigError("--export writes no report: leave out -o, --trend, --no-html and --serve")
     if args.origin and not any(export.format == "kcidb" for export in args.export):
@@ -137,7 +159,10 @@ def _export(text: str) -> Export:
 
 
 def _verdict_of(records: Path) -> Path:
-    """Return where the verdicts of records are: among them, or beside them, where `rtgate gate` leaves them."""
-    beside = records.parent / "verdict.json"
-    among = records / "verdict.json"
-    return beside if beside.exists() and not among.exists() else among
+    """Return where the verdicts of records are: those of a gate are beside them, whatever was judged since."""
+    beside, among = records.absolute().parent / "verdict.json", records / "verdict.json"
+    if not beside.exists():
+        return among
+    if among.exists():
+        say(f"the report shows {beside}; --verdict {among} shows what was judged since")
+    return beside
