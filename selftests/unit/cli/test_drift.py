@@ -80,6 +80,35 @@ def test_nothing_is_added_up_over_a_gate_that_cannot_be(
     assert f"{CASE}: what lies before that gate is not added up either" in said.err
 
 
+def test_a_case_with_too_few_boots_does_not_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.0, 1.0])
+    other = "latency/cyclictest:hackbench"
+    few = [
+        replace(
+            gate,
+            baseline=[replace(one, case=other) for one in gate.baseline[:2]],
+            candidate=[replace(one, case=other) for one in gate.candidate[:2]],
+        )
+        for gate in gates
+    ]
+    stored(tmp_path, monkeypatch, [*gates, *few])
+    capsys.readouterr()
+    assert main(["trend", "--board", "virt-arm64", "--drift-budget", "3%"]) == 5
+    told = capsys.readouterr()
+    assert CASE in told.out
+    assert f"{other}: not added up: no figure has bounds in each of its 2 gates" in told.err
+
+
+@pytest.mark.parametrize(
+    "words", [["--drift-budget", "3%", "--arm", "baseline"], ["--drift-budget", "3%", "-o", "x"], ["--last", "3"]]
+)
+def test_options_that_would_say_nothing_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trend", "--board", "virt-arm64", *words]) == 2
+    assert "leave out" in capsys.readouterr().err
+
+
 def test_a_history_without_gates_is_no_good_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (gate,) = branch([1.0, 1.0])
     stored(tmp_path, monkeypatch, [Gate(run=gate.run, kernel="", baseline=gate.baseline, candidate=())])

@@ -11,6 +11,7 @@ from selftests.unit.judge.compare.test_comparing import imaged
 from selftests.unit.judge.conftest import asking, record
 from selftests.written_records import write
 
+from rtgate.cli import trend
 from rtgate.cli.main import main
 from rtgate.judge.thresholds import LimitKind, load_thresholds
 from rtgate.records.record import Record
@@ -160,7 +161,9 @@ def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
     assert "because of kernel-1" in limits["latency.max"].margin
     assert main([*words, "--looser-because", "kernel-99"]) == 2
-    assert "no good boots of kernel-99" in capsys.readouterr().err
+    assert "--looser-because: no good boots of kernel-99" in capsys.readouterr().err
+    assert main([*words, "--runs", "kernel-1,kernel-99"]) == 2
+    assert "--runs: no good boots of kernel-99" in capsys.readouterr().err
     before.write_text(LIMITS.replace("55.5", "86"))
     assert main([*words, "--looser-because", "kernel-1"]) == 2
     assert "kernel-1 keeps every limit" in capsys.readouterr().err
@@ -249,6 +252,22 @@ def test_a_revoked_kernel_is_in_no_trend_and_of_good_kernels_only_what_was_promo
     assert "left out, boots: 5: 000000000000 was revoked on " in told.err
     assert "mr-8" not in told.out
     assert "mr-9" in told.out
+
+
+def test_a_history_without_a_metric_of_comparisons_is_no_good_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drifting(tmp_path, monkeypatch, [30_000])
+    monkeypatch.setattr(trend, "summaries", lambda *_: {})  # as of a tool that only passes or fails
+    assert main(["trend", "--board", "virt-arm64"]) == 5
+    assert "none of 3 boots has a metric of comparisons" in capsys.readouterr().err
+
+
+def test_the_trend_of_a_retired_board_is_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
+    write(replace(record({30_000: 2000}), board="retired"), tmp_path / "run")
+    assert main(["history", "add", str(tmp_path / "run")]) == 0
+    assert main(["trend", "--board", "retired"]) == 5
 
 
 def test_limits_are_not_made_from_boots_of_a_revoked_kernel(

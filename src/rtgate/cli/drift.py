@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from rtgate.board.boot import ArmName
+from rtgate.cli.stored_boots import by_case
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.queries import Boot, BootFilter
@@ -19,6 +20,9 @@ from rtgate.records.record import Record
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
+
+GATES = 20
+"""How many gates are added up unless somebody says how many."""
 
 
 def share(text: str) -> float:
@@ -34,17 +38,17 @@ def share(text: str) -> float:
 
 def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace) -> int:
     """Print what the last gates of a branch come to; return the exit code."""
-    by_case: dict[str, list[Boot]] = {}
-    for boot in queries.find(history, boot_filter):
-        by_case.setdefault(boot.case, []).append(boot)
     case_drifts: list[Drift] = []
     gaps: list[str] = []
-    for case in sorted(by_case):
-        groups = chain(by_case[case], arguments.last)
+    for case, boots in by_case(queries.find(history, boot_filter)).items():
+        groups = chain(boots, arguments.last or GATES)
         gates = _gates(history, groups)
-        case_drifts += drifts(case, gates)
-        if len(gates) < len(groups):
-            gaps.append(case)
+        figures = list(drifts(case, gates))
+        case_drifts += figures
+        if gates and not figures:
+            gaps.append(f"{case}: not added up: no figure has bounds in each of its {len(gates)} gates: too few boots")
+        elif len(gates) < len(groups):
+            gaps.append(f"{case}: what lies before that gate is not added up either")
     beyond = [drift for drift in case_drifts if drift.beyond(arguments.drift_budget)]
     if arguments.json:
         print(
@@ -54,11 +58,11 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
         )
     else:
         _show(case_drifts, beyond, arguments.drift_budget)
+    for sentence in gaps:
+        say(sentence)
     if not case_drifts:
         say("no gate on virtual time with both kernels was stored that could be added up")
         return 5
-    for case in gaps:
-        say(f"{case}: what lies before that gate is not added up either")
     return 1 if beyond else 5 if gaps else 0
 
 

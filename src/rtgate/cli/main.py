@@ -152,7 +152,8 @@ def _outline() -> argparse.ArgumentParser:
 def _check_boards(outline: argparse.Namespace) -> None:
     """Refuse a mistyped board before its command is loaded. Raises ConfigError.
 
-    A history may hold boards that nobody has any more: its commands look for what is stored.
+    A history may hold boards that nobody has any more: its commands look for what is stored, and those that make
+    something for a board ask for it themselves.
     """
     names = [name for name in outline.boards if name and not outline.help]
     if names and outline.command not in _GROUPS["history"]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rtgate.board import boards
 from rtgate.cli import command_options, drift
+from rtgate.cli.stored_boots import by_case, of_newest_environment
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.history import queries
 from rtgate.history.database import History
@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good-kernels", action="store_true", help="only kernels that `rtgate baseline` promoted")
     parser.add_argument("--drift-budget", type=drift.share, metavar="SHARE", help="add up gates; for example 3%%")
     parser.add_argument(
-        "--last", type=command_options.positive, default=20, metavar="N", help="so many gates (default: %(default)s)"
+        "--last", type=command_options.positive, metavar="N", help=f"so many gates (default: {drift.GATES})"
     )
     parser.add_argument("--json", action="store_true", help="print series and changes as JSON")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write a plot of each case there")
@@ -83,7 +83,7 @@ class Trend:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    boards.board(arguments.board)
+    _check_options(arguments)
     with History.open(require_url(arguments.history)) as history:
         if arguments.drift_budget is not None:
             return drift.run(history, replace(command_options.boot_filter(arguments), good=True), arguments)
@@ -96,7 +96,18 @@ def run(arguments: argparse.Namespace) -> int:
         _plot(trends, arguments.output, arguments.board)
     if any(trend.worse for trend in trends):
         return 1
-    return 0 if all(len(trend.runs) >= _FEWEST_RUNS for trend in trends) else 5
+    return 0 if trends and all(len(trend.runs) >= _FEWEST_RUNS for trend in trends) else 5
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that would say nothing. Raises ConfigError."""
+    if arguments.drift_budget is None:
+        if arguments.last:
+            raise ConfigError("--last is for --drift-budget: add it, or leave out --last")
+    elif arguments.arm or arguments.good_kernels or arguments.output:
+        raise ConfigError(
+            "--drift-budget adds up gates of both kernels and draws no plot: leave out --arm, --good-kernels and -o"
+        )
 
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
@@ -108,17 +119,11 @@ def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
     boots = queries.find(history, replace(boot_filter, revoked=False))
     if not boots:
         raise ConfigError(f"the history {history.name} has no valid boots of {arguments.board} that were asked for")
-    by_case: dict[str, list[Boot]] = {}
-    for boot in boots:
-        by_case.setdefault(boot.case, []).append(boot)
-    return [trend for case in sorted(by_case) for trend in _of_case(history, case, by_case[case])]
+    return [trend for case, of_case in by_case(boots).items() for trend in _of_case(history, case, of_case)]
 
 
 def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
-    same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
-    if len(same) < len(boots):
-        rest = len(boots) - len(same)
-        say(f"{case}: {rest} of {len(boots)} boots of other environments are left out")
+    same = of_newest_environment(boots)
     records = queries.records(history, same)
     case_levels = levels(records)
     by_run: dict[str, list[Mapping[str, float]]] = {}
@@ -127,6 +132,8 @@ def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
         by_run.setdefault(boot.run, []).append(summaries(record, case_levels))
         kernels[boot.run] = boot.kernel_release
     metrics = sorted({metric for run_boots in by_run.values() for boot in run_boots for metric in boot})
+    if not metrics:
+        say(f"{case}: none of {len(same)} boots has a metric of comparisons, so it has no trend")
     return [_trend(case, metric, by_run, kernels) for metric in metrics]
 
 
