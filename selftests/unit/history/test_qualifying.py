@@ -13,12 +13,15 @@ from selftests.unit.report.conftest import make
 from selftests.written_records import write
 
 from rtgate.board.boot import State, TimeBase
+from rtgate.cli import calibrate
 from rtgate.cli.main import main
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import Standing, examine, keep, standing_of
 from rtgate.history.queries import BootFilter
+from rtgate.history.screens import level
 from rtgate.history.store import Origin, add
+from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records import record as records_file
 from rtgate.records.environment import Environment
 from rtgate.records.record import Record
@@ -122,3 +125,24 @@ def test_what_died_before_the_board_was_what_it_is_does_not_count(
     assert "(24 boots, 0 invalid)" in capsys.readouterr().out
     main(["qualify", "--board", "bench", "--runs", "last-year,night-1"])
     assert "(36 boots, 12 invalid)" in capsys.readouterr().out
+
+
+def test_a_run_that_was_never_stored_qualifies_nothing(
+    bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill("night-1", night(0.002))
+    assert main(["qualify", "--board", "bench", "--runs", "night-1,night-12"]) == 2
+    assert "--runs: no good boots of night-12" in capsys.readouterr().err
+    assert "never qualified" in standing_of(history, record(1)).reason
+
+
+def test_a_calibration_that_is_refused_stores_no_level(
+    bench: Path, history: History, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill("night-1", night(0.002))
+    proposal = ScreenProposal(level=0.02, flagged=1, sessions=12, upper=0.3, problem="")
+    monkeypatch.setattr(calibrate, "propose_screen", lambda _: proposal)
+    assert main(["calibrate", "--board", "bench", "--looser-because", "night-12"]) == 2
+    assert level(history, record(1)) is None
+    assert main(["calibrate", "--board", "bench"]) == 5
+    assert level(history, record(1)) == 0.02

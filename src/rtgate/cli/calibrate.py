@@ -13,6 +13,7 @@ from pathlib import Path
 from rtgate import files
 from rtgate.board import boards
 from rtgate.cli import command_options
+from rtgate.cli.stored_boots import by_case, of_newest_environment, require_runs, run_names
 from rtgate.errors import ConfigError
 from rtgate.history import pairing, queries
 from rtgate.history import screens as screening
@@ -21,7 +22,7 @@ from rtgate.history.queries import Boot
 from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, LimitProposal, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
-from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.notices import say
@@ -57,7 +58,7 @@ _NOTES = 3  # more of them say that the tail is long, and each of them nothing
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     command_options.add_history_options(parser)
-    parser.add_argument("--runs", metavar="RUN,...", type=_names, help="only these runs")
+    parser.add_argument("--runs", metavar="RUN,...", type=run_names, help="only these runs")
     parser.add_argument(
         "--target", type=_share, default=0.01, metavar="SHARE", help="false alarms of a limit in a run (default: 1%%)"
     )
@@ -66,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--margin", type=_margin, default=1.0, metavar="FACTOR", help="on top of limits on values (default: none)"
     )
     parser.add_argument(
-        "--looser-because", type=_names, default=(), metavar="RUN,...", help="runs that need a looser limit"
+        "--looser-because", type=run_names, default=(), metavar="RUN,...", help="runs that need a looser limit"
     )
     parser.add_argument("--thresholds", type=Path, metavar="FILE", help="limits to compare with, not thresholds.yaml")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there (default: standard output)")
@@ -77,27 +78,32 @@ def run(arguments: argparse.Namespace) -> int:
     board = boards.board(arguments.board)
     before = limits(arguments.thresholds)
     with History.open(require_url(arguments.history)) as history:
-        by_case, screens = _load_good_boots(history, arguments, virtual=board.virtual)
-    _check_run_names(arguments.looser_because, by_case)
-    ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
-    proposals: list[tuple[LimitProposal, Decision]] = []
-    for case, past in by_case.items():
-        for proposal in propose_limits(past, ask):
-            old_limits = before.for_options(board.name, arguments.flavour, case, proposal.threshold.options)
-            proposals.append((proposal, ratchet(proposal, old_limits, past, arguments.looser_because)))
-    _check_runs_needed(arguments.looser_because, proposals)
-    _write(arguments.output, _document(arguments, by_case, proposals, screens))
+        cases = by_case(_good_boots(history, arguments))
+        past = {case: _records(history, boots, virtual=board.virtual) for case, boots in cases.items()}
+        require_runs("--looser-because", arguments.looser_because, (boot.run for of in past.values() for boot in of))
+        proposals = _proposals(arguments, past, before)
+        _check_runs_needed(arguments.looser_because, proposals)
+        # Virtual time has no screen. Levels are stored here, where nothing is refused any more.
+        screens = {} if board.virtual else {case: _screen(history, boots) for case, boots in cases.items()}
+    _write(arguments.output, _document(arguments, past, proposals, screens))
     _tell(proposals)
     return 0 if proposals and not any(proposal.problem for proposal, _ in proposals) else _NOT_SHOWN
 
 
-Screens = Mapping[str, ScreenProposal]
+def _proposals(
+    arguments: argparse.Namespace, past: Mapping[str, Sequence[GoodBoot]], before: Thresholds
+) -> list[tuple[LimitProposal, Decision]]:
+    ask = Ask(target=arguments.target, boots=arguments.boots, margin=arguments.margin)
+    return [
+        (proposal, ratchet(proposal, old_limits, boots, arguments.looser_because))
+        for case, boots in past.items()
+        for proposal in propose_limits(boots, ask)
+        for old_limits in [before.for_options(arguments.board, arguments.flavour, case, proposal.threshold.options)]
+    ]
 
 
-def _load_good_boots(
-    history: History, arguments: argparse.Namespace, *, virtual: bool
-) -> tuple[dict[str, tuple[GoodBoot, ...]], Screens]:
-    """Return the good boots by case, and levels for the screen. Raises ConfigError when there are none."""
+def _good_boots(history: History, arguments: argparse.Namespace) -> list[Boot]:
+    """Return the good boots. Raises ConfigError when there are none, or none of a run that was named."""
     boot_filter = replace(command_options.boot_filter(arguments), runs=arguments.runs, good=True)
     every = queries.find(history, boot_filter)
     for sentence in queries.left_out(history, replace(boot_filter, trusted=True)):
@@ -109,18 +115,12 @@ def _load_good_boots(
             f"the history {history.name} has no valid boots of good kernels for {arguments.board}, "
             f"{arguments.flavour}, {arguments.case or 'any case'}{hint if every else ''}"
         )
-    by_case: dict[str, list[Boot]] = {}
-    for boot in good_boots:
-        by_case.setdefault(boot.case, []).append(boot)
-    screens = {} if virtual else {case: _screen(history, by_case[case]) for case in sorted(by_case)}
-    return {case: _records(history, by_case[case], virtual=virtual) for case in sorted(by_case)}, screens
+    require_runs("--runs", arguments.runs or (), (boot.run for boot in good_boots))
+    return good_boots
 
 
 def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
-    """Return the screen's level for a case, and store it for comparisons to come if it is proven.
-
-    Virtual time has none, because its comparisons have no screen.
-    """
+    """Return the screen's level for a case, and store it for comparisons to come if it is proven."""
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
     pairs = pairing.pairs(same)
     records = queries.records(history, [boot for pair in pairs for boot in pair])
@@ -132,7 +132,7 @@ def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
 
 def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple[GoodBoot, ...]:
     """Return the records of one case. On virtual time equal figures of one seed are one boot, however many images."""
-    same = _of_newest_options(history, _newest_environment(boots))
+    same = _of_newest_options(history, sorted(of_newest_environment(boots), key=lambda boot: (boot.run, boot.number)))
     good_boots: dict[object, GoodBoot] = {}
     for boot, record in same:
         key = (boot.seed, records_file.digest_source(record)) if virtual else boot.id
@@ -156,25 +156,6 @@ def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Bo
     return same
 
 
-def _newest_environment(boots: Sequence[Boot]) -> list[Boot]:
-    """Return the boots that may be compared with the newest one, and say how many are left out."""
-    last = boots[-1]
-    same = [boot for boot in boots if boot.comparable == last.comparable]
-    if len(same) < len(boots):
-        rest = len(boots) - len(same)
-        say(f"{last.case}: {rest} of {len(boots)} boots are left out: their environment is not that of the newest")
-    return sorted(same, key=lambda boot: (boot.run, boot.number))
-
-
-def _check_run_names(runs: Sequence[str], by_case: Mapping[str, Sequence[GoodBoot]]) -> None:
-    there = {boot.run for past in by_case.values() for boot in past}
-    unknown_names = [name for name in runs if name not in there]
-    if unknown_names:
-        raise ConfigError(
-            f"--looser-because: no good boots of {', '.join(unknown_names)} (allowed: {', '.join(sorted(there))})"
-        )
-
-
 def _check_runs_needed(runs: Sequence[str], proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
     breaking_runs = {run for _, decision in proposals for run in decision.breaking}
     idle = [name for name in runs if name not in breaking_runs]
@@ -187,12 +168,12 @@ def _check_runs_needed(runs: Sequence[str], proposals: Sequence[tuple[LimitPropo
 
 def _document(
     arguments: argparse.Namespace,
-    by_case: Mapping[str, Sequence[GoodBoot]],
+    past: Mapping[str, Sequence[GoodBoot]],
     proposals: Sequence[tuple[LimitProposal, Decision]],
-    screens: Screens,
+    screens: Mapping[str, ScreenProposal],
 ) -> str:
     """Return the entry for thresholds.yaml."""
-    boots = sum(map(len, by_case.values()))
+    boots = sum(map(len, past.values()))
     words = f"--target {arguments.target:g} --boots {arguments.boots}"
     lines = [
         "# SPDX-License-Identifier: MIT",
@@ -202,7 +183,7 @@ def _document(
         f"{arguments.board}:",
         f"  {arguments.flavour}:",
     ]
-    for case in by_case:
+    for case in past:
         own = [(proposal, decision) for proposal, decision in proposals if proposal.threshold.case == case]
         proven = any(decision.kept or not proposal.problem for proposal, decision in own)
         lines.append(f"    {case}:" if proven else f"    {case}: []")
@@ -275,10 +256,6 @@ def _write(path: Path | None, text: str) -> None:
         print(text, end="")
     else:
         files.write_user_file(path, text)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(",")))
 
 
 def _share(text: str) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options
+from rtgate.cli.stored_boots import require_runs, run_names
 from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
@@ -53,7 +54,7 @@ _UNQUALIFIED = 5
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     command_options.add_history_options(parser)
-    parser.add_argument("--runs", metavar="RUN,...", help="only these runs of the history")
+    parser.add_argument("--runs", metavar="RUN,...", type=run_names, help="only these runs of the history")
     parser.add_argument("--records", type=Path, metavar="DIR", help="add these records of one good kernel first")
 
 
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     boards.board(arguments.board)
     url = require_url(arguments.history)
-    runs = arguments.runs.split(",") if arguments.runs else None
+    runs = arguments.runs or None
     if arguments.records is not None:
         runs = [*(runs or ()), _store(url, arguments.records)]
     with History.open(url) as history:
@@ -84,7 +85,9 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
-    for boot in queries.find(history, boot_filter):
+    selection = queries.find(history, boot_filter)
+    require_runs("--runs", arguments.runs or (), (boot.run for boot in selection))
+    for boot in selection:
         by_case.setdefault((boot.case, boot.device), []).append(boot)
     standings: list[CaseStanding] = []
     limits: list[tuple[str, str, str]] = []

@@ -21,7 +21,8 @@ def require_runs(option: str, names: Iterable[str], runs: Iterable[str]) -> None
     known_names = set(runs)
     unknown_names = [name for name in names if name not in known_names]
     if unknown_names:
-        raise ConfigError(f"{option}: no good boots of {', '.join(unknown_names)}: rtgate history list shows the runs")
+        allowed = f" (allowed: {', '.join(sorted(known_names))})" if known_names else ""
+        raise ConfigError(f"{option}: no good boots of {', '.join(unknown_names)}{allowed}: see rtgate history list")
 
 
 def by_case(boots: Iterable[Boot]) -> Mapping[str, Sequence[Boot]]:
