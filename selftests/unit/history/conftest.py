@@ -15,7 +15,6 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.board.boot import ArmName
 from rtgate.history.baselines import Promotion, promote
 from rtgate.history.database import History
-from rtgate.history.encoding import kernel
 from rtgate.history.store import Origin, add
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Histogram, Measurement
@@ -76,7 +75,7 @@ def make_good(history: History, made: Iterable[Record], run: str = "night-1") ->
 def promotion(one: Record, run: str = "night-1", *, verdict: str = "PASS", unjudged: str = "") -> Promotion:
     return Promotion(
         board=one.board,
-        kernel=kernel(one),
+        kernel=one.kernel_id,
         run=run,
         promoted_at="2026-11-22T03:00:00Z",
         promoted_by="jane",

@@ -21,7 +21,6 @@ from rtgate.history.baselines import (
     short,
 )
 from rtgate.history.database import History
-from rtgate.history.encoding import kernel
 from rtgate.history.pairing import borrow
 from rtgate.history.prior import HistoryPrior
 from rtgate.history.qualifying import examine, standing_of
@@ -192,6 +191,6 @@ def test_a_comparison_says_whose_boots_it_did_not_use(fill: Fill, history: Histo
 
 def test_a_kernel_without_an_image_is_known_by_its_build_id_or_its_version() -> None:
     one = record(1, image="")
-    assert kernel(one) == "6.12.107-rt #1 SMP PREEMPT_RT Thu Jan 1 00:00:00 UTC 1970" == short(kernel(one))
-    assert kernel(replace(one, environment=replace(one.environment, build_id="e" * 40))) == "e" * 40
-    assert kernel(record(1)) == GOOD
+    assert one.kernel_id == "6.12.107-rt #1 SMP PREEMPT_RT Thu Jan 1 00:00:00 UTC 1970" == short(one.kernel_id)
+    assert replace(one, environment=replace(one.environment, build_id="e" * 40)).kernel_id == "e" * 40
+    assert record(1).kernel_id == GOOD

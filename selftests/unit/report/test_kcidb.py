@@ -119,6 +119,19 @@ def test_nobody_says_how_somebody_else_s_kernel_was_built() -> None:
     assert "status" not in build
 
 
+def test_kernels_that_were_running_are_as_many_as_they_say() -> None:
+    def running(board: str, **says: str) -> Record:
+        record = make(Boot(board=board, seed=None, changes=says))
+        unknown = {"name": "running", "image_sha256": "", "release": "", "source": "whatever the target runs"}
+        return _of(record, **unknown, provenance="unknown")
+
+    boards = [running("a"), running("b", kernel_version="#2"), running("c", arch="x86_64"), running("d", build_id="e")]
+    data = exported([*boards, running("again")], [])
+    assert len(data["checkouts"]) == len(data["builds"]) == 4
+    other = exported([running("a", kernel_release="7.0")], [])
+    assert other["checkouts"][0]["id"] not in {one["id"] for one in data["checkouts"]}
+
+
 def test_a_kernel_that_cannot_be_built_is_a_build_that_failed() -> None:
     broken = verdict_on(Status.FAIL, Kind.BUILD, "kernel/futex.c:1: error", board="", arm="", flavour="", case="")
     data = exported([], [broken])

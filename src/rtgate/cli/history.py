@@ -89,7 +89,7 @@ def _row(line: Line) -> tuple[object, ...]:
         f"{line.run}\n{line.stored_at[:16].replace('T', ' ')}",
         f"{line.board} {line.device}".strip() + f"\n{line.flavour}",
         line.case,
-        f"{line.arm}\n{line.kernel_release if line.kernels == 1 else f'{line.kernels} kernels'}",
+        f"{line.arm}\n{line.kernel_release if line.kernels < 2 else f'{line.kernels} kernels'}",
         line.boots,
         line.good,
         line.trusted,

@@ -30,7 +30,7 @@ class Promotion:
     """Why a kernel is good on a board.
 
     Attributes:
-        kernel: what tells kernels apart (`encoding.kernel`).
+        kernel: what tells kernels apart (`Record.kernel_id`).
         run: of the history, whose verdict it is.
         promoted_at: UTC, as ISO 8601 has it.
         verdict: `PASS`; what else the run came to if nobody could judge it, empty if it was not judged.

@@ -37,17 +37,6 @@ def key(record: Record) -> str:
     return _digest({**data, "kernel": _without_empty(data["kernel"])})
 
 
-def kernel(record: Record) -> str:
-    """Return what tells kernels apart: the image; of one that nobody knows the build id, or release and version."""
-    environment, identity = record.environment, record.kernel
-    return (
-        identity.image_sha256
-        or environment.build_id
-        or identity.build_id
-        or f"{environment.kernel_release or identity.release} {environment.kernel_version or identity.version}".strip()
-    )
-
-
 def flavour(record: Record) -> str:
     """Return the flavour that a kernel was built as; of one that nobody knows that which it ran as."""
     return record.kernel.flavour or record.environment.flavour

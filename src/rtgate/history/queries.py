@@ -30,7 +30,7 @@ class Boot:
         run: what was measured together.
         number: which boot of its run.
         trusted: whether its kernel is known to be good: promoted on this board, and not revoked.
-        kernel: what tells kernels apart (`encoding.kernel`).
+        kernel: what tells kernels apart (`Record.kernel_id`).
         image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
         comparable: equal for boots that may be compared.
         minutes: how long the tool ran; None when unknown.
@@ -270,7 +270,7 @@ def contents(history: History, boot_filter: BootFilter) -> tuple[Line, ...]:
         select(
             *keys,
             func.max(boots.c.kernel_release).label("kernel_release"),
-            func.count(distinct(boots.c.kernel_image)).label("kernels"),
+            func.count(distinct(func.nullif(boots.c.kernel, ""))).label("kernels"),
             func.count().label("boots"),
             func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("good"),
             func.count().filter(is_good()).label("trusted"),

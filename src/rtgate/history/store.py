@@ -105,7 +105,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "arm": record.arm,
         "run": origin.run,
         "number": _number(record),
-        "kernel": encoding.kernel(record),
+        "kernel": record.kernel_id,
         "kernel_name": record.kernel.name,
         "kernel_release": record.release,
         "kernel_image": record.kernel.image_sha256,

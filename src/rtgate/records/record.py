@@ -109,6 +109,16 @@ class Record:
         return self.environment.kernel_release or self.kernel.release
 
     @property
+    def kernel_id(self) -> str:
+        """What tells kernels apart: the image; of one that nobody knows the build id, or release and version."""
+        return (
+            self.kernel.image_sha256
+            or self.environment.build_id
+            or self.kernel.build_id
+            or f"{self.release} {self.environment.kernel_version or self.kernel.version}".strip()
+        )
+
+    @property
     def pair(self) -> int | None:
         """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
         text = self.machine.get("pair", "")

@@ -42,10 +42,9 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str
     kernels += [failed_build(obstacles, names)] if obstacles else []
     tests: list[dict[str, Any]] = []
     for case in cases(records, [verdict for verdict in verdicts if verdict.kind not in _NO_KERNEL]):
-        boot = next(
-            (record for record in (*case.records, *records) if (record.board, record.arm) == (case.board, case.arm)),
-            None,
-        )
+        boots = [record for record in (*case.records, *records) if (record.board, record.arm) == (case.board, case.arm)]
+        # A kernel that nobody built here is known by what it says of itself, which one that did not boot does not.
+        boot = next((record for record in boots if record.kernel_id), boots[0] if boots else None)
         kernels.append(checkout_and_build(boot, names) if boot else failed_build(obstacles, names))
         tests += _tests(case, kernels[-1][1]["id"], names)
     parts = {

@@ -44,7 +44,7 @@ def checkout_and_build(record: Record, names: Identifiers) -> tuple[dict[str, An
     """Return the checkout and the build of a record's kernel: the same ones for each record of it."""
     kernel = record.kernel
     exact = bool(_COMMIT.fullmatch(kernel.commit))
-    source = kernel.commit if exact else hashlib.sha256(kernel.source.encode("utf-8", "replace")).hexdigest()
+    source = kernel.commit if exact else _source_digest(record, names)
     checkout = {
         "id": names.of_content(source),
         "origin": names.origin,
@@ -62,6 +62,18 @@ def checkout_and_build(record: Record, names: Identifiers) -> tuple[dict[str, An
         "misc": _kernel_fields(kernel),
     }
     return checkout, build
+
+
+def _source_digest(record: Record, names: Identifiers) -> str:
+    """Return what tells sources apart that are not a commit.
+
+    A kernel that somebody else built says nothing of its source, so it counts as one of its own; and one that said
+    nothing of itself either, because it did not boot, as one of this run.
+    """
+    words = [record.kernel.source]
+    if record.kernel.provenance == "unknown":
+        words += [record.kernel_id or names.run, record.board if not record.kernel_id else record.environment.arch]
+    return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()
 
 
 def failed_build(verdicts: Sequence[Verdict], names: Identifiers) -> tuple[dict[str, Any], dict[str, Any]]:

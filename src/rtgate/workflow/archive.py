@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate.errors import RtgateError
-from rtgate.history.encoding import kernel
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.record import Record
 from rtgate.report.notices import say
@@ -45,7 +44,7 @@ def revocation_notes(url: str | None, records: Iterable[Record]) -> tuple[str, .
 
     A history that does not answer says nothing here: storing the records in it reports that.
     """
-    arms: dict[str, str] = {kernel(record): record.arm for record in records}
+    arms: dict[str, str] = {record.kernel_id: record.arm for record in records}
     if not url or not arms:
         return ()
     from rtgate.history import baselines  # noqa: PLC0415

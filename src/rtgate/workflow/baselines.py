@@ -13,7 +13,7 @@ from rtgate.errors import ChangedError, ConfigError
 from rtgate.history import baselines, queries
 from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
 from rtgate.history.database import History
-from rtgate.history.encoding import kernel, utc
+from rtgate.history.encoding import utc
 from rtgate.history.queries import Boot, BootFilter
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure.raw_output import read_verified
@@ -126,7 +126,7 @@ def _code(verdicts: Sequence[Verdict]) -> int:
 
 def _revocation_reason(history: History, records: Iterable[Record]) -> str:
     """Return why what a run was compared with is bad: to be no worse than that says little. Empty if it is not."""
-    baseline_kernels = {kernel(record) for record in records if record.arm == ArmName.BASELINE}
+    baseline_kernels = {record.kernel_id for record in records if record.arm == ArmName.BASELINE}
     return next((revocation.sentence for revocation in baselines.revocations_of(history, baseline_kernels)), "")
 
 
