@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,10 @@ class FakeLab:
     checks: tuple[str, ...] = ()
     dictionaries: Mapping[str, Any] = field(default_factory=dict)
     job_health: str = "Complete"
+    job_device: str = "evb-01"
+    interrupted: bool = False
     submitted: list[str] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
 
     def version(self) -> tuple[int, int]:
         return (2023, 1)
@@ -64,7 +67,12 @@ class FakeLab:
 
     def job(self, number: int) -> Job:
         assert number == 7
-        return Job(**{**{name: getattr(JOB, name) for name in JOB.__slots__}, "health": self.job_health})
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return replace(JOB, health=self.job_health, device=self.job_device)
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
 
 
 def device(name: str, **changes: Any) -> Device:
@@ -150,6 +158,45 @@ def test_a_probe_tells_about_docker(lab: FakeLab, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().out
     (definition,) = lab.submitted
     assert yaml.safe_load(definition)["device_type"] == "rk3568-evb1"
+
+
+def test_a_probe_tells_about_the_worker_that_ran_it(lab: FakeLab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.types = {"rk3568-evb1": (device("evb-01"), device("evb-02", worker="w2"), device("evb-03"))}
+    lab.dictionaries = dict.fromkeys(("evb-01", "evb-02", "evb-03"), DICTIONARY)
+    lab.job_device = "evb-02"
+    assert main(["lab-check", "--probe"]) == 0
+    assert len(lab.submitted) == 1
+    answers = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    docker: ")]
+    elsewhere = "docker: not known from here: job 7 ran on the worker w2"
+    assert answers == [elsewhere, "docker: yes", elsewhere]
+
+
+def test_a_probe_that_is_interrupted_leaves_no_job(lab: FakeLab) -> None:
+    lab.interrupted = True
+    assert main(["lab-check", "--probe"]) == 130
+    assert lab.cancelled == [7]
+
+
+def test_what_nobody_knows_is_no_way(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtgate.lava.lab.check.missing", lambda _, way: ("no ramdisk",) if way == "board" else ())
+    assert main(["lab-check"]) == 3
+    assert main(["lab-check", "--probe"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--kernel", "URL"],
+        ["--transport", "board"],
+        ["--image", "rtgate:x"],
+        ["--health-check", "rk3568-evb1", "--probe"],
+        ["--health-check", "rk3568-evb1", "--server", "lab"],
+    ],
+)
+def test_options_that_would_say_nothing(lab: FakeLab, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab-check", *words]) == 2
+    assert f"leave out {words[-1] if len(words) == 3 else words[-2]}" in capsys.readouterr().err
+    assert lab.submitted == []
 
 
 def test_what_a_lab_says_cannot_steer_a_terminal(lab: FakeLab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rtgate import site
@@ -25,7 +25,7 @@ from rtgate.workflow.job_watch import JobWatch
 DESCRIPTION = """\
 Look at a LAVA lab and say, board by board, which ways of measuring it supports and what is missing for the others:
 docker (pytest in a container on the worker) and board (LAVA's test shell on the board itself). It changes nothing;
-with --probe it submits one short job per device type, which tells whether docker works on its worker.
+with --probe it submits one short job per device type, which tells whether docker works on the worker that ran it.
 
 With --health-check it prints the health check of a board's device type for the lab's LAVA server instead.
 
@@ -34,8 +34,9 @@ examples:
   rtgate lab-check --board rk3568-evb1 --probe
   rtgate lab-check --health-check rk3568-evb1 --kernel URL --ramdisk URL --dtb URL > rk3568-evb1.yaml
 
-exit codes: 0 each board can be measured in some way, 2 usage or configuration, 3 one cannot
+exit codes: 0 each board can be measured in some way, 2 usage or configuration, 3 one cannot, or nobody knows
 """
+_FILES = ("kernel", "ramdisk", "dtb", "nfsroot")
 _PROBE_S = 900.0
 _UNKNOWN = "not known from here: only a job shows whether the worker has docker and the image (add --probe)"
 
@@ -49,13 +50,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", action="store_true", help="submit a job per device type that tries docker")
     parser.add_argument("--image", default="", metavar="NAME", help="the container's image (default: rtgate's own)")
     parser.add_argument("--health-check", metavar="BOARD", help="print a health check for this board's device type")
-    for name in ("kernel", "ramdisk", "dtb", "nfsroot"):
+    for name in _FILES:
         parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
-    parser.add_argument("--transport", choices=TRANSPORTS, default="docker", help="of the health check")
+    parser.add_argument("--transport", choices=TRANSPORTS, help="of the health check (default: docker)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    _check_options(arguments)
     if arguments.health_check:
         print(_health_check(arguments), end="")
         return 0
@@ -73,6 +75,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(answers) else InfrastructureError.exit_code
 
 
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that would say nothing. Raises ConfigError."""
+    is_printing = arguments.health_check is not None
+    names = ("board", "probe", "server") if is_printing else (*_FILES, "transport")
+    if not is_printing and not arguments.probe:
+        names = (*names, "image")
+    useless = [f"--{name}" for name in names if getattr(arguments, name)]
+    if useless:
+        why = "--health-check asks no lab" if is_printing else "a lab is only looked at"
+        raise ConfigError(f"{why}: leave out {', '.join(useless)}")
+
+
 def _boards(names: list[str]) -> list[Board]:
     selection = [boards.board(name) for name in names or site.names("boards")]
     for board in selection:
@@ -88,7 +102,22 @@ def _health_check(arguments: argparse.Namespace) -> str:
         )
     files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
     board = boards.board(arguments.health_check)
-    return health.definition(board, files, transport=arguments.transport, image=arguments.image)
+    return health.definition(board, files, transport=arguments.transport or "docker", image=arguments.image)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """What a job showed of docker on the worker that ran it; one that no worker ran has none."""
+
+    job: int
+    worker: str
+    problem: str
+
+    def elsewhere(self, device: Device) -> str:
+        """Return why the job says nothing of a device; empty if it does."""
+        if self.worker in {"", device.worker}:
+            return ""
+        return f"not known from here: job {self.job} ran on the worker {printable(self.worker, 60)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,44 +147,55 @@ class _Look:
             return False
         if not self.server.health_check(self.device_type):
             print("  no health check: faults of the lab look like faults of a kernel (rtgate lab-check --health-check)")
-        ways = {way for device in devices for way in self._device(device)}
+        findings = {device.name: self._findings(device) for device in devices}
+        ready = any(device.usable and not check.missing(findings[device.name], "docker") for device in devices)
+        probe = self._probe(devices) if self.arguments.probe and ready else None
+        ways = {way for device in devices for way in self._device(device, findings[device.name], probe)}
         for claim in self.board.lava.unconfirmed if self.board.lava else ():
             print(f"  unconfirmed: {claim.what}: {claim.reason}")
         return bool(ways)
 
-    def _device(self, device: Device) -> Iterator[str]:
-        """Tell about a device and yield the ways it can be measured in."""
+    def _findings(self, device: Device) -> tuple[check.Finding, ...]:
         assert self.board.lava is not None
+        job_template = template.find(self.board.lava.boot)
+        return check.device(self.board, job_template, self.version, self.server.dictionary(device.name))
+
+    def _device(self, device: Device, findings: tuple[check.Finding, ...], probe: _Probe | None) -> Iterator[str]:
+        """Tell about a device and yield the ways that it can be measured in for certain."""
         state = "online" if device.online else f"its worker {printable(device.worker, 60) or '(none)'} is not online"
         print(f"  {device.name}: {device.state}, health {device.health}, {state}")
-        job_template = template.find(self.board.lava.boot)
-        findings = check.device(self.board, job_template, self.version, self.server.dictionary(device.name))
         for finding in findings:
             if not finding.ways:
                 print(f"    note: {printable(finding.text, 300)}")
         for way in TRANSPORTS:
-            lacks = list(check.missing(findings, way))
+            lacks, unknown = list(check.missing(findings, way)), ""
             if way == "docker" and not lacks:
-                lacks += self._docker()
-            unknown = way == "docker" and not lacks and not self.arguments.probe
-            print(f"    {way}: {_UNKNOWN if unknown else 'no' if lacks else 'yes'}")
+                # Nothing of it shows from outside, and a job shows it of its own worker alone.
+                unknown = probe.elsewhere(device) if probe else _UNKNOWN
+                lacks += [probe.problem] if probe and probe.problem and not unknown else []
+            print(f"    {way}: {unknown or ('no' if lacks else 'yes')}")
             for text in lacks:
                 print(f"      {printable(text, 300)}")
-            if not lacks and device.usable:
+            if not lacks and not unknown and device.usable:
                 yield way
 
-    def _docker(self) -> list[str]:
-        """Return what docker on the worker lacks: nothing of it shows from outside, only a job can tell."""
-        if not self.arguments.probe:
-            return []
+    def _probe(self, devices: Sequence[Device]) -> _Probe:
+        """Try docker with a job, which LAVA starts on any device of the type."""
         number = self.server.submit(*health.probe(self.device_type, self.arguments.image))
         print(f"    probing docker with job {number}", file=sys.stderr)
         deadline = Deadline.after(_PROBE_S)
-        while not (job := self.server.job(number)).finished:
-            if deadline.expired:
+        ended = False
+        try:
+            while not (job := self.server.job(number)).finished and not deadline.expired:
+                time.sleep(deadline.sooner(5))
+            ended = job.finished
+        finally:
+            if not ended:
                 self.server.cancel(number)
-                return [f"job {number} did not end within {_PROBE_S:.0f} s ({job.state}); it was cancelled"]
-            time.sleep(deadline.sooner(5))
-        if job.health == "Complete":
-            return []
-        return [f"job {number} ended {job.health}: docker or the image is missing on the worker; see its log"]
+        if not ended:
+            problem = f"job {number} did not end within {_PROBE_S:.0f} s ({job.state}); it was cancelled"
+        elif job.health != "Complete":
+            problem = f"job {number} ended {job.health}: docker or the image is missing on the worker; see its log"
+        else:
+            problem = ""
+        return _Probe(number, next((device.worker for device in devices if device.name == job.device), ""), problem)
