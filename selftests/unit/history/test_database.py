@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from selftests.unit.history.conftest import origin, record
+from sqlalchemy.engine import make_url
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.history import queries, schema
+from rtgate.history import database, queries, schema
 from rtgate.history.database import History
 from rtgate.history.queries import BootFilter
 from rtgate.history.store import add
@@ -96,6 +97,14 @@ def test_a_server_that_does_not_answer_is_the_labs_failure_and_no_password_is_to
     with pytest.raises(InfrastructureError, match="cannot be used") as caught:
         History.open("postgresql://user:secret@127.0.0.1:1/history")
     assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_vanishes_is_not_waited_for_without_end() -> None:
+    url = "postgresql+psycopg://host/history"
+    deadlines = database._server_deadlines(make_url(url))
+    assert {"connect_timeout", "keepalives_idle", "tcp_user_timeout"} < set(deadlines)
+    assert deadlines["options"] == "-c lock_timeout=60s -c statement_timeout=600s"
+    assert "options" not in database._server_deadlines(make_url(f"{url}?options=-c%20statement_timeout%3D5s"))
 
 
 def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from rtgate.history.url import EXAMPLES
 _BUSY_S = 60.0  # how long a writer waits for others; a transaction takes milliseconds
 _STEP_LOCK = 0x72746761  # any number that other programs on the same PostgreSQL server are unlikely to lock
 _CONNECT_S = 10
+_STATEMENT_S = 600  # a statement reads some hundred boots, or is a step of the tables
 
 
 class History:
@@ -155,8 +156,7 @@ def _check_file(url: URL, name: str, *, create: bool) -> None:
 def _engine(url: URL) -> Engine:
     sqlite = url.get_backend_name() == "sqlite"
     try:
-        arguments: dict[str, Any] = {"timeout": _BUSY_S} if sqlite else {"connect_timeout": _CONNECT_S}
-        engine = create_engine(url, connect_args=arguments)
+        engine = create_engine(url, connect_args={"timeout": _BUSY_S} if sqlite else _server_deadlines(url))
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ConfigError(
             f"a history in PostgreSQL needs psycopg, which is not installed ({error}): "
@@ -166,6 +166,22 @@ def _engine(url: URL) -> Engine:
         event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def _server_deadlines(url: URL) -> dict[str, Any]:
+    """Return the deadlines of a PostgreSQL connection (libpq's parameters), but for those that the URL has itself.
+
+    A host that vanishes answers neither data nor keepalives; a server that is there ends what takes too long.
+    """
+    deadlines = {
+        "connect_timeout": _CONNECT_S,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": round(1000 * _BUSY_S),
+        "options": f"-c lock_timeout={_BUSY_S:.0f}s -c statement_timeout={_STATEMENT_S}s",
+    }
+    return {name: value for name, value in deadlines.items() if name not in url.query}
 
 
 def _prepare(connection: Any, _record: Any) -> None:
