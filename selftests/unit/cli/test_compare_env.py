@@ -88,6 +88,26 @@ def test_records_of_the_same_case_are_taken(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.count(": latency/oslat:idle on virt-arm64, seed 1, ") == 2
 
 
+def test_what_is_not_of_the_environment_forbids_a_comparison_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = make(Boot(samples=5)), make(Boot(samples=5, seed=2))
+    for name, record in (("a", first), ("b", replace(second, argv=("cyclictest", "-p80")))):
+        write(record, {}, b"", tmp_path / name)
+    assert 0 == main(["compare-env", str(tmp_path / "a"), str(tmp_path / "b")])
+    said = capsys.readouterr().out
+    assert "the environments are equal" in said
+    assert "may not be compared: command of the tool: " in said
+    assert "seeds: '1' against '2'" in said
+
+
+def test_different_cases_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("idle", "hackbench"):
+        write(make(Boot(case=f"latency/cyclictest:{name}", samples=5)), {}, b"", tmp_path / name)
+    assert 2 == main(["compare-env", str(tmp_path / "idle"), str(tmp_path / "hackbench")])
+    assert "have no case in common" in capsys.readouterr().err
+
+
 def test_a_directory_without_records_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["compare-env", str(tmp_path), str(tmp_path)])
     assert "holds no record of a boot that measured" in capsys.readouterr().err

@@ -13,15 +13,17 @@ from rich.text import Text
 
 from rtgate.board.firmware import SEPARATOR
 from rtgate.errors import ConfigError
+from rtgate.judge.compare.comparable import differences
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.text import plain_text
 
 DESCRIPTION = """\
 Show how the environments of two measurements differ: kernel, command line, tuning, tools, emulator. A and B are
-directories with a record.json, or with records somewhere below: then the first that measured, of a case that both have.
+directories with a record.json, or with records somewhere below: then the boots of the first case that both have.
 Of lists (command line, interrupts, tools) only the parts that differ are shown, after "...". "is refused" marks what
-keeps the two from being compared; the others are what a comparison compares.
+keeps the two from being compared; the others are what a comparison compares. The last line says whether a comparison is
+possible: beside the environments that takes equal tools, loads, profiles, plans, and seeds.
 
 examples:
   rtgate compare-env report/records ../yesterday/report/records
@@ -38,7 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    mine, theirs = _same_case(_measured_records(arguments.a), _measured_records(arguments.b))
+    a_boots, b_boots = _same_case(arguments.a, arguments.b)
+    mine, theirs = a_boots[0], b_boots[0]
     before, after = _fields(mine), _fields(theirs)
     different = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
     compared_fields = mine.environment.comparable_fields(theirs.environment) | {f"kernel_{name}" for name in _KERNEL}
@@ -52,15 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console()
     for name, record in (("A", mine), ("B", theirs)):
         console.print(Text(f"{name}: {plain_text(_record_title(record))}"), soft_wrap=True)
-    if not different:
+    if different:
+        table = Table("field", "A", "B", "a comparison")
+        for name, values in different.items():
+            a, b = (Text(plain_text(text) or "nothing") for text in _without_common_parts(name, values))
+            table.add_row(name, a, b, "compares it" if name in compared_fields else "is refused")
+        console.print(table)
+    else:
         console.print(f"the environments are equal in all {len(before)} fields")
-        return 0
-    table = Table("field", "A", "B", "a comparison")
-    for name, values in different.items():
-        a, b = (Text(plain_text(text) or "nothing") for text in _without_common_parts(name, values))
-        table.add_row(name, a, b, "compares it" if name in compared_fields else "is refused")
-    console.print(table)
-    console.print(_conclusion([name for name in different if name not in compared_fields]), soft_wrap=True)
+    refused = [name for name in different if name not in compared_fields]
+    console.print(Text(plain_text(_conclusion(refused, a_boots, b_boots))), soft_wrap=True)
     return 0
 
 
@@ -68,10 +72,13 @@ def _record_title(record: Record) -> str:
     return f"{record.case} on {record.board}, {record.boot}, {record.directory}"
 
 
-def _conclusion(fields: list[str]) -> str:
-    if not fields:
-        return "Measurements of the two may be compared: they differ in what a comparison compares."
-    return f"Measurements of the two may not be compared: {', '.join(fields)} must be equal."
+def _conclusion(fields: list[str], mine: list[Record], theirs: list[Record]) -> str:
+    obstacles = [f"{', '.join(fields)} must be equal"] if fields else []
+    obstacles += [f"{record.boot} did not measure" for record in (*mine, *theirs) if not record.has_results]
+    obstacles += [text for text in differences(mine, theirs) if text.partition(": ")[0] not in fields]
+    if not obstacles:
+        return "Measurements of the two may be compared: they differ in what a comparison compares, or in nothing."
+    return f"Measurements of the two may not be compared: {'; '.join(obstacles)}."
 
 
 # Fields that are lists, by what stands between their parts.
@@ -107,11 +114,19 @@ def _fields(record: Record) -> dict[str, str]:
     return {**record.environment.as_mapping(), **kernel}
 
 
-def _same_case(mine: list[Record], theirs: list[Record]) -> tuple[Record, Record]:
-    """Return the first records of the same case; the first of all where no case is in both."""
+def _same_case(a: Path, b: Path) -> tuple[list[Record], list[Record]]:
+    """Return the boots of the first case that both have, on the first board and arm of each. Raises ConfigError."""
+    mine, theirs = _measured_records(a), _measured_records(b)
     both = {record.case for record in mine} & {record.case for record in theirs}
-    first, second = ([record for record in records if record.case in both] or records for records in (mine, theirs))
-    return first[0], next((record for record in second if record.case == first[0].case), second[0])
+    if not both:
+        raise ConfigError(f"{a} and {b} have no case in common, and boots of different cases are not compared")
+    case = next(record.case for record in mine if record.case in both)
+    return _boots(mine, case), _boots(theirs, case)
+
+
+def _boots(records: list[Record], case: str) -> list[Record]:
+    of_case = [record for record in records if record.case == case]
+    return [record for record in of_case if (record.board, record.arm) == (of_case[0].board, of_case[0].arm)]
 
 
 def _measured_records(path: Path) -> list[Record]:
