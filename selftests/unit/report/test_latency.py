@@ -30,6 +30,14 @@ def test_few_boots_have_a_line_each_and_the_baseline_is_grey(world: World) -> No
     assert "limit 80 virtual us" in histogram
 
 
+def test_boots_without_a_maximum_have_a_histogram_alone(world: World) -> None:
+    records = [world.record(world.boot(seed=seed)) for seed in (1, 2)]
+    histograms_only = [
+        replace(record, measurements=tuple(one for one in record.measurements if one.histogram)) for record in records
+    ]
+    assert list(_drawn(histograms_only, [world.within_limit()])) == ["latency histogram"]
+
+
 def test_many_boots_are_added_up(world: World) -> None:
     records = [world.record(world.boot(seed=seed, samples=500)) for seed in range(1, 11)]
     histogram = _drawn(records, [world.within_limit()])["latency histogram"]

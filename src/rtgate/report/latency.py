@@ -52,11 +52,10 @@ def plots(case: CaseReport) -> list[tuple[str, str, bytes]]:
     title = f"{case.case} on {case.board}, {case.arm}, {case.flavour or 'unknown flavour'}"
     histogram = histogram_plot(title, series, lines)
     files = [(HISTOGRAM, "svg", histogram.svg), (HISTOGRAM_PNG, "png", histogram.png)]
-    if len(case.records) > 1 and any(not curve.baseline for curve in series):
-        points = []
-        for record in case.records:
-            here = figures([record])
-            points.append(BootPoint(label=record.boot, high=here.high, mean=here.mean))
+    boots = [(record.boot, figures([record])) for record in case.records]
+    points = [BootPoint(label=label, high=here.high, mean=here.mean) for label, here in boots]
+    # A site's tool may have a histogram and no maximum.
+    if len(points) > 1 and any(point.high is not None for point in points):
         svg = boots_plot(f"{title}: maximum and average of each boot", points, lines)
         files.append(("latency by boot", "svg", svg))
     return files
