@@ -160,6 +160,16 @@ def test_a_kernel_that_is_not_there_is_asked_for(tmp_path: Path, capsys: pytest.
     assert "--arm candidate=DIR" in capsys.readouterr().err
 
 
+def test_a_baseline_s_record_is_explained_with_the_kernel_of_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = record(tmp_path, "001", arm="baseline")
+    assert main(["explain", str(place)]) == 2
+    assert "the kernel of baseline is needed: --arm candidate=DIR" in capsys.readouterr().err
+    assert main(["explain", str(place), "--arm", f"baseline={tmp_path}"]) == 2
+    assert "no baseline was measured beside RECORD" in capsys.readouterr().err
+
+
 def test_another_kernel_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernel = tmp_path / "kernel"
     kernel.mkdir()
@@ -217,7 +227,7 @@ def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     )
     console = Console(width=160, record=True, file=None, quiet=False)
     with console.capture() as capture:
-        command.show(made, console)
+        command.show(made, console, 8)
     text = capture.get()
     assert "24,016 ns = 3,000 instructions of 8 ns + 0 ns idle + 16 ns unaccounted for" in text
     assert "try_to_wake_up" in text

@@ -75,17 +75,20 @@ def run(arguments: argparse.Namespace) -> int:
     baseline = slowest(path) if path else None
     if baseline is not None:
         _comparable(candidate, baseline)
-    kernels = {"candidate": _kernel(candidate, directories.get("candidate"))}
-    if baseline is not None:
-        kernels["baseline"] = _kernel(baseline, directories.get("baseline"))
-    kernels = {arm: pin_kernel(directory).directory for arm, directory in kernels.items()}
+    elif "baseline" in directories:
+        raise ConfigError(
+            "--arm baseline: no baseline was measured beside RECORD: add --baseline RECORD, or leave it out"
+        )
+    records = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
+    kernels = {
+        name: pin_kernel(_kernel(name, record, directories.get(name))).directory for name, record in records.items()
+    }
     case = case_of(candidate)
     request = ArmRequest(
         board=candidate.board, kernels=kernels, profile=candidate.profile, tuning=case.tuning, console="virtual"
     )
     stop = threading.Event()
     by_name: dict[str, Arm] = {arm.name: arm for arm in make_arms(request, stop)}
-    records = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
     sides = {
         name: Side(arm=by_name[name], directory=kernels[name], seed=_seed(record), record=record)
         for name, record in records.items()
@@ -101,7 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console = Console(highlight=False)
         # A pipe has no width; names of functions must stay whole.
-        show(comparison, console if console.is_terminal else Console(highlight=False, width=160))
+        console = console if console.is_terminal else Console(highlight=False, width=160)
+        qemu = by_name["candidate"].board.qemu
+        assert qemu is not None
+        show(comparison, console, 1 << qemu.shift)
     if arguments.output:
         files.write_user_file(arguments.output, text + "\n")
     return 0
@@ -152,13 +158,17 @@ def _comparable(candidate: Record, baseline: Record) -> None:
             raise ConfigError(f"the records are not comparable: {name} {a} and {b}")
 
 
-def _kernel(record: Record, directory: Path | None) -> Path:
-    """Return the build directory of a record's kernel. Raises ConfigError: it is another kernel."""
+def _kernel(name: str, record: Record, directory: Path | None) -> Path:
+    """Return the build directory of a record's kernel, which --arm calls `name`.
+
+    It need not be the record's own arm: RECORD is the candidate, also if it was measured as a baseline. Raises
+    ConfigError: it is another kernel.
+    """
     build = directory or Path("build") / record.kernel.name
     try:
         kernel = artefacts.load(build)
     except ConfigError as error:
-        raise ConfigError(f"the kernel of {record.arm} is needed: --arm {record.arm}=DIR ({error})") from error
+        raise ConfigError(f"the kernel of {record.arm} is needed: --arm {name}=DIR ({error})") from error
     if kernel.image_sha256 != record.kernel.image_sha256:
         raise ConfigError(f"{build} is not the kernel that was measured as {record.arm}: its image is another one")
     return build
@@ -181,8 +191,8 @@ def as_json(comparison: ExplainedComparison) -> dict[str, Any]:
     }
 
 
-def show(comparison: ExplainedComparison, console: Console) -> None:
-    """Print the explanation for people."""
+def show(comparison: ExplainedComparison, console: Console, instruction_ns: int) -> None:
+    """Print the explanation for people; `instruction_ns` is what an instruction takes on the board."""
     explanation = comparison.explanation
     for view in ("worst", "typical"):
         what = explanation.candidate.what
@@ -192,7 +202,7 @@ def show(comparison: ExplainedComparison, console: Console) -> None:
         console.print(Text(title, style="bold"))
         for name, cost in (("baseline", theirs), ("candidate", mine)):
             if cost is not None:
-                console.print(Text(f"  {name}: {_account(cost)}"), soft_wrap=True)
+                console.print(Text(f"  {name}: {_account(cost, instruction_ns)}"), soft_wrap=True)
         console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
         console.print()
     _show_check(explanation, console)
@@ -201,9 +211,9 @@ def show(comparison: ExplainedComparison, console: Console) -> None:
     console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
 
 
-def _account(cost: IntervalCost) -> str:
+def _account(cost: IntervalCost, instruction_ns: int) -> str:
     return (
-        f"{cost.latency_ns:,.0f} ns = {cost.profile.total:,.0f} instructions of 8 ns + "
+        f"{cost.latency_ns:,.0f} ns = {cost.profile.total:,.0f} instructions of {instruction_ns} ns + "
         f"{cost.idle_ns:,.0f} ns idle + {round(cost.unaccounted_ns) + 0:,} ns unaccounted for"
     )
 
