@@ -187,6 +187,13 @@ def test_older_results_go_and_other_files_stay(world: World, tmp_path: Path) -> 
     assert not names & {"old-result.json", "old-attachment.svg"}
 
 
+def test_what_a_killed_pytest_left_half_written_ends_no_later_session(world: World, tmp_path: Path) -> None:
+    for name in ("0-result.json", "0-container.json"):
+        (tmp_path / name).write_text('{"uuid": "0', encoding="utf-8")
+    allure.write([world.record(world.boot())], [world.within_limit()], tmp_path, fresh=False)
+    assert len(list(tmp_path.glob("*-result.json"))) == 2
+
+
 def test_a_place_that_cannot_be_written(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InfrastructureError, match="could not be written"):

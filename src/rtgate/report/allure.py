@@ -11,6 +11,7 @@ import re
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import Attachment as AllureAttachment
@@ -132,14 +133,23 @@ def _stale_files(directory: Path, uuids: Collection[str]) -> list[Path]:
     paths: list[Path] = []
     stale_uuids = set()
     for path in directory.glob("*-result.json"):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if result["uuid"] in uuids or any(label["name"] == MEASURED for label in result.get("labels", ())):
+        result = _read_json(path)
+        if result.get("uuid") in uuids or any(label["name"] == MEASURED for label in result.get("labels", ())):
             stale_uuids.add(result["uuid"])
             paths += [path, *(directory / attachment["source"] for attachment in result.get("attachments", ()))]
     for path in directory.glob("*-container.json"):  # what fixtures did around them
-        children = set(json.loads(path.read_text(encoding="utf-8")).get("children", ()))
+        children = set(_read_json(path).get("children", ()))
         paths += [path] if children <= stale_uuids else []
     return paths
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    """Return what a file of allure-pytest says; nothing of one that a killed pytest left half written."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        data = None
+    return data if isinstance(data, dict) else {}
 
 
 def _histogram(content: Sequence[Step]) -> Picture | None:
