@@ -16,7 +16,7 @@ from pathlib import Path
 
 from selftests.forge.gerrit_server import PASSWORDS, GerritServer
 
-from rtgate.cli import main as command
+from rtgate.cli import edge
 from rtgate.forge.gerrit_server import GerritServer as Server
 from rtgate.forge.gerrit_server import access
 from rtgate.http.patience import Patience
@@ -146,8 +146,7 @@ def _waits() -> Iterator[float]:
 
 def main() -> None:
     settings = json.loads(Path(sys.argv[1]).read_text())
-    for number in (signal.SIGINT, signal.SIGTERM):  # as the command line does
-        signal.signal(number, command._stop)
+    edge.begin()
     gerrit_service._SETTLE_S = 3.0
     gerrit_service._SERIES_S = settings["series_s"]
     found = access(os.environ)

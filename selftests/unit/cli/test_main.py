@@ -157,6 +157,27 @@ def test_a_reader_that_has_gone_is_no_defect() -> None:
     assert done.stderr in {b"", b"rtgate: loading\n"}  # which a machine that is busy says
 
 
+LAVA_TOOL = """
+import sys
+from rtgate.cli import lava_tool
+lava_tool._status = lambda _: {action}
+sys.exit(lava_tool.main(["job-status", "http://127.0.0.1:9", "1"]))
+"""
+
+
+@pytest.mark.parametrize(("action", "code"), [("print('x' * 100_000)", 141), ("1 / 0", 4)])
+def test_lava_tool_ends_as_rtgate_does(action: str, code: int) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        argv = [sys.executable, "-c", LAVA_TOOL.format(action=action)]
+        done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert done.returncode == code
+    assert (b"lava-tool: this is a defect of rtgate" in done.stderr) is (code == 4)
+
+
 STOPPED = """
 import sys, time
 from rtgate.cli import main, where

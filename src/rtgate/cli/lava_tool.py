@@ -3,29 +3,25 @@
 
 The program of this name ended in 2013 and with Python 2. Its commands for jobs are kept here, with exit codes that say
 what happened: 0 Complete, 1 Incomplete or cancelled, 2 usage or a job that the server refuses, 3 the lab or the server,
-130 interrupted. SERVER is a URL as ever, with or without a user's name; a token in it is refused. Tokens come from
-RTGATE_LAVA_TOKEN, RTGATE_LAVA_TOKEN_FILE, or lavacli's identities, to which auth-add adds one.
+4 a defect of it, 130 interrupted. SERVER is a URL as ever, with or without a user's name; a token in it is refused.
+Tokens come from RTGATE_LAVA_TOKEN, RTGATE_LAVA_TOKEN_FILE, or lavacli's identities, to which auth-add adds one.
 """
 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from rtgate import files
-from rtgate.cli import lava_tool_auth
-from rtgate.errors import ConfigError, InfrastructureError, RtgateError
+from rtgate.cli import edge, lava_tool_auth
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.follow import Following, Waits, read_whole_log
 from rtgate.lava.client.server import Device, Job, Lava
 from rtgate.lava.results import log
 from rtgate.report.listing import show_listing
-from rtgate.report.notices import end_loading
 from rtgate.report.text import plain_text
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.lab_jobs import cancel_job
@@ -34,21 +30,8 @@ from rtgate.workflow.lab_jobs import cancel_job
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
-    end_loading()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
-    try:
-        return int(arguments.run(arguments))
-    except RtgateError as error:
-        print(f"lava-tool: {plain_text(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("lava-tool: interrupted", file=sys.stderr)
-        return 130
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+    edge.begin()
+    return edge.exit_code("lava-tool", lambda: int(arguments.run(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,18 +6,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import signal
-import sys
 import time
-import traceback
 from collections.abc import Container, Mapping, Sequence
-from types import FrameType, ModuleType
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Any
 
 from rtgate import __version__
-from rtgate.errors import RtgateError
-from rtgate.report.notices import end_loading, reminder, silence
-from rtgate.report.text import plain_text
+from rtgate.cli import edge
+from rtgate.report.notices import reminder, silence
 
 # Each command is a module of this package with DESCRIPTION, `add_options` and `run`. It is loaded when the command is
 # used: to load them all takes seconds.
@@ -169,29 +165,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     outline, _ = _outline().parse_known_args(argv)
     if outline.site:
         os.environ["RTGATE_SITE"] = outline.site
-    try:
+
+    def action() -> int:
         _check_boards(outline)
         arguments = parser((outline.command,)).parse_args(argv)
-        # Not before: what loads has nothing to put in order, and ends at once.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _stop)
-        code = _run(outline.command, arguments, end_loading())
-        sys.stdout.flush()
-    except RtgateError as error:
-        print(f"rtgate: {plain_text(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("rtgate: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # Whoever read the output has gone; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except Exception:  # noqa: BLE001 - the edge: anything that arrives here is a defect of rtgate
-        traceback.print_exc()
-        print("rtgate: this is a defect of rtgate; please report it with the lines above", file=sys.stderr)
-        return 4
-    return code
+        return _run(outline.command, arguments, edge.begin())
+
+    return edge.exit_code("rtgate", action)
 
 
 # What is a person's console, is read afterwards in a job's log, or lasts for hours and tells of each boot.
@@ -207,7 +187,3 @@ def _run(command: str, arguments: argparse.Namespace, silent_s: float) -> int:
 
     with silence() if command in _SPEAKING else reminder(now, silent_s=silent_s):
         return int(_module(command).run(arguments))
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
