@@ -32,6 +32,12 @@ def test_an_option_is_the_same_in_each_command(option: str, commands: int) -> No
     assert len({(one.help, one.metavar, repr(one.default), one.dest, one.required) for one in found}) == 1
 
 
+def test_chosen_cases_take_the_place_of_suites(capsys: pytest.CaptureFixture[str]) -> None:
+    job = ["submit", "--board", "rk3568-evb1", "--family", "mainline", "--kernel", "https://lab.example.org/Image"]
+    assert main.main([*job, "--cases", "cases.json", "--suite", "signal"]) == 2
+    assert "leave out --suite" in capsys.readouterr().err
+
+
 class _Group:
     """Instead of pytest's options: notes them."""
 

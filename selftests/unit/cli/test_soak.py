@@ -62,6 +62,7 @@ def test_mistakes_are_the_user_s(
     assert 2 == main.main(words)
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.rglob("soak.json"))
+    assert not Path("nowhere").exists()
 
 
 def test_a_target_that_is_not_reached_leaves_nothing_behind(

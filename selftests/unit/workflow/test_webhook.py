@@ -232,6 +232,16 @@ def test_a_directory_that_cannot_be_made_is_no_defect(
     assert f"{tmp_path}/file/state cannot be written" in capsys.readouterr().err
 
 
+def test_a_workflow_is_github_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("RTGATE_WEBHOOK_SECRET", "RTGATE_GITLAB_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    words = ["--forge", "gitlab", "--url", "http://127.0.0.1:9", "--project", "rt/kernel", "--ref", "main"]
+    assert main(["webhook", *words, "--workflow", "x.yml", "-o", str(tmp_path)]) == 2
+    assert "--workflow is GitHub's" in capsys.readouterr().err
+
+
 # --- the journal
 
 

@@ -21,6 +21,7 @@ from rtgate.workflow.job_writer import JobOptions
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.submission import NO_TUNING, Endpoint, Submission
 
+_SUITE = "latency"
 _SCRIPT_LIMIT = 64 * 1024  # bytes: it goes into the job's definition
 
 
@@ -52,7 +53,7 @@ def add_kernels(group: argparse._ArgumentGroup) -> None:
 
 def add_measuring(group: argparse._ArgumentGroup, boots: str = "default: the profile's") -> None:
     """Add what is measured; `boots` says how many boots are usual."""
-    group.add_argument("--suite", default="latency", metavar="S[,S]", help="default: %(default)s")
+    group.add_argument("--suite", metavar="S[,S]", help=f"default: {_SUITE}")
     group.add_argument("--cases", type=Path, metavar="FILE", help="only these, as `rtgate select-cases` chose them")
     command_options.profile(group)
     command_options.tuning(group)
@@ -186,7 +187,10 @@ def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:
 
 def _cases(arguments: argparse.Namespace) -> tuple[Case, ...]:
     if not arguments.cases:
-        return suites.cases(arguments.suite.split(","), arguments.profile, arguments.tuning, board=arguments.board)
+        names = (arguments.suite or _SUITE).split(",")
+        return suites.cases(names, arguments.profile, arguments.tuning, board=arguments.board)
+    if arguments.suite:
+        raise ConfigError("--cases names the cases: leave out --suite")
     cases = cases_file.read(arguments.cases)
     if not cases:
         raise ConfigError(f"{arguments.cases} names no case: there is nothing to measure")

@@ -78,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     records = (arguments.going_on or arguments.stop or arguments.records or Path("soak")).absolute()
     patience_s = durations.option("--patience", arguments.patience)
     thresholds = limits(arguments.thresholds)
+    if arguments.going_on or arguments.stop:
+        orders.read(records)  # before the lock makes a directory of a mistyped name
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
         if arguments.going_on or arguments.stop:
             order = orders.read(records)

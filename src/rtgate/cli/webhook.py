@@ -26,6 +26,7 @@ from rtgate.workflow.webhook import Journal, WebhookService
 
 _SECRET = "RTGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 _SECRET_FILE = "RTGATE_WEBHOOK_SECRET_FILE"  # noqa: S105
+_WORKFLOW = "rtgate-run.yml"
 _HOOKS = {"github": github_hook, "gitlab": gitlab_hook}
 _TOKENS = {"github": (github.TOKEN, github.TOKEN_FILE), "gitlab": (gitlab.TOKEN, gitlab.TOKEN_FILE)}
 DESCRIPTION = """\
@@ -57,9 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workflow",
-        default="rtgate-run.yml",
         metavar="NAME",
-        help="of .github/workflows, which GitHub is to start (default: %(default)s)",
+        help=f"of .github/workflows, which GitHub is to start (default: {_WORKFLOW})",
     )
     parser.add_argument(
         "--listen", metavar="[HOST:]PORT", default="8620", help="where it listens (default: 127.0.0.1:8620)"
@@ -93,7 +93,7 @@ def _forges(arguments: argparse.Namespace, token: Token) -> Mapping[str, Command
     reference, patience = arguments.ref, Patience()
     if arguments.forge == "github":
         url = server_url(arguments.url or "https://api.github.com", "--url", "GitHub's API")
-        workflow = check_workflow(arguments.workflow)
+        workflow = check_workflow(arguments.workflow or _WORKFLOW)
         return {
             name: GitHubCommands(
                 api=GitHubApi(url=url, repository=github.check_repository(name, "--project"), token=token),
@@ -104,6 +104,8 @@ def _forges(arguments: argparse.Namespace, token: Token) -> Mapping[str, Command
             )
             for name in arguments.project
         }
+    if arguments.workflow:
+        raise ConfigError("--workflow is GitHub's: GitLab starts the pipeline of --ref; leave it out")
     url = server_url(arguments.url, "--url", gitlab.SERVER)
     return {
         name: GitLabCommands(
