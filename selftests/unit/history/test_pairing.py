@@ -24,9 +24,7 @@ from rtgate.judge.compare.summaries import levels, spikes, summaries
 
 def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a", comparable: str = "c") -> Boot:
     return Boot(
-        **dict.fromkeys(
-            ("board", "device", "flavour", "case", "tuning", "profile", "kernel", "kernel_name", "source"), ""
-        ),
+        **dict.fromkeys(("board", "device", "case", "profile", "kernel", "kernel_name", "source"), ""),
         **dict.fromkeys(("stored_at", "state", "why_invalid", "kernel_release"), ""),
         id=hash((number, run, arm)) % 10**6,
         arm=arm,
@@ -34,12 +32,10 @@ def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a"
         number=number,
         image=image,
         comparable=comparable,
-        boot_id="",
         seed=None,
         valid=True,
         trusted=True,
         faults=0,
-        minutes=None,
     )
 
 

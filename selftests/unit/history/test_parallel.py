@@ -26,8 +26,7 @@ def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str)
     with History.open(url) as history:
         found = queries.find(history, BootFilter())
         assert len(found) == sum(new)
-        assert len({boot.boot_id for boot in found}) == len(found)
-        assert len(queries.records(history, found)) == len(found)
+        assert len({one.boot_id for one in queries.records(history, found)}) == len(found)
 
 
 _DIES = """\

@@ -42,6 +42,16 @@ def flavour(record: Record) -> str:
     return record.kernel.flavour or record.environment.flavour
 
 
+def place(record: Record) -> dict[str, str]:
+    """Return the columns by which what boots said of a case is looked up: its board, device, flavour and name."""
+    return {
+        "board": record.board,
+        "device": record.environment.device,
+        "flavour": flavour(record),
+        "case_name": record.case,
+    }
+
+
 def utc(time: datetime) -> str:
     """Return a time as the history has it, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

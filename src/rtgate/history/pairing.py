@@ -91,8 +91,7 @@ def nights(aa_pairs: Sequence[Pair], records: Sequence[Record]) -> tuple[Session
         aa_pairs: A/A pairs of one case.
         records: of their boots, in turns.
     """
-    last = {first.run: number for number, (first, _) in enumerate(aa_pairs)}
-    by_run = {run: (records[2 * number], records[2 * number + 1]) for run, number in last.items()}
+    by_run = {run: (records[2 * number], records[2 * number + 1]) for run, number in _last_of_runs(aa_pairs).items()}
     case_levels = levels([record for pair in by_run.values() for record in pair])
     return tuple(
         SessionPair(
@@ -104,13 +103,17 @@ def nights(aa_pairs: Sequence[Pair], records: Sequence[Record]) -> tuple[Session
     )
 
 
+def _last_of_runs(aa_pairs: Sequence[Pair]) -> dict[str, int]:
+    """Return which pair is the newest of each run."""
+    return {first.run: number for number, (first, _) in enumerate(aa_pairs)}
+
+
 def _sessions(
     aa_pairs: Sequence[Pair], summary_pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]
 ) -> dict[str, list[tuple[float, float]]]:
     """Return by metric one pair of each run: pairs of one run share its drift."""
-    last = {first.run: number for number, (first, _) in enumerate(aa_pairs)}
     sessions: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for number in sorted(last.values()):
+    for number in sorted(_last_of_runs(aa_pairs).values()):
         before, after = summary_pairs[number]
         for name in sorted(before.keys() & after.keys()):
             sessions[name].append((before[name], after[name]))

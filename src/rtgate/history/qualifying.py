@@ -41,8 +41,7 @@ def standing_of(history: History, like: Record) -> Standing:
     table = qualifications
     query = (
         select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at, table.c.kernels)
-        .where(table.c.board == like.board, table.c.device == like.environment.device)
-        .where(table.c.case_name == like.case, table.c.flavour == encoding.flavour(like))
+        .where(*(table.c[name] == value for name, value in encoding.place(like).items()))
         .order_by(table.c.id.desc())
         .limit(1)
     )
@@ -64,10 +63,7 @@ def standing_of(history: History, like: Record) -> Standing:
 def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: CaseStanding, now: datetime) -> None:
     """Store what boots said of a case on the device of one of their records. Raises InfrastructureError."""
     row = {
-        "board": like.board,
-        "device": like.environment.device,
-        "flavour": encoding.flavour(like),
-        "case_name": like.case,
+        **encoding.place(like),
         "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
         "qualified": case_standing.qualified,

@@ -33,15 +33,12 @@ class Boot:
         kernel: what tells kernels apart (`Record.kernel_id`).
         image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
         comparable: equal for boots that may be compared.
-        minutes: how long the tool ran; None when unknown.
     """
 
     id: int
     board: str
     device: str
-    flavour: str
     case: str
-    tuning: str
     profile: str
     arm: str
     trusted: bool
@@ -53,14 +50,12 @@ class Boot:
     image: str
     source: str
     comparable: str
-    boot_id: str
     seed: int | None
     stored_at: str
     state: str
     valid: bool
     why_invalid: str
     faults: int
-    minutes: float | None
 
     @property
     def has_results(self) -> bool:
@@ -92,7 +87,6 @@ class BootFilter:
     case: str | None = None
     profile: str | None = None
     arm: str | None = None
-    image: str | None = None
     comparable: str | None = None
     keys: Sequence[str] | None = None
     runs: Sequence[str] | None = None
@@ -129,7 +123,7 @@ def find(history: History, boot_filter: BootFilter) -> tuple[Boot, ...]:
 
 def _conditions(boot_filter: BootFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    for name in ("board", "device", "flavour", "case", "profile", "arm", "image", "comparable"):
+    for name in ("board", "device", "flavour", "case", "profile", "arm", "comparable"):
         value = getattr(boot_filter, name)
         if value is not None:
             conditions.append(_column(name) == value)

@@ -71,10 +71,7 @@ def keep(history: History, boots: Sequence[Boot], like: Record, proposal: Screen
     if proposal.level is None or proposal.problem:
         return False
     row = {
-        "board": like.board,
-        "device": like.environment.device,
-        "flavour": encoding.flavour(like),
-        "case_name": like.case,
+        **encoding.place(like),
         "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
         "level": proposal.level,
@@ -95,8 +92,7 @@ def level(history: History, like: Record) -> float | None:
     table = screens
     query = (
         select(table.c.level, table.c.kernels)
-        .where(table.c.board == like.board, table.c.device == like.environment.device)
-        .where(table.c.case_name == like.case, table.c.flavour == encoding.flavour(like))
+        .where(*(table.c[name] == value for name, value in encoding.place(like).items()))
         .where(table.c.environment == encoding.environment_digest(like))
         .order_by(table.c.id.desc())
         .limit(1)
