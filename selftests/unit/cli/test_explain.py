@@ -152,7 +152,7 @@ def test_the_slowest_boot_of_signaltest_is_that_of_the_longest_round_trip(tmp_pa
 def test_arms_must_be_named(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = record(tmp_path, "001")
     assert main(["explain", str(place), *(part for word in words for part in ("--arm", word))]) == 2
-    assert "candidate=DIR or baseline=DIR" in capsys.readouterr().err
+    assert "expected baseline=DIR or candidate=DIR, each once" in capsys.readouterr().err
 
 
 def test_a_kernel_that_is_not_there_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rich.text import Text
 
 from rtgate import files
 from rtgate.board.boot import ArmName
+from rtgate.cli import shared_options
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import ExplainedComparison, Side, compare
 from rtgate.explain.explanation import Explanation, IntervalCost, gains
@@ -69,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    directories = _directories(arguments.arm)
+    directories = shared_options.kernels_by_arm(arguments.arm)
     candidate = slowest(arguments.record)
     path = arguments.baseline or _baseline_directory(candidate)
     baseline = slowest(path) if path else None
@@ -124,16 +125,6 @@ def _with_warning(explanation: Explanation, candidate: Record) -> Explanation:
 def _tell(text: str, seconds: float) -> None:
     print(f"explain: {seconds:4.0f} s: {plain_text(text)}", file=sys.stderr, flush=True)
     note_output()
-
-
-def _directories(words: Sequence[str]) -> dict[str, Path]:
-    directories: dict[str, Path] = {}
-    for word in words:
-        name, _, directory = word.partition("=")
-        if name not in {"candidate", "baseline"} or not directory or name in directories:
-            raise ConfigError(f"--arm {word}: expected candidate=DIR or baseline=DIR, each once")
-        directories[name] = Path(directory)
-    return directories
 
 
 def _seed(record: Record) -> int:

@@ -3,59 +3,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 from rtgate.board.boards import FLAVOURS
+from rtgate.board.boot import ArmName
+from rtgate.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option.
+    """One option: its name, and keywords that `argparse` and pytest know."""
 
-    Attributes:
-        metavar: names its value; empty for one that has none and is given or not.
-        choices: the values that it may have; empty for any.
-        repeatable: whether each value that is given counts.
-    """
-
-    name: str
-    help: str
-    metavar: str = ""
-    default: str | None = None
-    choices: tuple[str, ...] = ()
-    repeatable: bool = False
+    def __init__(self, name: str, **keywords: Any) -> None:
+        self._name, self._keywords = name, keywords
 
     def add(self, add_option: Callable[..., object]) -> None:
         """Add it by `ArgumentParser.add_argument` or by pytest's `OptionGroup.addoption`."""
-        if not self.metavar:
-            add_option(self.name, action="store_true", help=self.help)
-        elif self.repeatable:
-            add_option(self.name, action="append", default=[], metavar=self.metavar, help=self.help)
-        else:
-            choices = self.choices or None
-            add_option(self.name, metavar=self.metavar, default=self.default, choices=choices, help=self.help)
+        add_option(self._name, **self._keywords)
 
 
 FLAVOUR = Option(
-    name="--flavour",
+    "--flavour",
     metavar="FLAVOUR",
     choices=FLAVOURS,
     help=f"what a kernel without build.json should be (default: preempt_rt; allowed: {', '.join(FLAVOURS)})",
 )
-TUNING = Option(name="--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
-SEEDS = Option(name="--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
+TUNING = Option("--tuning", metavar="NAME", default="default", help="a tuning of the board (default: %(default)s)")
+SEEDS = Option("--seeds", metavar="A-B", help="boots of a virtual-time board, instead of the profile's")
 NO_BOOT_CACHE = Option(
-    name="--no-boot-cache", help="make every virtual-time boot, also the cached ones: they must be reproduced exactly"
+    "--no-boot-cache",
+    action="store_true",
+    help="make every virtual-time boot, also the cached ones: they must be reproduced exactly",
 )
 CONSOLE = Option(
-    name="--console",
+    "--console",
     metavar="C",
     help="virtual (default on virtual boards), host, serial:DEVICE:BAUD, tcp:HOST:PORT, command:CMD; "
     "in a LAVA job: lava",
 )
 POWER_CYCLE = Option(
-    name="--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on after a death"
+    "--power-cycle", metavar="CMD", help="shell command that turns an attached board off and on after a death"
 )
-THRESHOLDS = Option(name="--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
-CASE = Option(name="--case", metavar="CASE", repeatable=True, help="only this case, SUITE/TOOL:LOAD; repeatable")
+THRESHOLDS = Option("--thresholds", metavar="FILE", help="limits, instead of those of the site and of rtgate")
+CASE = Option("--case", action="append", default=[], metavar="CASE", help="only this case, SUITE/TOOL:LOAD; repeatable")
+
+
+def kernels_by_arm(words: Iterable[str]) -> dict[str, Path]:
+    """Return the build directories that `--arm NAME=DIR` names. Raises ConfigError: another arm, or one twice."""
+    directories: dict[str, Path] = {}
+    for word in words:
+        name, _, directory = word.partition("=")
+        if name not in {*ArmName} or not directory or name in directories:
+            raise ConfigError(f"--arm {word}: expected baseline=DIR or candidate=DIR, each once")
+        directories[name] = Path(directory)
+    return directories

@@ -126,10 +126,5 @@ def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
 
 def kernels(config: pytest.Config) -> dict[str, Path]:
     """Return the build directory of each arm that the command line names. Raises ConfigError."""
-    directories = {"candidate": Path(config.getoption("--kernel"))} if config.getoption("--kernel") else {}
-    for text in config.getoption("--arm"):
-        name, equals, directory = text.partition("=")
-        if not equals or name not in {"baseline", "candidate"} or name in directories:
-            raise ConfigError(f"--arm {text}: expected baseline=DIR or candidate=DIR, each once")
-        directories[name] = Path(directory)
-    return directories
+    kernel = config.getoption("--kernel")
+    return shared_options.kernels_by_arm([*([f"candidate={kernel}"] if kernel else []), *config.getoption("--arm")])
