@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.report.cases import CaseReport
@@ -20,6 +21,7 @@ _HEADINGS = _KERNEL, _INVALID, _LAB, _UNDECIDED, _WAIVED, _SLOWER, _RULED_OUT = 
     "Slower for certain, by less than what blocks",
     "What the boots rule out",
 )
+_Item = TypeVar("_Item")
 _BRACKETS = re.compile(r"[()]|; ")
 
 
@@ -70,26 +72,25 @@ def sections(reports: Sequence[CaseReport]) -> tuple[Section, ...]:
 
 def _answers(verdicts: Sequence[tuple[CaseReport, Verdict]]) -> tuple[Answer, ...]:
     """Return one answer for what several verdicts say; the boot that one names is the first of them."""
-    groups: dict[tuple[Status, str], list[tuple[CaseReport, Verdict]]] = {}
-    for case, verdict in verdicts:
-        groups.setdefault(_of_any_boot(verdict), []).append((case, verdict))
     return tuple(
         Answer(owners[0][1], plain_text(owners[0][1].sentence), tuple(case for case, _ in owners))
-        for owners in groups.values()
+        for owners in _alike(verdicts, lambda pair: pair[1])
     )
 
 
 def group_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, int]]:
     """Return the first of the verdicts of a case that say the same of several boots, and how many do."""
-    groups: dict[tuple[Status, str], list[Verdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault(_of_any_boot(verdict), []).append(verdict)
-    return [(group[0], len(group)) for group in groups.values()]
+    return [(group[0], len(group)) for group in _alike(verdicts, lambda verdict: verdict)]
 
 
-def _of_any_boot(verdict: Verdict) -> tuple[Status, str]:
-    """Return what a verdict says, without the boot that it names."""
-    return verdict.status, plain_text(verdict.sentence).removeprefix(f"{verdict.boot}: " if verdict.boot else "")
+def _alike(items: Sequence[_Item], verdict_of: Callable[[_Item], Verdict]) -> list[list[_Item]]:
+    """Return items in groups whose verdicts say the same, but for the boot that they name."""
+    groups: dict[tuple[Status, str], list[_Item]] = {}
+    for item in items:
+        verdict = verdict_of(item)
+        words = plain_text(verdict.sentence).removeprefix(f"{verdict.boot}: " if verdict.boot else "")
+        groups.setdefault((verdict.status, words), []).append(item)
+    return list(groups.values())
 
 
 def lead(sentence: str) -> tuple[str, str]:

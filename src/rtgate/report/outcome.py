@@ -13,7 +13,6 @@ from rtgate.report.cases import CaseReport
 from rtgate.report.text import plain_text
 
 _OUTCOMES = {
-    1: (Status.FAIL, "the kernel failed"),
     2: (Status.ERROR, "wrong usage or configuration"),
     3: (Status.MISS, "the lab failed, or something was not measured"),
     4: (Status.ERROR, "a measurement was invalid, or output could not be read"),
