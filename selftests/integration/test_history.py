@@ -93,7 +93,7 @@ def test_it_keeps_what_it_is_given(url: str) -> None:
         assert list(queries.records(history, found)) == made
         assert borrow(history, record(99)).priors["winsorised mean"].degrees == 2
         (line,) = queries.contents(history, BootFilter(board="bench"))
-        assert (line.boots, line.good) == (4, 4)
+        assert (line.boots, line.valid) == (4, 4)
 
 
 def test_kernels_are_promoted_and_revoked(url: str) -> None:
@@ -114,7 +114,7 @@ def test_kernels_are_promoted_and_revoked(url: str) -> None:
         assert queries.revoked_warnings(history, record(99)) == (
             "left out, boots: 2: bbbbbbbbbbbb was revoked on now by joe: slow",
         )
-        assert [line.trusted for line in queries.contents(history, BootFilter())] == [2]
+        assert [line.of_good_kernels for line in queries.contents(history, BootFilter())] == [2]
         good, revoked = sorted(kernels_on_boards(history), key=lambda one: one.kernel)
         assert (good.promotion, good.revocation) == (promotion(made[0]), None)
         assert (revoked.boots, revoked.revocation is None) == (2, False)
@@ -127,7 +127,7 @@ def test_no_record_is_lost_or_doubled_among_writers_that_start_at_once(url: str)
     assert sum(new) == SHARED + WRITERS * OWN
     with History.open(url) as history:
         found = queries.find(history, BootFilter())
-        assert len({boot.boot_id for boot in found}) == len(found) == sum(new)
+        assert len({one.boot_id for one in queries.records(history, found)}) == len(found) == sum(new)
 
 
 def test_tables_of_others_stay(url: str) -> None:

@@ -70,7 +70,7 @@ def test_what_was_added_is_listed(url: str, capsys: pytest.CaptureFixture[str], 
     assert "0 records stored as run records-3-20" in capsys.readouterr().out
     assert main(["history", "list", "--board", "virt-arm64", "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)
-    assert [(line["run"], line["boots"], line["good"], line["trusted"]) for line in lines[:2]] == [
+    assert [(line["run"], line["boots"], line["valid"], line["of_good_kernels"]) for line in lines[:2]] == [
         ("kernel-0", 5, 5, 5),
         ("kernel-1", 5, 5, 5),
     ]

@@ -49,7 +49,10 @@ def test_a_kernel_is_good_on_the_board_that_it_was_promoted_on(history: History)
     other = replace(one, board="desk", environment=replace(one.environment, board="desk"))
     add(history, [one, other], origin())
     make_good(history, [one])
-    assert {boot.board: boot.trusted for boot in queries.find(history, BootFilter())} == {"bench": True, "desk": False}
+    assert {boot.board: boot.good_kernel for boot in queries.find(history, BootFilter())} == {
+        "bench": True,
+        "desk": False,
+    }
 
 
 def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: History) -> None:
@@ -62,7 +65,7 @@ def test_boots_of_a_revoked_kernel_stay_and_lend_nothing(fill: Fill, history: Hi
     after = borrow(history, record(99)).priors
     assert after["winsorised mean"].degrees == before["winsorised mean"].degrees - 1
     assert after["winsorised mean"].variance < before["winsorised mean"].variance / 10
-    assert [line.trusted for line in queries.contents(history, BootFilter())] == [2, 0]
+    assert [line.of_good_kernels for line in queries.contents(history, BootFilter())] == [2, 0]
 
 
 def test_boots_that_come_after_a_revocation_lend_nothing_either(fill: Fill, history: History) -> None:
@@ -155,7 +158,7 @@ def test_what_rests_on_a_revoked_kernel_counts_no_more_and_is_named(fill: Fill, 
     fill("night-1", [1 + number % 5 / 1000 for number in range(24)], image=BAD)
     fill("gate-2", [1.0], first=50, arm="baseline", image=BAD)
     fill("gate-2", [1.0], first=50, arm="candidate", image=GOOD)
-    boots = queries.find(history, BootFilter(image=BAD))
+    boots = [boot for boot in queries.find(history, BootFilter()) if boot.image == BAD]
     examined = examine(history, boots)
     assert examined is not None
     keep_qualification(history, boots, *examined, NOW)

@@ -34,7 +34,7 @@ def boot(number: int, *, run: str = "r", arm: str = "baseline", image: str = "a"
         comparable=comparable,
         seed=None,
         valid=True,
-        trusted=True,
+        good_kernel=True,
         faults=0,
     )
 
@@ -107,7 +107,7 @@ def test_nothing_is_borrowed_from_nothing_or_on_virtual_time(history: History) -
     assert borrow(history, record(1)) == CaseHistory()
     virtual = [make(Made(seed=seed)) for seed in (1, 2)]
     add(history, virtual, origin())
-    assert len(queries.find(history, BootFilter(good=True))) == 2
+    assert len(queries.find(history, BootFilter(usable=True))) == 2
     assert borrow(history, virtual[0]) == CaseHistory()
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selftests.unit.history.conftest import CASE, NOW, Fill, make_good, origin, record
+from sqlalchemy import select
 
 from rtgate.board.boot import State, TimeBase
 from rtgate.console.faults import Fault, FaultKind
@@ -17,6 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.history import encoding, queries
 from rtgate.history.database import History
 from rtgate.history.queries import BootFilter
+from rtgate.history.schema import boots
 from rtgate.history.store import Origin, StoreResult, add, store
 from rtgate.judge.compare.summaries import levels, spikes, summaries
 from rtgate.records import record as records_file
@@ -63,25 +65,27 @@ def test_more_records_than_a_transaction_takes(history: History) -> None:
 def test_the_row_says_what_the_record_was(history: History) -> None:
     add(history, [record(7, device="bench-02")], origin())
     (boot,) = queries.find(history, BootFilter())
-    assert (boot.board, boot.device, boot.flavour, boot.case) == ("bench", "bench-02", "preempt_rt", CASE)
+    assert (boot.board, boot.device, boot.case) == ("bench", "bench-02", CASE)
     assert (boot.arm, boot.run, boot.number, boot.seed) == ("baseline", "night-1", 7, None)
-    assert (boot.stored_at, boot.state, boot.good) == (NOW.strftime("%Y-%m-%dT%H:%M:%SZ"), "measured", True)
-    assert boot.minutes == pytest.approx(2.2 / 60)
+    assert (boot.stored_at, boot.state, boot.usable) == (NOW.strftime("%Y-%m-%dT%H:%M:%SZ"), "measured", True)
+    with history.reading() as connection:
+        flavour, minutes = connection.execute(select(boots.c.flavour, boots.c.minutes)).one()
+    assert (flavour, minutes) == ("preempt_rt", pytest.approx(2.2 / 60))
 
 
 def test_an_invalid_boot_is_kept_and_says_why(history: History) -> None:
     bad = record(1, online="")
     add(history, [bad], origin())
     (boot,) = queries.find(history, BootFilter())
-    assert not boot.good
+    assert not boot.usable
     assert boot.why_invalid == "cpus: which CPUs were online was not read"
-    assert not queries.find(history, BootFilter(good=True))
+    assert not queries.find(history, BootFilter(usable=True))
 
 
 def test_a_check_that_the_board_declares_away_makes_no_boot_invalid(history: History) -> None:
     not_applicable = {"bench": {"cpus": "one of the CPUs sleeps"}}
     add(history, [record(1, online="")], Origin(run="r", now=NOW, not_applicable=not_applicable))
-    assert queries.find(history, BootFilter(good=True))
+    assert queries.find(history, BootFilter(usable=True))
 
 
 def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: History) -> None:
@@ -90,7 +94,7 @@ def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: Histor
     add(history, [silent, faulty], origin())
     found = {boot.number: boot for boot in queries.find(history, BootFilter())}
     assert found[1].why_invalid == "no boot: no shell"
-    assert (found[2].valid, found[2].faults, found[2].good) == (True, 1, False)
+    assert (found[2].valid, found[2].faults, found[2].usable) == (True, 1, False)
 
 
 @pytest.mark.parametrize("run", ["", "two words", "x" * 121, "a\nb"])
@@ -208,7 +212,7 @@ def test_contents_are_counted_by_run(fill: Fill, history: History) -> None:
     fill("night-2", [1.0], first=4, online="")
     fill("night-2", [1.0], first=5, image="b" * 64)
     lines = queries.contents(history, BootFilter(board="bench"))
-    assert [(line.run, line.boots, line.good, line.kernels) for line in lines] == [
+    assert [(line.run, line.boots, line.valid, line.kernels) for line in lines] == [
         ("night-1", 3, 3, 1),
         ("night-2", 2, 1, 2),
     ]

@@ -104,11 +104,11 @@ def _proposals(
 
 def _good_boots(history: History, arguments: argparse.Namespace) -> list[Boot]:
     """Return the good boots. Raises ConfigError when there are none, or none of a run that was named."""
-    boot_filter = replace(command_options.boot_filter(arguments), runs=arguments.runs, good=True)
+    boot_filter = replace(command_options.boot_filter(arguments), runs=arguments.runs, usable=True)
     every = queries.find(history, boot_filter)
-    for sentence in queries.left_out(history, replace(boot_filter, trusted=True)):
+    for sentence in queries.left_out(history, replace(boot_filter, good_kernels=True)):
         say(sentence)
-    good_boots = [boot for boot in every if boot.trusted]
+    good_boots = [boot for boot in every if boot.good_kernel]
     if not good_boots:
         hint = f"; {len(every)} are there of kernels that are not good: rtgate baseline promote"
         raise ConfigError(

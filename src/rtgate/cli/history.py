@@ -81,7 +81,7 @@ def _add(url: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
-_COLUMNS = ("run, stored", "board, flavour", "case", "kernel", "boots", "valid", "good")
+_COLUMNS = ("run, stored", "board, flavour", "case", "kernel", "boots", "valid", "of good kernels")
 
 
 def _row(line: Line) -> tuple[object, ...]:
@@ -91,6 +91,6 @@ def _row(line: Line) -> tuple[object, ...]:
         line.case,
         f"{line.arm}\n{line.kernel_release if line.kernels < 2 else f'{line.kernels} kernels'}",
         line.boots,
-        line.good,
-        line.trusted,
+        line.valid,
+        line.of_good_kernels,
     )

@@ -263,7 +263,7 @@ def _from_history(url: str, board: str | None, device: str | None) -> Mapping[tu
         raise ConfigError("--history has boots of many boards: name one (--board NAME)")
     priors: dict[tuple[str, str], Prior] = {}
     with History.open(url) as history:
-        boot_filter = BootFilter(board=board, device=device, good=True, trusted=True)
+        boot_filter = BootFilter(board=board, device=device, usable=True, good_kernels=True)
         for sentence in queries.left_out(history, boot_filter):
             say(sentence)
         boots = queries.find(history, boot_filter)

@@ -81,7 +81,7 @@ def _store(url: str, directory: Path) -> str:
 
 def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
     # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
-    boot_filter = replace(command_options.boot_filter(arguments), runs=runs, trusted=runs is None, revoked=False)
+    boot_filter = replace(command_options.boot_filter(arguments), runs=runs, good_kernels=runs is None, revoked=False)
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
@@ -108,7 +108,7 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
         keep(history, same, like, standing, now)
         standings.append(standing)
         if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
-            limits += _limits(history, [boot for boot in same if boot.good])
+            limits += _limits(history, [boot for boot in same if boot.usable])
     if not standings:
         raise ConfigError(
             f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
@@ -125,7 +125,7 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
 
     Of a history whose runs nobody named, only what died since such boots began counts: an older board is another one.
     """
-    last = next((boot for boot in reversed(boots) if boot.good), None)
+    last = next((boot for boot in reversed(boots) if boot.usable), None)
     if last is None:
         return []
     start = min(boot.stored_at for boot in boots if boot.comparable == last.comparable)
@@ -138,7 +138,7 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
 
 def _silence(case: str, boots: Sequence[Boot]) -> str:
     """Return why nothing can be said of a case."""
-    bad = [boot for boot in boots if not boot.good]
+    bad = [boot for boot in boots if not boot.usable]
     why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
     pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
     sentence = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_options(arguments)
     with History.open(require_url(arguments.history)) as history:
         if arguments.drift_budget is not None:
-            return drift.run(history, replace(command_options.boot_filter(arguments), good=True), arguments)
+            return drift.run(history, replace(command_options.boot_filter(arguments), usable=True), arguments)
         trends = _trends(history, arguments)
     if arguments.json:
         print(json.dumps([_as_json(trend) for trend in trends], indent=1))
@@ -112,7 +112,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
     boot_filter = replace(
-        command_options.boot_filter(arguments), arm=arguments.arm, good=True, trusted=arguments.good_kernels
+        command_options.boot_filter(arguments), arm=arguments.arm, usable=True, good_kernels=arguments.good_kernels
     )
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)

@@ -245,7 +245,7 @@ def kernels_on_boards(history: History, board: str | None = None) -> tuple[Kerne
             func.max(of.kernel_release).label("release"),
             func.max(of.kernel_source).label("source"),
             func.count().label("boots"),
-            func.count().filter(of.valid.is_(True), of.faults == 0).label("good"),
+            func.count().filter(of.valid.is_(True), of.faults == 0).label("usable"),
         )
         .where(or_(is_promoted(), is_revoked()), *([of.board == board] if board else []))
         .group_by(*keys)
@@ -270,7 +270,7 @@ def kernels_on_boards(history: History, board: str | None = None) -> tuple[Kerne
             runs=tuple(dict.fromkeys(row.run for row in group)),
             cases=tuple(sorted({row.case_name for row in group})),
             boots=sum(row.boots for row in group),
-            valid=sum(row.good for row in group),
+            valid=sum(row.usable for row in group),
             promotion=Promotion(**promotion_rows[place]) if place in promotion_rows else None,
             revocation=Revocation(**revocation_rows[place[1]]) if place[1] in revocation_rows else None,
         )

@@ -69,7 +69,7 @@ def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: C
         "qualified": case_standing.qualified,
         "why": "; ".join(case_standing.problems),
         "figures": json.dumps([asdict(noise) for noise in case_standing.noise]),
-        "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.good})),
+        "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.usable})),
     }
     with history.writing() as connection:
         connection.execute(qualifications.insert(), row)
@@ -81,7 +81,7 @@ def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStandi
     Those that measured are of one comparable environment; the others count as not valid. None if none is valid. Raises
     ConfigError, InfrastructureError.
     """
-    good = sorted((boot for boot in boots if boot.good), key=lambda boot: (boot.stored_at, boot.run, boot.number))
+    good = sorted((boot for boot in boots if boot.usable), key=lambda boot: (boot.stored_at, boot.run, boot.number))
     if not good:
         return None
     (like,) = records(history, good[-1:])

@@ -29,7 +29,7 @@ class Boot:
     Attributes:
         run: what was measured together.
         number: which boot of its run.
-        trusted: whether its kernel is known to be good: promoted on this board, and not revoked.
+        good_kernel: whether its kernel is known to be good: promoted on this board, and not revoked.
         kernel: what tells kernels apart (`Record.kernel_id`).
         image: SHA-256 of the kernel's image; empty for a kernel that nobody knew.
         comparable: equal for boots that may be compared.
@@ -41,7 +41,7 @@ class Boot:
     case: str
     profile: str
     arm: str
-    trusted: bool
+    good_kernel: bool
     run: str
     number: int
     kernel: str
@@ -63,7 +63,7 @@ class Boot:
         return self.state == State.MEASURED
 
     @property
-    def good(self) -> bool:
+    def usable(self) -> bool:
         """Whether something may be learnt from it: valid, and without a fault of the kernel."""
         return self.valid and not self.faults
 
@@ -75,8 +75,8 @@ class BootFilter:
     Attributes:
         keys: names of their records (`encoding.key`).
         without: runs that are left out.
-        good: only valid boots without a kernel fault.
-        trusted: only of kernels that are known to be good.
+        usable: only valid boots without a kernel fault.
+        good_kernels: only of kernels that are known to be good.
         revoked: only of kernels that were revoked, or only of others.
         newest: at most so many, the last stored ones.
     """
@@ -91,8 +91,8 @@ class BootFilter:
     keys: Sequence[str] | None = None
     runs: Sequence[str] | None = None
     without: Sequence[str] = ()
-    good: bool = False
-    trusted: bool = False
+    usable: bool = False
+    good_kernels: bool = False
     revoked: bool | None = None
     newest: int | None = None
 
@@ -108,7 +108,9 @@ def _column(name: str) -> ColumnElement[Any]:
     return _NAMES[name] if name in _NAMES else boots.c[name]
 
 
-_COLUMNS: Final = [is_good().label(name) if name == "trusted" else _column(name).label(name) for name in Boot.__slots__]
+_COLUMNS: Final = [
+    is_good().label(name) if name == "good_kernel" else _column(name).label(name) for name in Boot.__slots__
+]
 
 
 def find(history: History, boot_filter: BootFilter) -> tuple[Boot, ...]:
@@ -133,9 +135,9 @@ def _conditions(boot_filter: BootFilter) -> list[ColumnElement[bool]]:
         conditions.append(boots.c.run.in_(boot_filter.runs))
     if boot_filter.without:
         conditions.append(boots.c.run.not_in(boot_filter.without))
-    if boot_filter.good:
+    if boot_filter.usable:
         conditions += [boots.c.valid.is_(True), boots.c.faults == 0]
-    if boot_filter.trusted:
+    if boot_filter.good_kernels:
         conditions.append(is_good())
     if boot_filter.revoked is not None:
         conditions.append(is_revoked() if boot_filter.revoked else ~is_revoked())
@@ -199,7 +201,7 @@ def runs_of(history: History, originals: Iterable[Record]) -> frozenset[str]:
 def comparable_boots(
     history: History, like: Record, *, newest: int = NEWEST, without: Collection[str] = ()
 ) -> tuple[Boot, ...]:
-    """Return good boots of good kernels that may be compared with a record: equal in board, environment and plan.
+    """Return usable boots of good kernels that may be compared with a record: equal in board, environment and plan.
 
     Args:
         history: where to look.
@@ -214,7 +216,9 @@ def comparable_boots(
 
 
 def _comparable(like: Record) -> BootFilter:
-    return BootFilter(comparable=encoding.comparable(like), flavour=encoding.flavour(like), good=True, trusted=True)
+    return BootFilter(
+        comparable=encoding.comparable(like), flavour=encoding.flavour(like), usable=True, good_kernels=True
+    )
 
 
 def revoked_warnings(history: History, like: Record) -> tuple[str, ...]:
@@ -228,8 +232,8 @@ def left_out(history: History, boot_filter: BootFilter) -> tuple[str, ...]:
         select(*revocations.c, func.count().label("boots"))
         .select_from(boots.join(revocations, revocations.c.kernel == boots.c.kernel))
         .where(
-            *_conditions(replace(boot_filter, trusted=False, revoked=None)),
-            *([is_promoted()] if boot_filter.trusted else []),
+            *_conditions(replace(boot_filter, good_kernels=False, revoked=None)),
+            *([is_promoted()] if boot_filter.good_kernels else []),
         )
         .group_by(*revocations.c)
         .order_by(revocations.c.revoked_at, revocations.c.kernel)
@@ -252,8 +256,8 @@ class Line:
     kernel_release: str
     kernels: int
     boots: int
-    good: int
-    trusted: int
+    valid: int
+    of_good_kernels: int
     stored_at: str
 
 
@@ -266,8 +270,8 @@ def contents(history: History, boot_filter: BootFilter) -> tuple[Line, ...]:
             func.max(boots.c.kernel_release).label("kernel_release"),
             func.count(distinct(func.nullif(boots.c.kernel, ""))).label("kernels"),
             func.count().label("boots"),
-            func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("good"),
-            func.count().filter(is_good()).label("trusted"),
+            func.count().filter(boots.c.valid.is_(True), boots.c.faults == 0).label("valid"),
+            func.count().filter(is_good()).label("of_good_kernels"),
             func.min(boots.c.stored_at).label("stored_at"),
         )
         .where(*_conditions(boot_filter))

@@ -51,14 +51,16 @@ def boots_to_screen(history: History, screenable: Screenable) -> ScreenBoots:
         flavour=screenable.flavour,
         case=screenable.case,
         profile=screenable.profile,
-        good=True,
-        trusted=True,
+        usable=True,
+        good_kernels=True,
         newest=1,
     )
     last = find(history, like)
     if not last:
         return ScreenBoots()
-    same = BootFilter(comparable=last[0].comparable, flavour=screenable.flavour, good=True, trusted=True, newest=NEWEST)
+    same = BootFilter(
+        comparable=last[0].comparable, flavour=screenable.flavour, usable=True, good_kernels=True, newest=NEWEST
+    )
     aa_pairs = newest(pairs(find(history, same)))
     return ScreenBoots(boots=2 * len(aa_pairs), sessions=len({first.run for first, _ in aa_pairs}))
 

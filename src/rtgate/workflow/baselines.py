@@ -177,7 +177,7 @@ def _good_boots(run_boots: Iterable[Boot]) -> Mapping[tuple[str, str], list[Boot
         arms = {boot.arm for boot in boots}
         arm = ArmName.CANDIDATE if ArmName.CANDIDATE in arms else min(arms)
         for boot in boots:
-            if boot.arm == arm and boot.good:
+            if boot.arm == arm and boot.usable:
                 boots_by_kernel.setdefault((board, boot.kernel), []).append(boot)
     if any(not name for _, name in boots_by_kernel):
         raise ConfigError("nobody knows which kernel was booted: give its build directory when you measure (--kernel)")

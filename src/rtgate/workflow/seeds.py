@@ -66,7 +66,7 @@ def last_worst(history: History, limit: Threshold) -> str:
 
 
 def _values(history: History, limit: Threshold) -> Iterator[tuple[Boot, str]]:
-    boot_filter = BootFilter(board=limit.board, flavour=limit.flavour, case=limit.case, good=True)
+    boot_filter = BootFilter(board=limit.board, flavour=limit.flavour, case=limit.case, usable=True)
     counts: Counter[str] = Counter()
     for boot in reversed(queries.find(history, boot_filter)):
         counts[boot.profile] += 1
