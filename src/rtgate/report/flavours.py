@@ -18,7 +18,7 @@ from rtgate.records.record import Record
 from rtgate.report.cases import CaseReport, Figures, figures, microseconds
 from rtgate.report.latency import histograms
 from rtgate.report.plots import Picture, Series, histogram_plot
-from rtgate.report.table import kernels
+from rtgate.report.table import figure_cell, kernels
 from rtgate.tools.measurement import Histogram
 from rtgate.units import Quantity, Unit, plural
 
@@ -63,9 +63,7 @@ class FlavourLine:
     @property
     def cells(self) -> tuple[str, ...]:
         """The line as people read it."""
-        low, mean, high = (
-            f"{value.value:.1f}" if value else "-" for value in (self.figures.low, self.figures.mean, self.figures.high)
-        )
+        low, mean, high = map(figure_cell, (self.figures.low, self.figures.mean, self.figures.high))
         samples = "-" if self.doubt else f"{self.samples:,}"
         boots = str(len(self.case.records))
         return (self.case.flavour, self.case.tool, boots, samples, low, mean, self._tail_text, high, self.kernel)

@@ -21,7 +21,7 @@ from rtgate.report.flavours import COLUMNS, TEXTS, FlavourTable, differences
 from rtgate.report.latency import maxima
 from rtgate.report.outcome import outcome
 from rtgate.report.plots import Picture
-from rtgate.report.table import tables
+from rtgate.report.table import figure_cell, tables
 from rtgate.report.text import plain_text
 
 TREND = "<!-- rtgate: trend -->"
@@ -173,7 +173,7 @@ def _rows(case: CaseReport) -> list[tuple[str, ...]]:
 
 def _row(label: str, records: Sequence[Record], cpu: str | None) -> tuple[str, ...]:
     latencies = figures(records, cpu)
-    numbers = [f"{value.value:.1f}" if value else "-" for value in (latencies.low, latencies.mean, latencies.high)]
+    numbers = [figure_cell(value) for value in (latencies.low, latencies.mean, latencies.high)]
     worst = latencies.worst.boot if latencies.worst else "-"
     losses = "-" if latencies.lost is None else str(latencies.lost)
     return tuple(plain_text(cell) for cell in (label, str(len(records)), *numbers, worst, losses))

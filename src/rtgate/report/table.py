@@ -119,10 +119,10 @@ def kernels(records: Sequence[Record]) -> dict[str, str]:
 
 def _single_row(case: CaseReport, *, bounds: bool) -> tuple[str, ...]:
     here = figures(case.records)
-    numbers = [_number(value) for value in (here.low, here.mean, here.high, case.max_limit)]
+    numbers = [figure_cell(value) for value in (here.low, here.mean, here.high, case.max_limit)]
     if bounds:
         line = _bound(case) or Line(name="bound")
-        numbers += [_number(line.judged), _number(line.limit)]
+        numbers += [figure_cell(line.judged), figure_cell(line.limit)]
     return (_boots(case.records), *numbers, "-" if here.lost is None else str(here.lost))
 
 
@@ -132,10 +132,10 @@ def comparison_rows(case: CaseReport) -> list[Row]:
     boots = "+".join(dict.fromkeys(counts))
     rows = []
     for number, line in enumerate(lines(case) or (Line(name="-"),)):
-        figure, baseline = _number(line.judged), _number(line.baseline)
+        figure, baseline = figure_cell(line.judged), figure_cell(line.baseline)
         # A baseline that nothing was compared with is what was judged.
         kernels = (figure, baseline) if case.arm == "baseline" else (baseline, figure)
-        cells = (line.name, *kernels, line.change, _number(line.limit), "" if number else boots)
+        cells = (line.name, *kernels, line.change, figure_cell(line.limit), "" if number else boots)
         rows.append(Row(case=case, status=None if number else case.status, cells=cells))
     return rows
 
@@ -215,7 +215,8 @@ def _limit(case: CaseReport, name: str) -> Quantity | None:
     return case.limit(f"{_family(name)}.max" if _SHOWN.get(_short(name)) == "max" else name)
 
 
-def _number(quantity: Quantity | None) -> str:
+def figure_cell(quantity: Quantity | None) -> str:
+    """Return a figure as a cell of a table: times in microseconds, which the table says; `-` for none."""
     if quantity is None:
         return "-"
     if quantity.unit.dimension in {"time", "virtual time"}:
