@@ -216,4 +216,7 @@ def test_contents_are_counted_by_run(fill: Fill, history: History) -> None:
         ("night-1", 3, 3, 1),
         ("night-2", 2, 1, 2),
     ]
+    fill("night-3", [1.0], first=6, image="", kernel_release="6.1")
+    fill("night-3", [1.0], first=7, image="", kernel_release="6.2")
+    assert [line.kernels for line in queries.contents(history, BootFilter(runs=["night-3"]))] == [2]
     assert not queries.contents(history, BootFilter(board="unknown"))
