@@ -113,7 +113,7 @@ def test_the_command_line_of_dma() -> None:
     assert DMA.argv(replace(VIRTUAL, duration_s=60))[2] == "--seconds=2"
     assert DMA.argv(replace(HOST, duration_s=60, pcie={}))[2:] == ("--seconds=60", "--sizes=1,64,513,4088", "1234:11e8")
     assert DMA.expected(VIRTUAL) == Expected(
-        threads=(), duration_s=2, seen=ThreadScope.SESSION, counts=(Count(measurement="transfers", least=9),)
+        threads=(), duration_s=2, counts=(Count(measurement="transfers", least=9),)
     )
 
 
@@ -226,7 +226,10 @@ def test_the_command_line_of_msi() -> None:
     )
     assert MSI.argv(replace(HOST, cpu_list="2-3"))[6:] == ("--cpu=2", "--range=1000", "0000:00:09.0")
     assert MSI.expected(VIRTUAL) == Expected(
-        threads=(Threads(count=1, policy=SCHED_FIFO, priority=90),), duration_s=2, interval_us=1000
+        threads=(Threads(count=1, policy=SCHED_FIFO, priority=90),),
+        duration_s=2,
+        seen=ThreadScope.OWN,
+        interval_us=1000,
     )
 
 

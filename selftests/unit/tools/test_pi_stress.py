@@ -15,7 +15,7 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.pi_stress import JSON, PiStress
-from rtgate.tools.threads import Threads
+from rtgate.tools.threads import Threads, ThreadScope
 from rtgate.units import Unit
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
@@ -119,6 +119,7 @@ def test_the_command_line_and_what_must_be_seen_on_one_cpu() -> None:
     assert PiStress().expected(setting) == Expected(
         threads=tuple(Threads(count=1, policy=1, priority=priority) for priority in (1, 2, 3)),
         duration_s=10,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="inversions", least=1000),),
         clock=True,
     )

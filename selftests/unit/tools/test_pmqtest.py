@@ -7,7 +7,7 @@ import pytest
 
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.pairs import Pmqtest
-from rtgate.tools.threads import Threads
+from rtgate.tools.threads import Threads, ThreadScope
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 
@@ -44,6 +44,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Pmqtest().expected(setting) == Expected(
         threads=(Threads(count=8, policy=1, priority=99),),
         duration_s=60,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 40_000),),
         clock=True,
         processors=4,

@@ -8,7 +8,7 @@ import pytest
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.pairs import Ptsematest
-from rtgate.tools.threads import Threads
+from rtgate.tools.threads import Threads, ThreadScope
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 ONE = Setting(cpus=1, duration_s=2, virtual_time=True)
@@ -62,6 +62,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Ptsematest().expected(setting) == Expected(
         threads=(Threads(count=4, policy=1, priority=99),),
         duration_s=9.5,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 9500 / 1.5),),
         clock=True,
         processors=2,

@@ -16,6 +16,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool
 from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.registry import TOOLS
+from rtgate.tools.threads import ThreadScope
 
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURE = ROOT / "selftests" / "data" / "rt-tests" / "2.10" / "cyclictest-virtual-idle.json"
@@ -71,6 +72,14 @@ def test_the_registry_holds_nothing_else() -> None:
     assert set(TOOLS.values()) <= set(DEFINED.values())
     assert {name: tool.name for name, tool in TOOLS.items()} == {name: name for name in TOOLS}
     assert len(set(TOOLS.values())) == len(TOOLS)
+
+
+@pytest.mark.parametrize("place", sorted(DEFINED))
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_a_run_ends_with_threads_only_where_there_are_some(place: str, setting: Setting) -> None:
+    """A plan would end the load at once, and look at the clock before the tool has measured for long enough."""
+    expected = DEFINED[place]().expected(setting)
+    assert expected.threads or expected.seen is not ThreadScope.OWN
 
 
 @pytest.mark.parametrize("place", sorted(DEFINED))

@@ -8,7 +8,7 @@ import pytest
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.pairs import Sigwaittest
-from rtgate.tools.threads import Threads
+from rtgate.tools.threads import Threads, ThreadScope
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 TWO = Setting(cpus=2, duration_s=2, virtual_time=True)
@@ -55,6 +55,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Sigwaittest().expected(setting) == Expected(
         threads=tuple(Threads(count=2, policy=1, priority=priority) for priority in (99, 98, 97)),
         duration_s=10,
+        seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 10_000 / 1.5),),
         clock=True,
         processors=3,

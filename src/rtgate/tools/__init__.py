@@ -79,7 +79,7 @@ class Expected:
     threads: tuple[Threads, ...]
     duration_s: float
     work_s: float = 0
-    seen: ThreadScope = ThreadScope.OWN
+    seen: ThreadScope = ThreadScope.SESSION
     name: str = ""
     interval_us: int = 0
     counts: tuple[Count, ...] = ()

@@ -98,7 +98,6 @@ class EduDma(Tool):
         return Expected(
             threads=(),
             duration_s=self._seconds(setting),
-            seen=ThreadScope.SESSION,
             counts=(Count(measurement="transfers", least=max(least, self._round())),),
         )
 
@@ -186,6 +185,7 @@ class EduMsi(Tool):
         return Expected(
             threads=(Threads(count=1, policy=SCHED_FIFO, priority=self.priority),),
             duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6,
+            seen=ThreadScope.OWN,
             interval_us=self.interval_us,
         )
 

@@ -31,7 +31,6 @@ from rtgate.tools import disk_health as health
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
-from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
 ROUNDS = 10
@@ -123,7 +122,6 @@ class Fio(DestructiveTool):
         return Expected(
             threads=(),
             duration_s=setting.duration_s,
-            seen=ThreadScope.SESSION,
             counts=(Count(measurement="time", least=whole),),
             steady="" if setting.beside else f"{_prefix(setting)}bandwidth",
             health=health.PREFIX,

@@ -20,7 +20,6 @@ from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, time
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import ThreadScope
 
 _LEAST_S = 0.05  # no run is shorter: 1000 loops take 0.1 s on the fastest PC
 # Ten times what a message takes on a virtual board, which is slower than any other: 60 us (10 000 of them in 0.59 s).
@@ -71,7 +70,7 @@ class Hackbench(Tool):
         # On virtual time CPUs take turns, so that more of them do not do more in a second.
         at_once = 1 if setting.virtual_time else setting.cpus
         work_s = round(messages * _MESSAGE_S / at_once, 3)
-        return Expected(threads=(), duration_s=_LEAST_S, work_s=work_s, seen=ThreadScope.SESSION, clock=True)
+        return Expected(threads=(), duration_s=_LEAST_S, work_s=work_s, clock=True)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `duration`: how long the work took.

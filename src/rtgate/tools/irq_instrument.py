@@ -26,7 +26,6 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time_f
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import ThreadScope
 from rtgate.units import Unit
 
 RAW = "instrument.out"  # what the instrument sent
@@ -174,7 +173,7 @@ class IrqInstrumentHard(Tool):
         """
         seconds = self._seconds(setting)
         work_s = _HANDSHAKE_S + _SILENCE_S + seconds + 2 * self._patience_s(setting)
-        return Expected(threads=(), duration_s=seconds, work_s=work_s, seen=ThreadScope.SESSION)
+        return Expected(threads=(), duration_s=seconds, work_s=work_s)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `response` (histogram), `response.min`, `.avg`, `.max`, and the counts, in ns: a tick is 83 ns, cut.

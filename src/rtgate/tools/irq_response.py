@@ -17,7 +17,6 @@ from rtgate.tools import Driver, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
-from rtgate.tools.threads import ThreadScope
 
 DEVICE = "rtl8139"
 RESOLUTION_NS = 30
@@ -61,9 +60,7 @@ class IrqHard(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread of the tool's, and as many interrupts as intervals."""
-        return Expected(
-            threads=(), duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6, seen=ThreadScope.SESSION
-        )
+        return Expected(threads=(), duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `response` (histogram), `response.min`, `.avg`, `.max`, `interrupts`, and those lost and spurious.

@@ -37,7 +37,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
-from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
+from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads
 from rtgate.units import Unit
 
 JSON = "oslat.json"
@@ -89,12 +89,11 @@ class Oslat(Tool):
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; on a single CPU, while it gets warm."""
         if _is_alone(setting):
-            return Expected(threads=(), duration_s=_WARM_S / 2, seen=ThreadScope.SESSION)
+            return Expected(threads=(), duration_s=_WARM_S / 2)
         policy = SCHED_FIFO if self.priority else SCHED_OTHER
         return Expected(
             threads=(Threads(count=len(self._cpus(setting)), policy=policy, priority=self.priority),),
             duration_s=_WARM_S + self._seconds(setting),
-            seen=ThreadScope.SESSION,
             processors=len(self._cpus(setting)) if self.priority else 0,
         )
 

@@ -24,7 +24,6 @@ from rtgate.tools import Driver, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
-from rtgate.tools.threads import ThreadScope
 from rtgate.units import Quantity, Unit
 
 DEVICE = "endpoint"
@@ -94,7 +93,7 @@ class PcieBar(Tool):
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: its threads have no real-time policy."""
         seconds = self._seconds(setting) * len(self.operations) * len(self._threads(setting))
-        return Expected(threads=(), duration_s=seconds, seen=ThreadScope.SESSION)
+        return Expected(threads=(), duration_s=seconds)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `NAME.rate` of each operation, `NAME.rate.threads` of all threads together, and `bytes.wrong`.

@@ -20,7 +20,6 @@ from rtgate.tools import Bound, Expected, Output, Reports, Setting, Tool, config
 from rtgate.tools.config_space import ConfigSpace, Express
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import ThreadScope
 
 # `od` and `readlink` are in coreutils, busybox and toybox. A function that goes meanwhile has a line and no bytes.
 _SCRIPT = """\
@@ -83,7 +82,7 @@ class PcieLink(Tool):
     def expected(self, setting: Setting) -> Expected:
         """Return what the board's file says of its functions."""
         bounds = tuple(bound for function in setting.pcie.values() for bound in _bounds(function))
-        return Expected(threads=(), duration_s=self.seconds, seen=ThreadScope.SESSION, bounds=bounds)
+        return Expected(threads=(), duration_s=self.seconds, bounds=bounds)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return what was seen of each function of the board's file, and of the port above it.

@@ -19,7 +19,6 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import ThreadScope
 
 _HANDLED = "Successfully used priority inheritance to handle an inversion"
 _NOT_TESTED = "No inversion incurred"
@@ -54,7 +53,7 @@ class PipStress(Tool):
 
     def expected(self, setting: Setting) -> Expected:  # noqa: ARG002 - see above
         """Return what must be seen: nothing, its processes (SCHED_FIFO 1, 2 and 3) live for milliseconds."""
-        return Expected(threads=(), duration_s=(self.usleep_us or _OWN_USLEEP_US) / 1e6, seen=ThreadScope.SESSION)
+        return Expected(threads=(), duration_s=(self.usleep_us or _OWN_USLEEP_US) / 1e6)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `failures`: 0, or 1 if the tool never ended because the kernel did not resolve the inversion.

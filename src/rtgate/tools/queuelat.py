@@ -26,7 +26,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_o
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads, ThreadScope
+from rtgate.tools.threads import SCHED_FIFO, SCHED_OTHER, Threads
 
 _BUCKET_NS = 100
 _LIMIT_NS = 70_000
@@ -112,7 +112,7 @@ class Queuelat(Tool):
         policy = SCHED_FIFO if self.priority else SCHED_OTHER
         thread = Threads(count=1, policy=policy, priority=self.priority)
         cpus = tuning.cpus(self.cpu) if self.cpu else ()
-        return Expected(threads=(thread,), duration_s=setting.whole_s, seen=ThreadScope.SESSION, cpus=cpus)
+        return Expected(threads=(thread,), duration_s=setting.whole_s, cpus=cpus)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `queue.exceeded` (how often), `queue.longest`, `loop` (histogram of the copies) and `loops`.

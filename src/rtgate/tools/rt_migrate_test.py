@@ -30,7 +30,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
-from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
+from rtgate.tools.threads import SCHED_FIFO, Threads
 
 JSON = "rt-migrate-test.json"
 # `nproc` counts those that tasks can move between: isolated ones are none of them.
@@ -98,7 +98,6 @@ class RtMigrateTest(Tool):
                 Threads(count=1, policy=SCHED_FIFO, priority=priority) for priority in range(self.priority, highest + 1)
             ),
             duration_s=self._rounds(setting) * _ROUND_S,
-            seen=ThreadScope.SESSION,
             counts=(Count(measurement="rounds", least=self._rounds(setting)),),
             clock=True,
             ends_with="failures" if self.check else "",

@@ -22,7 +22,6 @@ from rtgate.errors import ParseError, UnfinishedError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.rt_tests import check_end, document
-from rtgate.tools.threads import ThreadScope
 
 JSON = "ssdd.json"
 # Ten times what a step takes on a virtual board, which is slower than any other: 130 us (10 x 1000 steps in 1.3 s).
@@ -60,9 +59,7 @@ class Ssdd(Tool):
 
     def expected(self, setting: Setting) -> Expected:  # noqa: ARG002 - see above
         """Return what must be seen while it runs: it does a fixed amount of work, in as little time as it takes."""
-        return Expected(
-            threads=(), duration_s=0, work_s=round(self.forks * self.steps * _STEP_S, 3), seen=ThreadScope.SESSION
-        )
+        return Expected(threads=(), duration_s=0, work_s=round(self.forks * self.steps * _STEP_S, 3))
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `tests`, the pairs that were tried, and `failures`, those of them that did not end well.

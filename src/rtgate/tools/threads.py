@@ -12,7 +12,10 @@ POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 
 
 
 class ThreadScope(Enum):
-    """Where a tool's measuring threads are found while it runs."""
+    """Where a tool's measuring threads are found while it runs.
+
+    The run ends with the tool; with `OWN` it ends with these threads, while the main one may still print.
+    """
 
     OWN = "own"  # threads of its process, beside its main one, which end with the measurement
     SESSION = "session"  # all threads of all processes that it started

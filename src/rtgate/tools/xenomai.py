@@ -25,7 +25,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import NEVER, Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
+from rtgate.tools.threads import SCHED_FIFO, Threads
 
 PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
@@ -126,7 +126,6 @@ class XenomaiLatency(Tool):
         return Expected(
             threads=(task,) if self.context == "user" else (),
             duration_s=seconds,
-            seen=ThreadScope.SESSION,
             counts=(Count(measurement="wakeups", least=0.95 * seconds * 1_000_000 / self.period_us),),
         )
 
@@ -245,7 +244,6 @@ class XenomaiSwitchtest(Tool):
         return Expected(
             threads=(Threads(count=6 * setting.cpus, policy=SCHED_FIFO, priority=1),),
             duration_s=setting.whole_s,
-            seen=ThreadScope.SESSION,
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:

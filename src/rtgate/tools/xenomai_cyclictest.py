@@ -19,7 +19,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
+from rtgate.tools.threads import SCHED_FIFO, Threads
 from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies
 
 # It is a demonstration in Xenomai; Rockchip's images have it elsewhere. Nowhere else: only one that is linked with
@@ -110,7 +110,6 @@ class XenomaiCyclictest(Tool):
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=setting.run_s(self._loops_s),
-            seen=ThreadScope.SESSION,
             interval_us=self.interval_us if self.range_us else 0,
             counts=() if self.range_us else (wakeups,),
             cpus=tuning.cpus(self.affinity) if self.affinity.isdecimal() else (),

@@ -20,7 +20,6 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
-from rtgate.tools.threads import ThreadScope
 from rtgate.tools.xenomai import COBALT, PROGRAMS
 
 _EACH = (
@@ -74,7 +73,6 @@ class XenomaiSmokey(Tool):
             threads=(),
             duration_s=0,
             work_s=self.seconds,
-            seen=ThreadScope.SESSION,
             counts=(Count(measurement="tests.passed", least=1),),
         )
 
