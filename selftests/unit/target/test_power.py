@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rtgate.console.faults import scan
 from rtgate.errors import InfrastructureError
 from rtgate.target import power
 from rtgate.target.outcome import Outcome, State
@@ -59,6 +60,22 @@ def test_a_board_that_died_is_turned_off_and_on_once(tmp_path: Path, death: Outc
     assert _states(target, 3) == [death.state, State.MEASURED, State.MEASURED]
     assert live.waited == [False, True, False]
     assert (tmp_path / "log").read_text() == "cycled\n"
+
+
+def test_a_board_that_was_found_dead_is_turned_off_and_on(tmp_path: Path) -> None:
+    found_dead = Outcome(state=State.LAB, message="no shell came up: silence")
+    live = Live([GOOD, found_dead, GOOD])
+    target = _revived(live, f"echo cycled >>{tmp_path}/log")
+    assert _states(target, 3) == [State.MEASURED, State.LAB, State.MEASURED]
+    assert live.waited == [False, False, True]
+    assert (tmp_path / "log").read_text() == "cycled\n"
+
+
+def test_a_panic_between_two_cases_is_the_kernels() -> None:
+    panic = scan("[   17.000000] Kernel panic - not syncing: Fatal exception\n")
+    live = Live([GOOD, Outcome(state=State.LAB, message="no shell came up: it panicked", faults=panic), GOOD])
+    target = _revived(live, "true")
+    assert _states(target, 3) == [State.MEASURED, State.FAULT, State.MEASURED]
 
 
 def test_a_kernel_that_dies_again_is_a_death_again(tmp_path: Path) -> None:

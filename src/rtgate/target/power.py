@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A live board whose kernel may die: turned off and on again, so that what is left can be measured.
 
-The fault stays with the case in which it happened. Without a command that switches the power the board is waited for
+The fault stays with the case in which it happened, or in which it was found. Without a command that switches the power the board is waited for
 once, because a kernel that panics may start again by itself (`panic=N`); after that the cases that are left say so at
 once.
 """
@@ -12,8 +12,9 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rtgate.console.faults import FATAL
 from rtgate.errors import InfrastructureError
-from rtgate.target.live import LiveTarget
+from rtgate.target.live import NO_SHELL, LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 
@@ -61,8 +62,8 @@ class PowerCycledTarget:
 
     def run(self, plan: Plan) -> Outcome:
         """Carry out a plan. Raises Interrupted as `LiveTarget.run`."""
-        outcome = self._after_death(plan) if self.dead else self.live.run(plan)
-        cause = death(plan, outcome)
+        outcome = _blame_kernel(self._after_death(plan) if self.dead else self.live.run(plan))
+        cause = _death(plan, outcome)
         if cause:
             self.dead = f"{cause}, earlier"
         return outcome
@@ -88,6 +89,16 @@ class PowerCycledTarget:
         return Outcome(state=State.LAB, message=f"not measured: {self.dead}; {why}")
 
 
-def death(plan: Plan, outcome: Outcome) -> str:
-    """Return how the target died of a plan; empty if it did not."""
+def _blame_kernel(outcome: Outcome) -> Outcome:
+    """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
+    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
+    if outcome.state is State.LAB and fatal:
+        return replace(outcome, state=State.FAULT, message=f"the kernel died before the measurement: {fatal[0].line}")
+    return outcome
+
+
+def _death(plan: Plan, outcome: Outcome) -> str:
+    """Return how the target died of a plan, or that it was found dead; empty if it lives."""
+    if outcome.message.startswith(NO_SHELL):
+        return f"{NO_SHELL} for {plan.case}"
     return f"{_DIED[outcome.state]} during {plan.case}" if outcome.state in _DIED else ""

@@ -288,7 +288,7 @@ def test_a_boot_without_records_breaks_its_pair_and_is_missed(tmp_path: Path) ->
     "message",
     [
         "no shell came up: the target does not answer",
-        f"not measured: no shell came up for latency/cyclictest:idle, earlier in this boot; {CLOSED}",
+        f"not measured: no shell came up for latency/cyclictest:idle, earlier; {CLOSED}",
         "not measured: the log has nothing of this case",
         "the console socket://lab:7001 does not take data: Write timeout",
         "the board is at 80 C after 600 s of rest; 55 C is asked",

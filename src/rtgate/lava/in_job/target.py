@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
-from rtgate.console.faults import FATAL
 from rtgate.console.shell import Waits
 from rtgate.errors import InfrastructureError
 from rtgate.lava.in_job.cooling import cool
 from rtgate.lava.job.environment import InJob
 from rtgate.measure.profiles import Profile
-from rtgate.target.live import NO_SHELL, LiveTarget, waits_of
+from rtgate.target.live import LiveTarget, waits_of
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
-from rtgate.target.power import PowerCycledTarget, death
+from rtgate.target.power import PowerCycledTarget
 from rtgate.tools.case_name import CaseName
 
 # An emulated board gets what its host has left: minutes of silence say nothing about its kernel.
@@ -52,14 +51,6 @@ def refuse_nfs_latencies(plan: Plan, outcome: Outcome, profile: Profile) -> Outc
         f"latency on a root file system over NFS is refused; boot a ramdisk, or allow it: `nfs: true` in {profile.name}"
     )
     return replace(outcome, state=State.LAB, message=message)
-
-
-def _blame_kernel(outcome: Outcome) -> Outcome:
-    """Return an outcome in which the kernel is blamed for a panic that was seen between two cases."""
-    fatal = [fault for fault in outcome.faults if fault.kind in FATAL]
-    if outcome.state is State.LAB and fatal:
-        return replace(outcome, state=State.FAULT, message=f"the kernel died before the measurement: {fatal[0].line}")
-    return outcome
 
 
 @dataclass(slots=True)
@@ -95,10 +86,7 @@ class JobTarget:
             self._hot = self._heat(plan)
         if self._hot:
             return Outcome(state=State.LAB, message=f"not measured: {self._hot}", machine=self.job.machine)
-        outcome = _blame_kernel(self._board.run(plan))
-        cause = death(plan, outcome) or (f"{NO_SHELL} for {plan.case}" if outcome.message.startswith(NO_SHELL) else "")
-        if cause:
-            self._board.dead = f"{cause}, earlier in this boot"
+        outcome = self._board.run(plan)
         return refuse_nfs_latencies(plan, replace(outcome, machine=self.job.machine), self.profile)
 
     def _heat(self, plan: Plan) -> str:
