@@ -36,6 +36,9 @@ from rtgate.errors import (
     TransportError,
 )
 from rtgate.target.live import LiveTarget
+from rtgate.target.outcome import State
+from rtgate.target.plan import Plan
+from rtgate.tools.loads import Load
 
 CONSOLES = Path(__file__).resolve().parents[1] / "data" / "console"
 _LONG = pytest.mark.long("other words to the same shell; some are in make test")
@@ -73,6 +76,22 @@ def test_a_board_that_was_up_all_the_time_is_found_after_a_death(tmp_path: Path)
     with opened(ProgramTransport(["sh"])) as shell:
         live.ready(shell)
         assert shell.run("echo alive", soon())[0] == 0
+
+
+@pytest.mark.parametrize(("qemu", "state"), [(False, State.LAB), (True, State.NO_BOOT)])
+def test_the_end_of_a_console_s_program_is_the_board_s_only_if_it_runs_the_board(*, qemu: bool, state: State) -> None:
+    """After a death a boot is waited for on any console: socat ends with 0, too, when the other side closes."""
+    live = LiveTarget(
+        board=boards.board("rk3568-evb1"),
+        open=lambda _stack, _plan: ProgramTransport(["true"]),
+        stop=threading.Event(),
+        boots=True,
+        machine={},
+        waits=QUICK,
+        qemu=qemu,
+    )
+    plan = Plan(case="latency/stub:idle", argv=("true",), load=Load(name="idle"), seed=1, duration_s=1)
+    assert live.run(plan).state is state
 
 
 @pytest.mark.parametrize("code", [0, 1, 12, 127, 255])

@@ -173,7 +173,13 @@ def arm(opened: Callable[[ExitStack, Plan], Transport], lengths: Profile, *, boo
         profile=lengths,
         time=TimeBase.REAL,
         target=LiveTarget(
-            board=board, open=opened, stop=threading.Event(), boots=boots, machine={"console": "faults"}, waits=WAITS
+            board=board,
+            open=opened,
+            stop=threading.Event(),
+            boots=boots,
+            machine={"console": "faults"},
+            waits=WAITS,
+            qemu=boots,
         ),
     )
 

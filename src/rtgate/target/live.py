@@ -68,8 +68,9 @@ class LiveTarget:
 
     Attributes:
         open: opens the console of one boot; what it enters into the stack is closed when the boot is over.
-        boots: whether each plan gets a fresh boot, or whatever runs is used.
+        boots: whether a boot is waited for, or whatever runs is used.
         machine: what runs the board, for the record.
+        qemu: whether the program behind the console is the QEMU that runs the board, so that its end is the board's.
     """
 
     board: Board
@@ -78,6 +79,7 @@ class LiveTarget:
     boots: bool
     machine: dict[str, str]
     waits: Waits = field(default_factory=Waits)
+    qemu: bool = False
 
     @classmethod
     def of_qemu(cls, board: Board, image: Path, rootfs: Rootfs, stop: threading.Event) -> LiveTarget:
@@ -99,7 +101,7 @@ class LiveTarget:
 
         facts = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
         facts["image_sha256"] = boot_digests.sha256(image)
-        return cls(board=board, open=opener, stop=stop, boots=True, machine=facts)
+        return cls(board=board, open=opener, stop=stop, boots=True, machine=facts, qemu=True)
 
     @classmethod
     def of_console(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
@@ -147,7 +149,7 @@ class LiveTarget:
 
     def _pid(self, transport: Transport) -> int | None:
         """Return the process that runs the board; None for a board that is none."""
-        return transport.pid if self.boots and isinstance(transport, ProgramTransport) else None
+        return transport.pid if self.qemu and isinstance(transport, ProgramTransport) else None
 
     def open_console(self, stack: ExitStack, plan: Plan, log: bytearray) -> Shell:
         """Open the console, until the stack is closed; what it prints goes to `log`. Raises TransportError."""
@@ -253,7 +255,7 @@ class LiveTarget:
 
     def _was_stopped(self, error: EndedError) -> bool:
         """Return whether the machine itself ended the program behind its console: QEMU ends with 0 when it does."""
-        return self.boots and error.code == 0
+        return self.qemu and error.code == 0
 
 
 @dataclass(slots=True)
