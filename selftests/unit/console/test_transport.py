@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import signal
@@ -108,6 +109,22 @@ def test_a_tcp_port_carries_every_byte(port: tuple[socket.socket, int]) -> None:
         far.shutdown(socket.SHUT_RDWR)
     assert read_until_closed(transport) == b""
     transport.close()
+
+
+def test_a_tcp_port_is_read_as_fast_as_it_sends(port: tuple[socket.socket, int]) -> None:
+    """Rockchip's consoles send 150 kB in a second."""
+    server, number = port
+    transport = open_transport(f"tcp:127.0.0.1:{number}", 9600)
+    far, _ = server.accept()
+    with far:
+        far.sendall(bytes(20_000))
+        far.shutdown(socket.SHUT_WR)
+        calls = itertools.count()
+        with pytest.raises(TransportError, match="closed"):
+            for _ in calls:
+                transport.read()
+    transport.close()
+    assert next(calls) < 100
 
 
 def test_a_program_carries_bytes() -> None:

@@ -84,10 +84,8 @@ def opener(line: str) -> Opener:
     """
     kind, _, rest = line.partition(":")
     if kind == "serial" and rest:
-        device, colon, rate = rest.rpartition(":")
-        if not (colon and rate.isdecimal()):
-            device, rate = rest, str(_DEFAULT_BAUD)
-        speed = getattr(termios, f"B{int(rate)}", None)
+        device, rate = serial_port(rest, _DEFAULT_BAUD)
+        speed = getattr(termios, f"B{rate}", None)
         if speed is None:
             raise ConfigError(f"{line}: the baud rate {rate} is none that serial ports know")
         return lambda: _serial(device, speed)
@@ -97,6 +95,12 @@ def opener(line: str) -> Opener:
     if kind == "unix" and rest:
         return lambda: _connect(socket.AF_UNIX, rest)
     raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
+
+
+def serial_port(text: str, baud: int) -> tuple[str, int]:
+    """Read `DEVICE[:BAUD]`, of this rate without BAUD."""
+    device, colon, rate = text.rpartition(":")
+    return (device, int(rate)) if colon and rate.isdecimal() else (text, baud)
 
 
 def address(text: str) -> tuple[str, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import signal
+import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,11 +16,14 @@ from typing import Protocol
 import pexpect
 import serial
 
+from rtgate.console.line import address, serial_port, watch
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, TransportError
 from rtgate.process import die_with_parent
 
 _POLL_S = 0.05
+_CHUNK = 65536
+_PATIENCE_S = 10.0  # for a connection, and for what does not take what is typed
 
 
 class EndedError(TransportError):
@@ -72,7 +75,7 @@ class ProgramTransport:
     def read(self) -> bytes:
         """Return what has arrived."""
         try:
-            return bytes(self._child.read_nonblocking(65536, timeout=_POLL_S))
+            return bytes(self._child.read_nonblocking(_CHUNK, timeout=_POLL_S))
         except pexpect.TIMEOUT:
             return b""
         except pexpect.EOF:
@@ -107,15 +110,16 @@ class ProgramTransport:
 
 
 class SerialTransport:
-    """A serial port, a pseudo-terminal, or a TCP port that carries one, by pyserial."""
+    """A serial port or a pseudo-terminal, by pyserial."""
 
-    def __init__(self, url: str, baud: int) -> None:
+    def __init__(self, device: str, baud: int) -> None:
         try:
             # Nobody else may read what a board says meanwhile, or start something on it.
-            own = None if "://" in url else True
-            self._port = serial.serial_for_url(url, baudrate=baud, timeout=_POLL_S, write_timeout=10, exclusive=own)
+            self._port = serial.Serial(
+                device, baudrate=baud, timeout=_POLL_S, write_timeout=_PATIENCE_S, exclusive=True
+            )
         except (serial.SerialException, ValueError, OSError) as error:
-            raise TransportError(f"the console {url} cannot be opened: {error}") from error
+            raise TransportError(f"the console {device} cannot be opened: {error}") from error
 
     def read(self) -> bytes:
         """Return what has arrived."""
@@ -137,6 +141,43 @@ class SerialTransport:
         self._port.close()
 
 
+class TcpTransport:
+    """A TCP port that carries a serial port. pyserial's own takes two bytes at a time."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._place = f"tcp:{host}:{port}"
+        try:
+            self._socket = socket.create_connection((host, port), timeout=_PATIENCE_S)
+        except (OSError, UnicodeError) as error:
+            raise TransportError(f"the console {self._place} cannot be opened: {error}") from error
+        watch(self._socket)
+
+    def read(self) -> bytes:
+        """Return what has arrived."""
+        try:
+            self._socket.settimeout(_POLL_S)
+            data = self._socket.recv(_CHUNK)
+        except TimeoutError:
+            return b""
+        except OSError as error:
+            raise TransportError(f"the console {self._place} closed: {error}") from error
+        if not data:
+            raise TransportError(f"the console {self._place} closed: the other side ended the connection")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        try:
+            self._socket.settimeout(_PATIENCE_S)
+            self._socket.sendall(data)
+        except OSError as error:
+            raise TransportError(f"the console {self._place} does not take data: {error}") from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
 def open_transport(console: str, baud: int) -> Transport:
     """Open a console. Raises as `transport_opener`, and TransportError: it cannot be opened."""
     return transport_opener(console, baud)()
@@ -150,12 +191,10 @@ def transport_opener(console: str, baud: int) -> Callable[[], Transport]:
     """
     kind, _, rest = console.partition(":")
     if kind == "serial" and rest:
-        device, colon, rate = rest.rpartition(":")
-        if colon and rate.isdecimal():
-            return partial(SerialTransport, device, int(rate))
-        return partial(SerialTransport, rest, baud)
-    if kind == "tcp" and re.fullmatch(r"[^:]+:\d{1,5}", rest):
-        return partial(SerialTransport, f"socket://{rest}", baud)
+        return partial(SerialTransport, *serial_port(rest, baud))
+    if kind == "tcp":
+        with contextlib.suppress(ConfigError):  # which lists lines, of which programs are none
+            return partial(TcpTransport, *address(rest))
     if kind == "command" and rest.strip():
         return partial(ProgramTransport, _words(rest))
     raise ConfigError(
