@@ -6,12 +6,15 @@ import pty
 import select
 import socket
 import termios
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rtgate.console.line import LineLostError, address, opener
+from rtgate.console.line import Line, LineLostError, Opener, address, opener
 from rtgate.errors import ConfigError
 
 
@@ -92,7 +95,45 @@ def test_a_socket_in_the_file_system(tmp_path: Path) -> None:
         line.close()
 
 
-@pytest.mark.parametrize("line", ["ttyUSB0", "serial:", "serial:/dev/ttyS0:1234567", "tcp:host", "tcp:host:99999"])
+def test_a_name_that_is_looked_up_for_long_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = threading.Event()
+    usual = socket.getaddrinfo
+
+    def slow(host: str, port: int, **options: Any) -> list[Any]:
+        answer.wait(30)
+        return usual("127.0.0.1", port, **options)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(socket, "getaddrinfo", slow)
+        open_line = opener(f"tcp:board-server:{server.getsockname()[1]}")
+        began = time.monotonic()
+        with pytest.raises(LineLostError, match=r"no answer yet .* board-server"):
+            open_line()
+        assert time.monotonic() - began < 10
+        answer.set()
+        line = _open_soon(open_line)
+        select.select([], [line.descriptor], [], 5)
+        line.check_connection()
+        line.close()
+
+
+def _open_soon(open_line: Opener) -> Line:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return open_line()
+        except LineLostError:
+            assert time.monotonic() < deadline
+
+
+def test_a_name_that_cannot_be_one_is_a_lost_line() -> None:
+    with pytest.raises(LineLostError):
+        opener(f"tcp:{'x' * 64}.lab:7001")()
+
+
+@pytest.mark.parametrize(
+    "line", [f"unix:/{'x' * 107}", "ttyUSB0", "serial:", "serial:/dev/ttyS0:1234567", "tcp:host", "tcp:host:99999"]
+)
 def test_what_is_no_line_is_refused(line: str) -> None:
     with pytest.raises(ConfigError):
         opener(line)

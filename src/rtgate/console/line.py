@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import termios
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from rtgate.errors import ConfigError
 
 _CHUNK = 65536
 _DEFAULT_BAUD = 1_500_000  # what Rockchip's boards have
+_LOOKUP_S = 0.2  # that a name may hold up the hub's clients; a slower answer is there when the hub tries again
+_LONGEST_PATH = 107  # bytes, unix(7)
 
 
 class LineLostError(OSError):
@@ -90,9 +93,10 @@ def opener(line: str) -> Opener:
             raise ConfigError(f"{line}: the baud rate {rate} is none that serial ports know")
         return lambda: _serial(device, speed)
     if kind == "tcp":
-        host, port = address(rest)
-        return lambda: _tcp(host, port)
+        return _TcpOpener(*address(rest))
     if kind == "unix" and rest:
+        if len(os.fsencode(rest)) > _LONGEST_PATH:
+            raise ConfigError(f"{line}: the path of a socket has at most {_LONGEST_PATH} bytes")
         return lambda: _connect(socket.AF_UNIX, rest)
     raise ConfigError(f"unknown line {line!r} (allowed: serial:DEVICE[:BAUD], tcp:HOST:PORT, unix:PATH)")
 
@@ -129,12 +133,40 @@ def _serial(device: str, speed: int) -> Line:
     return Line(descriptor, connecting=False)
 
 
-def _tcp(host: str, port: int) -> Line:
-    try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise LineLostError(error.strerror) from error
-    return _connect(family, place)
+class _TcpOpener:
+    """Opens connections to a host. Its name is looked up beside, as that may take longer than anybody waits."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._lookup: _Lookup | None = None
+
+    def __call__(self) -> Line:
+        lookup = self._lookup = self._lookup or _Lookup(self._host, self._port)
+        lookup.thread.join(_LOOKUP_S)
+        if lookup.thread.is_alive():
+            raise LineLostError(f"no answer yet to what the address of {self._host} is")
+        self._lookup = None
+        if lookup.problem:
+            raise LineLostError(f"{self._host}: {lookup.problem}")
+        return _connect(*lookup.places[0])
+
+
+class _Lookup:
+    """One lookup of a host's address."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.places: list[tuple[int, object]] = []
+        self.problem = ""
+        self.thread = threading.Thread(target=self._look_up, args=(host, port), daemon=True)
+        self.thread.start()
+
+    def _look_up(self, host: str, port: int) -> None:
+        try:
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # the latter: a label of the name is too long
+            self.problem = str(error)
+        else:
+            self.places = [(family, place) for family, _, _, _, place in answers]
 
 
 def _connect(family: int, place: object) -> Line:
