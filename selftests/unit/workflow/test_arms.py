@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import artefacts
@@ -160,6 +161,13 @@ def test_a_virtual_board_may_run_on_host_time(lab: Lab) -> None:
         "qemu_sha256": sha256(lab.kernel.parent / "bin" / "qemu-system-aarch64"),
         "image_sha256": arm.kernel.image_sha256,
     }
+
+
+def test_a_board_on_host_time_may_be_silent_for_as_long_as_its_file_says(lab: Lab) -> None:
+    board = boards.board("virt-arm64")
+    patient = replace(board, console=replace(board.console, silence_s=300.0))
+    live = LiveTarget.of_qemu(patient, lab.kernel / "Image", lambda _: rootfs.image("core", "arm64"), threading.Event())
+    assert (live.waits.hang, live.waits.spare) == (300, 300)
 
 
 def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:

@@ -101,7 +101,15 @@ class LiveTarget:
 
         facts = {"qemu": version(board.qemu.binary), "qemu_sha256": boot_digests.program(board.qemu.binary)}
         facts["image_sha256"] = boot_digests.sha256(image)
-        return cls(board=board, open=opener, stop=stop, boots=True, machine=facts, qemu=True)
+        return cls(
+            board=board,
+            open=opener,
+            stop=stop,
+            boots=True,
+            machine=facts,
+            waits=waits_of(board, Waits()),
+            qemu=True,
+        )
 
     @classmethod
     def of_console(cls, board: Board, console: str, stop: threading.Event) -> LiveTarget:
