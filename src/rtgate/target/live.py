@@ -169,7 +169,7 @@ class LiveTarget:
         except (KernelFaultError, HangError, EndedError) as error:
             return self._no_shell(shell, error)
         boot = round(time.monotonic() - began, 3)
-        plan_run = _PlanRun(Session(shell, self.waits), plan)
+        plan_run = _PlanRun(Session(shell), plan)
         try:
             try:
                 outcome = plan_run.outcome()
@@ -285,7 +285,7 @@ class _PlanRun:
         began = time.monotonic()
         self._prepare()
         upload_end = time.monotonic()
-        shell, waits = self.session.shell, self.session.waits
+        shell, waits = self.session.shell, self.session.shell.waits
         start = len(shell.log)
         for _ in range(_STARTS):
             limit = waits.target * self.plan.deadline_s + waits.spare
@@ -313,7 +313,7 @@ class _PlanRun:
         log = self.session.shell.log
         lines, end = printable_tail(bytes(log)), len(log)
         files, then = dict[str, bytes](), ""
-        if self.session.revive(self._boot_id, self.plan.kernel_log):
+        if self.session.revive(self._boot_id):
             # A file of its own: an old fault in the kernel's log is none of this measurement.
             files, then = {AFTER: bytes(log[end:])}, "; after Ctrl-C it answers"
             del log[end:]
@@ -333,7 +333,8 @@ class _PlanRun:
     def _prepare(self) -> None:
         """Upload the plan, and remove what an earlier run of it left: its frames must never pass for this one's."""
         self._boot_id = self.session.prepare(self.plan.work_directory)
-        self.session.upload(self._script(), self._path)
+        shell = self.session.shell
+        shell.upload(self._script(), self._path, Deadline.after(shell.waits.upload))
         if self.session.sure(f"sh {self._path} clean && [ ! -e {self._work} ]"):
             raise InfrastructureError(f"the target cannot remove old results in {self.plan.work_directory}")
 

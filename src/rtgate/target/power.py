@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A live board whose kernel may die: turned off and on again, so that what is left can be measured.
 
-The fault stays with the case in which it happened, or in which it was found. Without a command that switches the power the board is waited for
-once, because a kernel that panics may start again by itself (`panic=N`); after that the cases that are left say so at
-once.
+The fault stays with the case in which it happened, or in which it was found. Without a command that switches the power
+the board is waited for once, because a kernel that panics may start again by itself (`panic=N`); after that the cases
+that are left say so at once.
 """
 
 from __future__ import annotations

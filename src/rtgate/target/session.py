@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rtgate.console.shell import FREE, Shell, Waits
+from rtgate.console.shell import FREE, Shell
 from rtgate.durations import Deadline
 from rtgate.errors import HangError, InfrastructureError, KernelFaultError
 
@@ -30,7 +30,6 @@ class Session:
     """
 
     shell: Shell
-    waits: Waits
 
     def sure(self, command: str) -> int:
         """Carry out a command that may be carried out twice; return its exit code, UNKNOWN if it stayed unknown."""
@@ -38,7 +37,7 @@ class Session:
 
     def output_of(self, command: str) -> tuple[int, bytes]:
         """Return the exit code as `sure`, and what the console printed meanwhile."""
-        return self.shell.sure(command, Deadline.after(self.waits.upload))
+        return self.shell.sure(command, Deadline.after(self.shell.waits.upload))
 
     def prepare(self, directory: str) -> str:
         """Make the directory that plans work in, and return the boot's id.
@@ -56,7 +55,7 @@ class Session:
         return boot_id
 
     def _look_for_programs(self) -> None:
-        if not self.shell.has("cksum", Deadline.after(self.waits.upload)):
+        if not self.shell.has("cksum", Deadline.after(self.shell.waits.upload)):
             raise InfrastructureError("the target lacks cksum, which a plan cannot do without")
         if self.sure(f"(for i in {PROGRAMS}; do command -v $i || exit 1; done) >/dev/null") <= 0:
             return
@@ -77,7 +76,7 @@ class Session:
         if boot_id and self.sure(_same_boot(boot_id)) > 0:
             raise KernelFaultError(_OTHER_BOOT)
 
-    def revive(self, boot_id: str, kernel_log: str) -> bool:
+    def revive(self, boot_id: str) -> bool:
         """End what runs on a target that fell silent; return whether it is known to answer then, in the same boot.
 
         If it does, the end of the kernel's log is on the console, of which a plan lets it print nothing.
@@ -89,20 +88,18 @@ class Session:
         shell = self.shell
         try:
             shell.transport.write(FREE)
-            shell.find(Deadline.after(self.waits.attach))
-            code, _ = shell.run(_same_boot(boot_id), Deadline.after(self.waits.attach), checked=True)
+            shell.find(Deadline.after(shell.waits.attach))
+            code, _ = shell.run(_same_boot(boot_id), Deadline.after(shell.waits.attach), checked=True)
         except (HangError, InfrastructureError):
             return False
         if code > 0 and boot_id:
             raise KernelFaultError(_OTHER_BOOT)
+        if code != 0:
+            return False
         shell.settled = False  # a boot in the log is no second one
         with suppress(HangError, KernelFaultError, InfrastructureError):
-            shell.run(f"{kernel_log} | tail -n {_LOG_LINES}", Deadline.after(self.waits.attach))
-        return code == 0
-
-    def upload(self, text: str, path: str) -> None:
-        """Write a file on the target. Raises as `Shell.upload`."""
-        self.shell.upload(text, path, Deadline.after(self.waits.upload))
+            shell.run(f"dmesg | tail -n {_LOG_LINES}", Deadline.after(shell.waits.attach))
+        return True
 
 
 def _same_boot(boot_id: str) -> str:

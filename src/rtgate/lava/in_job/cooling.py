@@ -35,7 +35,7 @@ def cool(live: LiveTarget, plan: Plan, limit_c: float) -> None:
         with ExitStack() as stack:
             shell = live.open_console(stack, plan, bytearray())
             live.ready(shell)
-            _wait(Session(shell, live.waits), limit_c)
+            _wait(Session(shell), limit_c)
             with suppress(TransportError):
                 shell.leave()
     except (TargetError, TransportError, HangError):
