@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -274,6 +275,9 @@ def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
         ("  tools: {cyclictest: {options: {threads: yes}}}\n", "6:43", "threads is True"),
         ("  tools: {cyclictest: {options: {threads: four}}}\n", "6:43", "threads is 'four'"),
         ("  tools: {cyclictest: {options: {threads: -1}}}\n", "6:43", "at least 0"),
+        ("  tools: {cyclictest: {options: {interval_us: 0}}}\n", "6:47", "interval_us is 0 (allowed: at least 1)"),
+        ("  tools: {rtla-osnoise: {options: {period_us: 0}}}\n", "6:47", "period_us is 0 (allowed: at least 1)"),
+        ("  tools: {dmatest: {options: {channel: 4}}}\n", "6:30", "channel of dmatest is 4 (allowed: 1, 2, or 3"),
         ("  tools: {cyclictest: {options: {affinity: all}}}\n", "6:33", "affinity of cyclictest is 'all'"),
         ("  tools: {cyclictest: {options: {taskset: [2]}}}\n", "6:43", "expected a whole number"),
         ("  loads: {stres: {}}\n", "6:11", "unknown load 'stres'"),
@@ -289,6 +293,27 @@ def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, plac
         profiles.read(path)
     assert f"profiles.yaml:{place}: " in str(caught.value)
     assert said in str(caught.value)
+
+
+_NUMBERS = [
+    (name, option.name)
+    for name, tool in TOOLS.items()
+    for option in fields(cast("Any", tool))
+    if type(option.default) is int
+]
+
+
+@pytest.mark.parametrize(("tool", "option"), _NUMBERS)
+def test_what_a_profile_may_ask_for_can_be_measured(path: Path, tool: str, option: str) -> None:
+    path.write_text(GOOD + f"  tools: {{{tool}: {{options: {{{option}: 0}}}}}}\n")
+    try:
+        (profile,) = profiles.read(path).values()
+    except ConfigError:
+        return  # refused, with its place
+    asked = profile.fit(TOOLS[tool](), TOOLS[tool].suites[0])
+    setting = Setting(cpus=2, duration_s=10, virtual_time=True)
+    assert asked.expected(setting).duration_s >= 0
+    assert TOOLS[tool].instrumented or asked.argv(setting)
 
 
 def _takes_a_length(tool: str) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.board.pcie import Function
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import SIZES, Run, cycles, results, size_name
@@ -290,7 +290,7 @@ def test_no_run_of_ours_wraps(size: int) -> None:
 
 
 def test_there_are_two_channels() -> None:
-    with pytest.raises(ValueError, match="no channel 4"):
+    with pytest.raises(ConfigError, match="channel of dmatest is 4"):
         Dmatest(channel=4)
 
 

@@ -213,6 +213,9 @@ def _options(name: str, value: Value) -> Options:
     return options
 
 
+_NEVER_0 = ("interval_us", "period_us", "bucket_ns")  # ends of options' names: how often something happens, how wide
+
+
 def _fits(kind: type[Any], options: Options, value: Value) -> None:
     """Check that a tool has these options, and takes their values. Raises ConfigError."""
     own = {attribute.name: attribute.default for attribute in fields(kind)}
@@ -222,11 +225,12 @@ def _fits(kind: type[Any], options: Options, value: Value) -> None:
             place.key.fail(f"{kind.name} has no option {name!r} (allowed: {', '.join(sorted(own)) or 'none'})")
         if type(option) is not type(own[name]):
             place.value.fail(f"{name} is {option!r} (allowed: a value like {own[name]!r})")
-        if isinstance(option, int) and option < 0:
-            place.value.fail(f"{name} is {option} (allowed: at least 0)")
+        least = 1 if name.endswith(_NEVER_0) else 0
+        if isinstance(option, int) and not isinstance(option, bool) and option < least:
+            place.value.fail(f"{name} is {option} (allowed: at least {least})")
     try:
         kind(**options)
-    except ConfigError as error:
+    except (ConfigError, ValueError) as error:  # the latter from a site's own tool
         value.fail(str(error))
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rtgate.board import pcie_limits
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, kernel_log, rate
 from rtgate.tools.dmatest_log import (
     DIRECTIONS,
@@ -89,8 +89,9 @@ class Dmatest(Tool):
     }
 
     def __post_init__(self) -> None:
+        """Check the channel. Raises ConfigError."""
         if self.channel not in LINES:
-            raise ValueError(f"no channel {self.channel}: chn_en is 1, 2, or 3 for both")
+            raise ConfigError(f"channel of {self.name} is {self.channel} (allowed: 1, 2, or 3 for both)")
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
