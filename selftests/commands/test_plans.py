@@ -512,9 +512,10 @@ def test_an_interrupted_plan_leaves_nothing_behind(
     governor = tmp_path / "governor"
     governor.write_text("ondemand\n")
     marks = [f"{tmp_path}/{name}-mark" for name in ("tool", "load")]
+    directory = tmp_path / "disk"
     for name, mark in zip(("tool", "load"), marks, strict=True):
-        tools(name, f"sh -c 'while :; do sleep 0.1; done' {mark} & wait")
-    load = Load(name="endless", argv=("load",))
+        tools(name, f"mkdir -p {directory}; sh -c 'while :; do sleep 0.1; done' {mark} & wait")
+    load = Load(name="endless", argv=("load",), directory=str(directory))
     plan = replace(
         plan_of("tool", load=load, directory=tmp_path / "work"),
         duration_s=20.0,
@@ -535,6 +536,7 @@ def test_an_interrupted_plan_leaves_nothing_behind(
         finally:
             running.kill()
     assert all(gone(mark) for mark in marks)
+    assert not directory.exists()
     assert governor.read_text() == "ondemand\n"
 
 
@@ -554,6 +556,17 @@ def test_the_load_runs_beside_the_tool_and_is_gone_afterwards(
     groups = [line.rpartition(b")")[2].split()[2] for line in files["processes.middle"].splitlines()]
     assert groups.count(pid) >= 2
     assert gone(word)
+
+
+def test_what_a_load_wrote_on_a_disk_is_removed(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]
+) -> None:
+    directory = tmp_path / "my disk"
+    tools("load", f"mkdir '{directory}'; cd '{directory}'; echo x >written; exec sleep 1000")
+    load = Load(name="writer", argv=("load",), directory=str(directory))
+    plan = plan_of("sh", "-c", f"ls '{directory}'", load=load, directory=tmp_path / "work")
+    assert Run(replace(plan, virtual_time=False), shell, tmp_path).files()["tool.out"] == b"written\n"
+    assert not directory.exists()
 
 
 def test_a_load_of_fixed_work_is_started_again(tmp_path: Path, tools: Callable[[str, str], None]) -> None:

@@ -80,8 +80,8 @@ class Target:
         path = self.root / "r" / name
         return path.read_text().strip() if path.exists() else ""
 
-    def run(self, storage: Storage) -> None:
-        """Make the storage ready, and release it."""
+    def run(self, storage: Storage, *, interrupted: bool = False) -> None:
+        """Make the storage ready, and release it; or leave it, as a plan does that is interrupted."""
         use = Use(storage=storage, size=16 * MIB, fill=("fio", "--fill"), directory=f"{self.root}/run")
         text = prepare(use)
         for place in ("/sys/", "/dev/", "/proc/"):
@@ -89,7 +89,8 @@ class Target:
         work = self.root / "r"
         work.mkdir(exist_ok=True)
         script = f"cd {work}\nPATH={self.root}/bin:$PATH\n{text}\nprepare_storage\n: >>../calls\n"
-        script += '[ -s refused ] || [ -s lost ] || echo "measure" >>../calls\nrelease_storage\n'
+        script += '[ -s refused ] || [ -s lost ] || echo "measure" >>../calls\n'
+        script += "leave_storage\n" if interrupted else "release_storage\n"
         path = self.write("script", script)
         done = subprocess.run([*self.shell, str(path)], capture_output=True, text=True, timeout=20, check=False)
         assert done.stderr == ""
@@ -349,6 +350,21 @@ def test_a_file_is_written_and_removed(target: Target, file: Storage) -> None:
     assert _wrote(target) == ["fio --fill", "measure"]
     assert not Path(file.name).exists()
     assert (target.root / "dev/nvme0n1").read_bytes() == bytes(2 * MIB)
+
+
+def test_an_interrupted_plan_removes_its_file(target: Target, file: Storage) -> None:
+    target.program("fio", f"echo written >{file.name}")
+    target.run(file, interrupted=True)
+    assert _wrote(target) == ["fio --fill", "measure"]
+    assert not Path(file.name).exists()
+
+
+def test_an_interrupted_plan_leaves_a_file_that_it_did_not_write(target: Target, file: Storage) -> None:
+    target.write("sys/block/nvme0n1/nvme0n1p3/dev", "259:3\n")
+    other = target.write("data.test", "of somebody")
+    target.run(file, interrupted=True)
+    assert target.said("refused")
+    assert other.exists()
 
 
 def test_a_file_on_another_disk_is_refused(target: Target, file: Storage) -> None:

@@ -158,7 +158,7 @@ def _fill(plan: Plan, nonce: str) -> str:
         "PREPARE": f"{storage.prepare(plan.storage)}[ -s skip ] || prepare_storage\n" if plan.storage else "",
         "REFUSED": "|| [ -s refused ] || [ -s lost ] " if plan.storage else "",
         "RELEASE": "[ -s skip ] || release_storage\n" if plan.storage else "",
-        "LEAVE": "leave_storage\n    " if plan.storage else "",
+        "LEAVE": _leave(plan),
         "START": _START,
         "MEASURED": _MEASURED,
     }
@@ -178,6 +178,15 @@ def _load(plan: Plan) -> str:
         body = f"while :; do {command} || exit; done" if load.repeat else f"exec {command}"
     start = f"setsid sh -c {shlex.quote(body)} >load.out 2>&1 </dev/null &\nload=$!\necho $load >load.pid"
     return start if plan.virtual_time else f"{start}{_BEGUN}"
+
+
+def _leave(plan: Plan) -> str:
+    directory = plan.load.directory
+    commands = (
+        *(["leave_storage"] if plan.storage else ()),
+        *([f"rm -rf {shlex.quote(directory)}"] if directory else ()),
+    )
+    return "".join(f"{command}\n    " for command in commands)
 
 
 # Read before and after measuring, and compared: what a measurement must not see change.

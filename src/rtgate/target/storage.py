@@ -85,7 +85,7 @@ def prepare(use: Use) -> str:
         "CHOOSE": _CHOOSE[storage.overwrite],
         "CHECK": "check_directory" if storage.overwrite is Overwrite.FILE else "check_volume",
         "READY": _ready(storage),
-        "REMOVE": 'rm -f "$named"' if storage.overwrite is Overwrite.FILE else ":",
+        "REMOVE": '    [ -z "$taken" ] || rm -f "$named"\n' if storage.overwrite is Overwrite.FILE else "",
         "FILL": shlex.join(use.fill),
         **_scheduling(storage.scheduler),
     }
@@ -137,6 +137,7 @@ _UNSCHEDULE = r"""    before=${schedulers#*\[}
     schedulers=
 """
 
+# The `:` does nothing and stays: on virtual time another byte in the script moves what is measured.
 _SCRIPT = r"""# Storage: written to only when everything is as the board's file says.
 place=@PLACE@ named=@NAME@ disk= volume= taken= mounted=@SCHEDULERS@
 refuse() {
@@ -248,11 +249,11 @@ prepare_storage() {
 leave_storage() {
     [ -z "$mounted" ] || umount "$place"
     mounted=
-@UNSCHEDULE@}
+@REMOVE@@UNSCHEDULE@}
 release_storage() {
     [ -n "$taken" ] || return
     health end
-    @REMOVE@
+    :
     leave_storage
 }
 """

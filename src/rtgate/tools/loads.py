@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from rtgate.board.boards import Board
@@ -34,6 +34,7 @@ class Load:
         image: the root filesystem image that has its programs.
         measures: whether it is a tool that measures as well, and writes down what when it is ended.
         devices: as a tool's (see `tools.Tool`).
+        directory: where it writes on the target's own disk, for the plan to remove; empty for nowhere.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Load:
     image: str = "core"
     measures: bool = False
     devices: tuple[str, ...] = ()
+    directory: str = ""
 
 
 def _idle(_: Board) -> Load:
@@ -92,7 +94,7 @@ def _mix_workers(name: str, board: Board, mix: Options) -> Load:
     if "hdd" not in mix:
         return Load(name=name, argv=(*words, *(_TEMPORARY if name == "stress-ng" else ())), processes=processes)
     command, needs = _on_disk(board, f"exec {shlex.join(words)}")
-    return Load(name=name, argv=("sh", "-c", command), processes=processes, needs=needs)
+    return Load(name=name, argv=("sh", "-c", command), processes=processes, needs=needs, directory=_directory(board))
 
 
 _DISK = "/run/rtgate-disk"
@@ -106,10 +108,15 @@ _MOUNTED = (
 )
 
 
+def _directory(board: Board) -> str:
+    """Return the directory on the board's own disk; empty for a board whose loads write to a RAM disk."""
+    return f"{board.scratch}/rtgate-load" if board.scratch else ""
+
+
 def _on_disk(board: Board, command: str) -> tuple[str, tuple[Need, ...]]:
     """Return a shell command that runs `command` in a directory on a disk, and what it needs."""
     if board.scratch:
-        place = shlex.quote(f"{board.scratch}/rtgate-load")
+        place = shlex.quote(_directory(board))
         return f"mkdir -p {place} && cd {place} && {command}", ()
     return f"{_MOUNTED} && cd {_DISK} && {command}", _RAM_DISK
 
@@ -117,13 +124,13 @@ def _on_disk(board: Board, command: str) -> tuple[str, tuple[Need, ...]]:
 def _disk(board: Board) -> Load:
     writes = "while dd if=/dev/zero of=written bs=65536 count=64 2>/dev/null; do sync; done"
     command, needs = _on_disk(board, writes)
-    return Load(name="disk", argv=("sh", "-c", command), needs=needs)
+    return Load(name="disk", argv=("sh", "-c", command), needs=needs, directory=_directory(board))
 
 
 def _fio(board: Board) -> Load:
     mix = "--name=load --rw=randrw --bs=4k --size=16m --ioengine=psync --fsync=16 --thread=0"
     command, needs = _on_disk(board, f"exec fio {mix} --time_based --runtime=1000000 --output=/dev/null")
-    return Load(name="fio", argv=("sh", "-c", command), needs=needs, image="full")
+    return Load(name="fio", argv=("sh", "-c", command), needs=needs, image="full", directory=_directory(board))
 
 
 _LOOPBACK = Need(test="[ -e /proc/net/route ]", reason="the kernel has no TCP/IP (CONFIG_INET)")
@@ -170,7 +177,7 @@ def _combination(board: Board) -> Load:
     end = "kill -KILL 0"
     command = f"({loop}; {end}) & ({disk.argv[-1]}; {end}) & {shlex.join(stress.argv)}; {end}"
     processes = messages.processes + stress.processes + disk.processes
-    return Load(name="combination", argv=("sh", "-c", command), processes=processes, needs=disk.needs)
+    return replace(disk, name="combination", argv=("sh", "-c", command), processes=processes)
 
 
 def _game(board: Board) -> Load:
@@ -214,7 +221,13 @@ def _dd_hackbench(board: Board) -> Load:
         for name in ("dd", "hackbench", "killall")
     )
     # Four shells and sleep, and at least one of the two.
-    return Load(name="dd-hackbench", argv=("sh", "-c", command), processes=6, needs=(*needs, *programs))
+    return Load(
+        name="dd-hackbench",
+        argv=("sh", "-c", command),
+        processes=6,
+        needs=(*needs, *programs),
+        directory=_directory(board),
+    )
 
 
 _LOADS: dict[str, Callable[[Board], Load]] = {
