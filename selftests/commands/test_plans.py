@@ -368,6 +368,17 @@ def test_a_tool_whose_needs_are_not_met_is_not_run(
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize(("virtual_time", "reason"), [(False, None), (True, b"no tracer\n")])
+def test_a_file_system_that_a_board_s_own_system_did_not_mount_is_mounted(
+    tmp_path: Path, tools: Callable[[str, str], None], *, virtual_time: bool, reason: bytes | None
+) -> None:
+    tools("tool", "echo measured")
+    tools("mount", f'[ "$*" = "-t tracefs tracefs /sys/kernel/tracing" ] && echo timerlat >{tmp_path}/tracers')
+    need = Need(test=f"grep -qw timerlat {tmp_path}/tracers", reason="no tracer", file_system="tracefs")
+    plan = replace(plan_of("tool", directory=tmp_path / "work"), needs=(need,), virtual_time=virtual_time)
+    assert Run(plan, ["sh"], tmp_path).files().get("skip") == reason
+
+
 def test_needs_that_are_met_leave_no_trace(shell: list[str], tmp_path: Path, tools: Callable[[str, str], None]) -> None:
     tools("stub", "echo ran")
     needs = (Need(test="true", reason="no"), Need(test="[ $(nproc) -gt 0 ]", reason="no CPU"))

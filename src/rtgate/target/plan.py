@@ -133,7 +133,10 @@ def _fill(plan: Plan, nonce: str) -> str:
         "ARGUMENTS": plan.command_line.replace("\n", " ") or "the board's",
         "DEVICES": f", devices: {' '.join(plan.devices)}" if plan.devices else "",
         "WORK": shlex.quote(f"{plan.work_directory}/{nonce}"),
-        "NEEDS": "\n".join(f"{need.test} || echo {shlex.quote(need.reason)} >>skip" for need in plan.needs),
+        "NEEDS": "\n".join(
+            f"{need.test if plan.virtual_time else need.mounting_test} || echo {shlex.quote(need.reason)} >>skip"
+            for need in plan.needs
+        ),
         "WATCHED": " ".join(dict.fromkeys((*_WATCHED, *(write.path for write in plan.writes), *plan.watched))),
         "FACTS": " ".join((*_FACTS, *(() if plan.virtual_time else _MORE_FACTS))),
         "WRITES": "\n".join(f"put {shlex.quote(write.value)} {write.path}" for write in plan.writes),

@@ -40,6 +40,7 @@ _HISTOGRAM = Need(
 HRTICK = Need(
     test="grep -qs HRTICK_DL /sys/kernel/debug/sched/features /sys/kernel/debug/sched_features",
     reason="runs of less than 2 ms need the scheduler feature HRTICK_DL in debugfs (CONFIG_SCHED_DEBUG)",
+    file_system="debugfs",
 )
 
 

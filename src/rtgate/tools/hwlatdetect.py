@@ -71,6 +71,7 @@ class Hwlatdetect(Tool):
         Need(
             test="grep -qw hwlat /sys/kernel/tracing/available_tracers",
             reason="the kernel has no hwlat tracer (CONFIG_HWLAT_TRACER)",
+            file_system="tracefs",
         ),
         Need(test="[ -d /sys/kernel/debug ]", reason="the kernel has no debugfs (CONFIG_DEBUG_FS)"),
     )

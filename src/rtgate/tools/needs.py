@@ -15,11 +15,24 @@ class Need:
         test: a command of the POSIX shell that succeeds where the need is met.
         reason: what is missing where it is not, for people.
         cpus: how many CPUs the need is about, so that a board's file tells whether it can be met; 0 for something else.
+        file_system: `tracefs` or `debugfs`, which the test looks into; a board's own system may not have mounted it.
     """
 
     test: str
     reason: str
     cpus: int = 0
+    file_system: str = ""
+
+    @property
+    def mounting_test(self) -> str:
+        """The test, which mounts the file system where it must. Our root filesystems have all mounts by themselves."""
+        if not self.file_system:
+            return self.test
+        mount = f"mount -t {self.file_system} {self.file_system} {_MOUNT_POINTS[self.file_system]}"
+        return f"{{ {self.test} || {{ {mount} && {self.test}; }}; }} 2>/dev/null"
+
+
+_MOUNT_POINTS = {"tracefs": "/sys/kernel/tracing", "debugfs": "/sys/kernel/debug"}
 
 
 NEVER = "false"

@@ -51,6 +51,7 @@ def _need(tracer: str) -> Need:
     return Need(
         test=f"grep -qw {tracer} /sys/kernel/tracing/available_tracers",
         reason=f"the kernel has no {tracer} tracer (CONFIG_{tracer.upper()}_TRACER)",
+        file_system="tracefs",
     )
 
 
