@@ -18,7 +18,6 @@ and `.late2` (of a tool with a fixed amount of work that was stopped; not on vir
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from rtgate.console.frames import PAYLOAD
 from rtgate.target import storage
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
+from rtgate.tools.shell_script import fill
 from rtgate.tools.threads import ThreadScope
 
 # Printed before and after the measuring window: they tell a dead boot from a dead plan, and where host time goes.
@@ -165,8 +165,7 @@ def _fill(plan: Plan, nonce: str) -> str:
         "START": _START,
         "MEASURED": _MEASURED,
     }
-    # In one pass: an argument of the tool may look like a name of ours.
-    return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+    return fill(_SCRIPT, values)
 
 
 def _load(plan: Plan) -> str:

@@ -13,13 +13,13 @@ Files that it leaves: `refused` or `lost`; `storage` (model, firmware, bytes, I/
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rtgate.board.storage import FILE, MARK, RESERVED, FileSystem, Overwrite
 from rtgate.tools.needs import Need
+from rtgate.tools.shell_script import fill
 
 if TYPE_CHECKING:
     from rtgate.board.storage import Storage
@@ -89,7 +89,7 @@ def prepare(use: Use) -> str:
         "FILL": shlex.join(use.fill),
         **_scheduling(storage.scheduler),
     }
-    return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+    return fill(_SCRIPT, values)
 
 
 def _scheduling(scheduler: str) -> dict[str, str]:

@@ -41,6 +41,7 @@ from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.pcie_bar import DEVICE
 from rtgate.tools.rt_tests import check_end
+from rtgate.tools.shell_script import fill
 from rtgate.units import Quantity, Unit
 
 _BY_INTERRUPT = "interrupt."
@@ -95,17 +96,17 @@ class Dmatest(Tool):
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line."""
+        seconds = {"SECONDS": round(setting.duration_s)}
         values = {
             "MODULE": self.module,
             "CHANNEL": self.channel,
-            **(_BESIDE if setting.beside else _ALONE),
+            **{name: fill(text, seconds) for name, text in (_BESIDE if setting.beside else _ALONE).items()},
             "COMPARED": self.compared_bytes,
             "LARGEST": 2 * max(*SIZES, self.compared_bytes),
             "RUNS": "; ".join(f"run {size} {cycles(size)} {direction}" for direction in DIRECTIONS for size in SIZES),
             "MARKS": kernel_log.SHELL,
         }
-        script = re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
-        return ("sh", "-c", script.replace("@SECONDS@", str(round(setting.duration_s))))
+        return ("sh", "-c", fill(_SCRIPT, values))
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: the driver's threads have no real-time priority.

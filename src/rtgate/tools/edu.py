@@ -23,7 +23,6 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
-from rtgate.units import Unit
 
 DEVICE = "edu"
 _IDS = "1234:11e8"
@@ -213,29 +212,29 @@ class EduMsi(Tool):
             count("interrupts", interrupts, Better.NEITHER, labels),
             count("interrupts.lost", losses, Better.LOWER, labels),
             count("interrupts.spurious", report.natural("spurious"), Better.LOWER, labels),
-            *(self._latency(report, output.setting, labels) if interrupts else ()),
+            *(self._latency(report, output, labels) if interrupts else ()),
         )
 
-    def _latency(self, report: Document, setting: Setting, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
+    def _latency(self, report: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:
         figures = report.figures(tolerance=0.01)  # the average is printed with two digits
-        histogram, unit = self._histogram(report, setting)
+        histogram = self._histogram(report, output)
         return (
             Measurement(name="latency", better=Better.LOWER, histogram=histogram, labels=labels),
-            *time_figures("latency", figures, unit, labels),
+            *time_figures("latency", figures, histogram.unit, labels),
         )
 
-    def _histogram(self, report: Document, setting: Setting) -> tuple[Histogram, Unit]:
-        """Return the histogram and its unit. Raises ParseError if it is not the one that was asked for."""
-        resolution = 1 if setting.virtual_time else 1000
-        limit = self.virtual_range_us * 1000 if setting.virtual_time else self.range_us
+    def _histogram(self, report: Document, output: Output) -> Histogram:
+        """Return the histogram. Raises ParseError if it is not the one that was asked for."""
+        exact = output.setting.virtual_time
+        resolution = 1 if exact else 1000
+        limit = self.virtual_range_us * 1000 if exact else self.range_us
         if (report.integer("resolution_in_ns"), report.integer("range")) != (resolution, limit):
             raise ParseError(f"pcie-edu's histogram is not in steps of {resolution} ns up to {limit} of them")
-        unit = Unit.VIRTUAL_NS if setting.virtual_time else Unit.US
-        histogram = report.histogram(unit, limit)
+        histogram = report.histogram(output.nanosecond if exact else output.microsecond, limit)
         low, lowest = report.natural("min"), min((value for value, n in histogram.counts.items() if n), default=None)
         if lowest is not None and lowest != low:
             raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
-        return histogram, unit
+        return histogram
 
 
 def _first(cpu_list: str) -> str:

@@ -26,6 +26,7 @@ from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time_f
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
+from rtgate.tools.shell_script import fill
 from rtgate.units import Unit
 
 RAW = "instrument.out"  # what the instrument sent
@@ -164,7 +165,7 @@ class IrqInstrumentHard(Tool):
             "SECONDS": f"{self._seconds(setting) + _SILENCE_S:.1f}",
             "PATIENCE": self._patience_s(setting),
         }
-        return re.sub("@([A-Z]+)@", lambda match: str(values[match[1]]), _SCRIPT)
+        return fill(_SCRIPT, values)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread of the tool's, for as long as the pulses take.

@@ -84,20 +84,16 @@ class PiStress(Tool):
         message = output.text("tool.err").strip()
         deadlocks = set(_DEADLOCKED.findall(message))
         if deadlocks:
-            return (_failures(len(deadlocks)),)
+            return (count("failures", len(deadlocks), Better.LOWER),)
         if output.text("tool.deadline").strip() and not message and not output.text("tool.out").strip():
-            return (_failures(1),)
+            return (count("failures", 1, Better.LOWER),)
         check_end("pi_stress", output)
-        return (_failures(0), count("inversions", _inversions(output), Better.NEITHER))
+        return (count("failures", 0, Better.LOWER), count("inversions", _inversions(output), Better.NEITHER))
 
 
 def _groups(setting: Setting) -> int:
     """Return how many groups to run: one per CPU but the first, where the main thread looks at them."""
     return max(1, setting.cpus - 1)
-
-
-def _failures(number: int) -> Measurement:
-    return count("failures", number, Better.LOWER)
 
 
 def _inversions(output: Output) -> int:

@@ -63,7 +63,7 @@ class PipStress(Tool):
         """
         text, complaint = output.text("tool.out").strip(), output.text("tool.err").strip()
         if output.text("tool.deadline").strip() and not text and not complaint:
-            return (_failures(1),)
+            return (count("failures", 1, Better.LOWER),)
         check_end("pip_stress", output)
         if complaint:
             raise ParseError(f"pip_stress could not do its test: {complaint[:300]}")
@@ -71,8 +71,4 @@ class PipStress(Tool):
             raise ParseError("pip_stress brought about no inversion, so priority inheritance was not tested")
         if text != _HANDLED:
             raise ParseError(f"pip_stress printed no result: {text[:300] or 'nothing'}")
-        return (_failures(0),)
-
-
-def _failures(number: int) -> Measurement:
-    return count("failures", number, Better.LOWER)
+        return (count("failures", 0, Better.LOWER),)

@@ -32,13 +32,15 @@ def check_end(tool: str, output: Output, codes: tuple[int, ...] = (0,)) -> None:
         codes: exit codes that stand for a complete run.
 
     Raises:
-        ParseError: it failed, or the plan had to stop it.
+        ParseError: it failed, broke off, or the plan had to stop it.
     """
     deadline = output.text("tool.deadline").strip()
     if deadline:
         raise ParseError(f"{tool} was stopped {deadline}: it did not end by itself")
     if output.exit_code not in codes:
         raise ParseError(f"{tool} ended with exit code {output.exit_code}: {output.message}")
+    if "# Break value:" in output.text("tool.out"):  # the exit code is 0 all the same
+        raise ParseError(f"{tool} broke off at its break value: the run is not complete")
 
 
 def document(tool: str, text: str) -> Document:

@@ -45,6 +45,7 @@ from rtgate.records.record import Place
 from rtgate.target.outcome import Outcome, State, printable_tail, read_outcome
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.target.session import PROGRAMS
+from rtgate.tools.shell_script import fill
 
 COPIES = 3
 _PAYLOAD = 600  # a board's line may be slow and noisy: short frames
@@ -176,7 +177,7 @@ def _go(board: Board, plans: Sequence[Plan]) -> str:
         "WORK": board.work_directory,
         "CASES": "\n".join(calls),
     }
-    return re.sub("@([A-Z]+)@", lambda match: values[match[1]], _SCRIPT)
+    return fill(_SCRIPT, values)
 
 
 @dataclass(frozen=True, slots=True)
