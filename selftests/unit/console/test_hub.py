@@ -58,7 +58,7 @@ def accept(board: socket.socket, stack: ExitStack) -> Accept:
     def accepted(hub: Hub) -> socket.socket:
         line = stack.enter_context(board.accept()[0])
         deadline = Deadline.after(10)
-        while not hub.is_connected:
+        while not hub._connected:
             assert not deadline.expired
             time.sleep(0.01)
         return line

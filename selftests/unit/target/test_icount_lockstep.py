@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import InfrastructureError
-from rtgate.target import icount_lockstep
+from rtgate.target import qemu
+from rtgate.target.qemu import lockstep_library
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
@@ -31,18 +32,18 @@ def compiler(directory: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_library_is_made_once_and_can_be_loaded(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = icount_lockstep.library()
+    made = lockstep_library()
     assert made.parent == cache
     done = subprocess.run(["true"], env={**os.environ, "LD_PRELOAD": str(made)}, capture_output=True, check=True)
     assert done.stderr == b""
     compiler(tmp_path / "bin", "exit 1", monkeypatch)
-    assert icount_lockstep.library() == made
+    assert lockstep_library() == made
     assert list(cache.iterdir()) == [made]
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    source = Path(icount_lockstep.__file__).with_name("icount_lockstep.c")
+    source = Path(qemu.__file__).with_name("icount_lockstep.c")
     argv = [
         str(COMPILER),
         "-O2",
@@ -62,11 +63,11 @@ def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
 def test_a_compiler_that_fails_leaves_nothing(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler(tmp_path / "bin", "echo 'no space left' >&2; exit 1", monkeypatch)
     with pytest.raises(InfrastructureError, match=r"icount_lockstep\.c does not compile: .* no space left"):
-        icount_lockstep.library()
+        lockstep_library()
     assert list(cache.iterdir()) == []
 
 
 def test_without_a_compiler_its_package_is_named(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InfrastructureError, match="needs a C compiler: on Debian, apt install gcc"):
-        icount_lockstep.library()
+        lockstep_library()

@@ -16,7 +16,7 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
-from rtgate.target import icount_lockstep, qemu
+from rtgate.target import qemu
 from rtgate.target.qemu import Machine, Monitor
 
 VIRTUAL = [name for name in site.names("boards") if boards.board(name).virtual]
@@ -24,7 +24,7 @@ VIRTUAL = [name for name in site.names("boards") if boards.board(name).virtual]
 
 @pytest.fixture(autouse=True)
 def _library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(icount_lockstep, "library", lambda: Path("/cache/turns.so"))
+    monkeypatch.setattr(qemu, "lockstep_library", lambda: Path("/cache/turns.so"))
 
 
 def machine(

@@ -111,11 +111,6 @@ class Hub:
         self._selector.register(listener, selectors.EVENT_READ, (listener, is_telnet))
         return listener.getsockname()[0], listener.getsockname()[1]
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether the line is open."""
-        return self._connected
-
     def stop(self) -> None:
         """End `run` soon; may be called by another thread or a signal's handler."""
         with contextlib.suppress(OSError):

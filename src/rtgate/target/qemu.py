@@ -21,7 +21,7 @@ from rtgate.arches import ARCHES
 from rtgate.board.boards import Board
 from rtgate.errors import InfrastructureError
 from rtgate.process import die_with_parent
-from rtgate.target import icount_lockstep
+from rtgate.target.library_cache import compile_library
 
 _DEATH_S = 10.0  # after SIGKILL
 _DISKS = {"-drive", "-blockdev", "-hda", "-cdrom", "-sd", "-mtdblock"}
@@ -97,7 +97,7 @@ class Machine:
 
     def _in_turns(self) -> tuple[str, ...]:
         """Return what starts QEMU with its threads in step; see icount_lockstep.c for why."""
-        return ("env", f"LD_PRELOAD={icount_lockstep.library()}")
+        return ("env", f"LD_PRELOAD={lockstep_library()}")
 
     def _counting(self) -> str:
         """Return QEMU's -icount argument.
@@ -114,6 +114,12 @@ class Machine:
         assert qemu is not None
         record = ",rr=record,rrfile=/dev/null" if self.board.cpus == 1 and not self.disk else ""
         return f"shift={qemu.shift},sleep=off{record}"
+
+
+def lockstep_library() -> Path:
+    """Return the library made of icount_lockstep.c. Raises InfrastructureError: it cannot be compiled here."""
+    source = Path(__file__).with_name("icount_lockstep.c")
+    return compile_library(source, ["-ldl", "-lpthread"], "a virtual board with several CPUs")
 
 
 @functools.cache
