@@ -15,18 +15,13 @@ from selftests.examples import examples
 
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting, Tool
-from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Histogram, Measurement
-from rtgate.tools.needs import NEVER
-from rtgate.tools.pi_stress import PiStress
-from rtgate.tools.signaltest import Signaltest
 from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 from rtgate.tools.xenomai import (
     XenomaiLatency,
     XenomaiLatencyIrq,
     XenomaiLatencyKernel,
     XenomaiSwitchtest,
-    flavour_needs,
 )
 from rtgate.tools.xenomai_cyclictest import XenomaiCyclictest
 from rtgate.units import Unit
@@ -456,29 +451,6 @@ def test_damaged_text_is_read_or_refused(which: tuple[Tool, str], edits: list[tu
 def test_any_text_is_refused(text: str, which: tuple[Tool, str]) -> None:
     with pytest.raises(ParseError):
         _parse(which[0], text)
-
-
-@pytest.mark.parametrize("tool", [Cyclictest(), Signaltest()])
-def test_what_measures_linux_is_left_out_on_a_cobalt_kernel(tool: Tool) -> None:
-    """A document's figures of Cobalt were those of Linux: its cyclictest was the stock one."""
-    [need] = flavour_needs(tool, "xenomai")
-    assert need.reason == (
-        f"{tool.name} measures Linux, not Cobalt: xenomai-latency and xenomai-cyclictest measure Cobalt"
-    )
-    assert flavour_needs(tool, "preempt_rt") == ()
-
-
-@pytest.mark.parametrize("tool", [XenomaiLatency(), XenomaiSwitchtest(), PiStress()])
-def test_what_measures_cobalt_or_no_time_runs_on_a_cobalt_kernel(tool: Tool) -> None:
-    assert flavour_needs(tool, "xenomai") == ()
-
-
-def test_what_measures_cobalt_boots_no_other_kernel() -> None:
-    [need] = flavour_needs(XenomaiLatency(), "generic")
-    assert (need.test, need.reason) == (
-        NEVER,
-        "xenomai-latency measures Cobalt, and the kernel's flavour is generic",
-    )
 
 
 VIRTUAL = Setting(cpus=1, duration_s=10, virtual_time=True)

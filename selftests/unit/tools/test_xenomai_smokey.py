@@ -16,7 +16,6 @@ from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Setting
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.threads import ThreadScope
-from rtgate.tools.xenomai import flavour_needs
 from rtgate.tools.xenomai_smokey import XenomaiSmokey
 
 SETTING = Setting(cpus=2, duration_s=5, virtual_time=False)
@@ -148,7 +147,6 @@ def test_on_virtual_time_the_clock_is_set_and_memory_is_tested_for_seconds() -> 
 
 def test_it_is_skipped_without_cobalt_and_measures_no_thread() -> None:
     assert [need.test for need in XenomaiSmokey.needs] == ["[ -e /proc/xenomai/version ]"]
-    assert flavour_needs(XenomaiSmokey(), "xenomai") == ()
     assert XenomaiSmokey(seconds=70).expected(SETTING) == Expected(
         threads=(),
         duration_s=0,

@@ -15,7 +15,7 @@ from rtgate.board.tuning import DEFAULT, Tuning, cpus
 from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.kernel import build_id
-from rtgate.measure import instrument_need, observations, storage_use
+from rtgate.measure import flavour_need, instrument_need, observations, storage_use
 from rtgate.measure.drivers import Undriven, undriven
 from rtgate.measure.profiles import Profile
 from rtgate.measure.raw_output import Reading
@@ -31,7 +31,6 @@ from rtgate.tools.case_name import CaseName
 from rtgate.tools.loads import Load
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.needs import NEVER, Need, unmet_needs
-from rtgate.tools.xenomai import flavour_needs
 from rtgate.validity import clock, duration, links, registry, settings, suspend, threads
 from rtgate.validity import isolation as isolation_check
 from rtgate.validity import load as load_check
@@ -164,7 +163,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *instrument_need.needs(case.tool, arm.board),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
-            *flavour_needs(case.tool, arm.kernel.known_flavour),
+            *flavour_need.needs(case.tool, arm.kernel.known_flavour),
             *case.tool.required(),
             *load.needs,
             *_confinement_problems(case, arm),

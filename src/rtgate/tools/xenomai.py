@@ -23,32 +23,16 @@ from rtgate.board.tuning import Write
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
-from rtgate.tools.needs import NEVER, Need
+from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads
 
 PROGRAMS = ("env", "PATH=/usr/xenomai/bin:/usr/bin:/usr/sbin:/bin:/sbin")
 COBALT = (Need(test="[ -e /proc/xenomai/version ]", reason="no Cobalt core (/proc/xenomai is missing)"),)
 ON_TIME = (Write(path="/proc/xenomai/latency", value="0", reads="^0$"),)
-_SUITES = {"irq", "latency", "scheduling", "signal"}  # a disk or a link is Linux's beside Cobalt, too
 REPORTS = {"latency": Reports.TIMES, **times_reported("latency"), "wakeups": Reports.COUNT}
 WHOLE = "[0-9]{1,18}"
 _MICROSECONDS = r" *(-?[0-9]{1,15}\.[0-9]{3})"
-
-
-def flavour_needs(tool: Tool, flavour: str) -> tuple[Need, ...]:
-    """Return what no kernel of a flavour has: Cobalt, or a use for latencies of the Linux beside it.
-
-    Of an unknown flavour (empty) nothing is known. That Linux runs when Cobalt has nothing to do. Measured without
-    Cobalt's library, its latencies were once taken for Cobalt's (docs/reference/seed-figures.md).
-    """
-    if flavour not in {"", "xenomai"} and COBALT[0] in tool.needs:
-        return (Need(test=NEVER, reason=f"{tool.name} measures Cobalt, and the kernel's flavour is {flavour}"),)
-    of_threads = _SUITES & {*tool.suites} and {Reports.TIME, Reports.TIMES} & {*tool.reports.values()}
-    if flavour != "xenomai" or COBALT[0] in tool.needs or not of_threads:
-        return ()
-    reason = f"{tool.name} measures Linux, not Cobalt: xenomai-latency and xenomai-cyclictest measure Cobalt"
-    return (Need(test=NEVER, reason=reason),)
 
 
 def _single_match(pattern: re.Pattern[str], output: Output) -> re.Match[str]:

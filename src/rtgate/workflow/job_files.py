@@ -23,12 +23,13 @@ from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
 from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
+from rtgate.measure import flavour_need
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
 from rtgate.tools import loads
-from rtgate.tools.xenomai import COBALT, flavour_needs
+from rtgate.tools.xenomai import COBALT
 from rtgate.workflow.arms import identity
 
 PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
@@ -76,7 +77,7 @@ def rootfs(board: Board, cases: Collection[Case], flavour: str) -> str:
     Raises:
         ConfigError: no image has all of them.
     """
-    possible = [case for case in cases if not flavour_needs(case.tool, flavour)]
+    possible = [case for case in cases if not flavour_need.needs(case.tool, flavour)]
     programs = [program for case in possible for program in (case.tool, case.companion or loads.load(case.load, board))]
     needs_full = "full" in {program.image for program in programs}
     needs_cobalt = flavour == xenomai.FLAVOUR and any(COBALT[0] in case.tool.needs for case in possible)
