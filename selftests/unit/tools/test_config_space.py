@@ -11,7 +11,7 @@ from selftests.pci import EXPRESS_AT, space
 
 from rtgate.errors import ParseError
 from rtgate.tools import config_space
-from rtgate.tools.config_space import ConfigSpace, Express, Link
+from rtgate.tools.config_space import ConfigSpace, Express, LinkEnd
 
 
 def changed(data: bytes, *changes: tuple[int, int]) -> bytes:
@@ -23,7 +23,7 @@ def changed(data: bytes, *changes: tuple[int, int]) -> bytes:
 
 def test_a_function_with_a_link() -> None:
     found = config_space.read(space(link=(1, 2), most=(4, 16), aspm=2, sizes=(1, 2, 5)))
-    link = Link(generation=1, width=2, most_generation=4, most_width=16, aspm=2)
+    link = LinkEnd(generation=1, width=2, most_generation=4, most_width=16, aspm=2)
     express = Express(mps=256, mrrs=4096, link=link)
     assert found == ConfigSpace(id="144d:a808", express=express)
 
@@ -33,7 +33,7 @@ def test_every_field_of_a_link_is_read_whole(link: tuple[int, int]) -> None:
     found = config_space.read(space(link=link, most=link))
     assert found is not None
     assert found.express is not None
-    assert found.express.link == Link(
+    assert found.express.link == LinkEnd(
         generation=link[0], width=link[1], most_generation=link[0], most_width=link[1], aspm=0
     )
 

@@ -27,7 +27,7 @@ _WITHOUT_LINK = frozenset({0x9, 0xA})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class LinkEnd:
     """One end of a link: what it is capable of, and what it was trained to.
 
     Attributes:
@@ -55,7 +55,7 @@ class Express:
 
     mps: int
     mrrs: int
-    link: Link | None
+    link: LinkEnd | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +137,9 @@ def _size(field: int, name: str) -> int:
     return 128 << (field & 7)
 
 
-def _link(data: bytes, offset: int) -> Link:
+def _link(data: bytes, offset: int) -> LinkEnd:
     capability, control, status = _dword(data, offset + 0x0C), _word(data, offset + 0x10), _word(data, offset + 0x12)
-    return Link(
+    return LinkEnd(
         generation=status & 0xF,
         width=status >> 4 & 0x3F,
         most_generation=capability & 0xF,
