@@ -87,15 +87,17 @@ def _submit(arguments: argparse.Namespace) -> int:
 def _wait_for_job(lava: Lava, number: int) -> int:
     watch = JobWatch()
     try:
-        job = Following(lava, number, Waits(), watch.show_line, watch.state).follow().job
+        end = Following(lava, number, Waits(), watch.show_line, watch.state).follow()
     except KeyboardInterrupt:
         lava.cancel(number)
         print(f"lava-tool: job {number} is cancelled", file=sys.stderr)
         raise
     finally:
         watch.close()
-    print(_lava_tool_lines(job))
-    return _code(job)
+    if end.stopped_by:
+        print(f"lava-tool: job {number} was cancelled: {end.stopped_by.value}", file=sys.stderr)
+    print(_lava_tool_lines(end.job))
+    return _code(end.job)
 
 
 def _status(arguments: argparse.Namespace) -> int:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import time
+
 import pytest
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, line, shell, start, target
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.client.test_server import job
 
 from rtgate.errors import DeadlineError
-from rtgate.lava.client.follow import FinishedJob, Following, Waits
+from rtgate.lava.client.follow import FinishedJob, Following, StoppedBy, Waits
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.results.classify import Blame, classify
 from rtgate.lava.results.log import LogLine
@@ -33,7 +35,7 @@ def follow(lava: Lava, waits: Waits = QUICK) -> tuple[FinishedJob, Seen]:
 def test_to_its_end(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(log=list(PARTS)))
     found, seen = follow(lava)
-    assert (found.job.health, found.queue) == ("Complete", False)
+    assert (found.job.health, found.stopped_by) == ("Complete", None)
     assert seen.states == ["Submitted", "Running", "Finished"]
     assert seen.lines == list(found.lines)
     assert "".join(PARTS).count("\n") == len(found.lines)
@@ -80,7 +82,7 @@ def test_no_log_at_all(lava: Lava, server: LavaServer) -> None:
 def test_no_board_becomes_free(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(queued=10**6))
     found, _ = follow(lava, Waits(queue=0.1, ending=1.0, busy=0.01, idle=0.01))
-    assert (found.queue, found.job.health) == (True, "Canceled")
+    assert (found.stopped_by, found.job.health) == (StoppedBy.QUEUE, "Canceled")
 
 
 def test_waiting_is_told_now_and_then(lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +98,8 @@ def test_every_board_has_gone_bad_meanwhile(lava: Lava, server: LavaServer, monk
     server.stories.append(Story(queued=10**6))
     server.devices[0]["health"] = "Bad"
     found, _ = follow(lava, Waits(away=0.2, ending=1.0, busy=0.01, idle=0.01))
-    assert (found.queue, found.away, found.job.health) == (False, True, "Canceled")
-    ending = classify(found.job, found.lines, away=found.away)
+    assert (found.stopped_by, found.job.health) == (StoppedBy.AWAY, "Canceled")
+    ending = classify(found.job, found.lines, stopped_by=found.stopped_by)
     assert ending.blame is Blame.QUEUE
     assert "no device of type board is fit for work any more" in ending.sentence
 
@@ -113,8 +115,8 @@ def test_the_only_board_with_the_jobs_tag_has_gone_bad(
     number = lava.submit(job() + "tags: [fast]\n", "n0")
     waits = Waits(queue=5.0, away=0.2, ending=1.0, busy=0.01, idle=0.01)
     found = Following(lava, number, waits, lambda _line: None, lambda _job: None).follow()
-    assert (found.queue, found.away) == (False, True)
-    sentence = classify(found.job, found.lines, away=found.away).sentence
+    assert found.stopped_by is StoppedBy.AWAY
+    sentence = classify(found.job, found.lines, stopped_by=found.stopped_by).sentence
     assert "no device of type board with the tags fast is fit for work any more" in sentence
 
 
@@ -129,13 +131,33 @@ def test_a_board_with_the_jobs_tag_is_waited_for(
     number = lava.submit(job() + "tags: [fast, slow]\n", "n0")
     waits = Waits(queue=0.5, away=0.1, ending=1.0, busy=0.01, idle=0.01)
     found = Following(lava, number, waits, lambda _line: None, lambda _job: None).follow()
-    assert (found.queue, found.away) == (True, False)
+    assert found.stopped_by is StoppedBy.QUEUE
 
 
 def test_a_job_without_an_end_is_cancelled(lava: Lava, server: LavaServer) -> None:
     server.stories.append(Story(log=list(PARTS[:2]), endless=True))
     found, _ = follow(lava, Waits(running=0.2, ending=1.0, busy=0.01, idle=0.01))
-    assert (found.queue, found.job.health) == (False, "Canceled")
+    assert (found.stopped_by, found.job.health) == (StoppedBy.TOO_LONG, "Canceled")
+
+
+@pytest.mark.parametrize(
+    ("limit", "length", "health"),
+    [("{seconds: 2}", 4.0, "Canceled"), ("{hours: 13}", 12.5 * 3600, "Complete"), ("{}", 12.5 * 3600, "Complete")],
+)
+def test_a_job_may_run_as_long_as_its_own_definition_says(
+    lava: Lava, server: LavaServer, monkeypatch: pytest.MonkeyPatch, limit: str, length: float, health: str
+) -> None:
+    monkeypatch.setattr("rtgate.lava.client.follow._SPARE_S", 1.0)
+    monotonic, passed = time.monotonic, [0.0]
+    monkeypatch.setattr("rtgate.durations.time.monotonic", lambda: monotonic() + passed[0])
+    server.stories.append(Story(log=list(PARTS), endless=health == "Canceled"))
+    number = lava.submit(job().replace("{minutes: 5}", limit), "n0")
+
+    def note(state: Job) -> None:
+        passed[0] += length if state.state == "Running" else 0.0
+
+    following = Following(lava, number, Waits(busy=0.01, idle=0.01), lambda _line: None, note)
+    assert following.follow().job.health == health
 
 
 def test_a_job_that_even_cancelling_does_not_end(lava: Lava, server: LavaServer) -> None:
@@ -150,8 +172,8 @@ def test_a_kernel_that_died_while_booting_is_not_waited_for(lava: Lava, server: 
     died = boot(2, *KERNEL, "[    0.8] Kernel panic - not syncing: VFS: no root", "U-Boot 2023.01")
     server.stories.append(Story(log=[deploy(1), died], endless=True))
     found, _ = follow(lava, Waits(panic=0.1, ending=1.0, busy=0.01, idle=0.01))
-    assert found.job.health == "Canceled"
-    ending = classify(found.job, found.lines)
+    assert (found.stopped_by, found.job.health) == (StoppedBy.DIED, "Canceled")
+    ending = classify(found.job, found.lines, stopped_by=found.stopped_by)
     assert (ending.blame, ending.state) == (Blame.PRODUCT, "no boot")
 
 

@@ -7,6 +7,7 @@ import pytest
 from selftests import lava_log, lava_records
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, feedback, result, target
 
+from rtgate.lava.client.follow import StoppedBy
 from rtgate.lava.client.server import Job
 from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results import log
@@ -267,8 +268,15 @@ def test_cancelled() -> None:
     assert (found.blame, found.may_retry) == (Blame.CANCELLED, False)
 
 
+def test_a_job_that_rtgate_cancelled_says_why() -> None:
+    """Nobody else is blamed for it."""
+    ending = classify(job("Canceled"), lines(*WHOLE), stopped_by=StoppedBy.TOO_LONG)
+    assert ending.sentence == "rtgate cancelled the job: LAVA did not end it in time"
+    assert (ending.blame, ending.may_retry) == (Blame.CANCELLED, False)
+
+
 def test_no_board_became_free() -> None:
-    assert classify(job("Canceled"), (), queue=True).blame is Blame.QUEUE
+    assert classify(job("Canceled"), (), stopped_by=StoppedBy.QUEUE).blame is Blame.QUEUE
 
 
 def test_a_job_that_lava_gave_up_without_a_word() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 from rtgate.console.faults import FATAL, scan
 from rtgate.durations import Deadline
@@ -21,6 +22,8 @@ from rtgate.lava.results.phases import Beginning, Phase, section
 
 _LOOK_S = 30.0  # between two looks at the devices
 _REMIND_S = 300.0  # between two words about a job that waits
+_SPARE_S = 900.0  # the worker takes up a job, and after its limit ends it and cleans up
+_ANY_JOB_S = 7 * 86400.0  # where nobody can read a job's own limit; LAVA can, and ends it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,8 @@ class Waits:
         queue: for a board to become free.
         away: for any device of the type, with the tags, to be fit for work, while the job waits: without one it would
             wait for ever.
-        running: from the start of the job to its end; LAVA's own limit comes first if it works.
+        running: from the start of the job to its end; None for the limit in the job's definition, and a while in which
+            LAVA ends it by that.
         panic: for a kernel that died while booting, for LAVA to end the job or to boot it once more; it looks for the
             end of a panic, which a kernel that restarts at once never prints, and then waits for minutes.
         ending: after a job was cancelled, for LAVA to say so: its worker asks every 20 s, gives the job two minutes to
@@ -41,11 +45,20 @@ class Waits:
 
     queue: float = 4 * 3600.0
     away: float = 600.0
-    running: float = 12 * 3600.0
+    running: float | None = None
     panic: float = 30.0
     ending: float = 480.0
     busy: float = 1.0
     idle: float = 2.0
+
+
+class StoppedBy(Enum):
+    """Why rtgate cancelled a job that it followed."""
+
+    QUEUE = "no board became free in time"
+    AWAY = "no board is fit for work any more"
+    TOO_LONG = "LAVA did not end it in time"
+    DIED = "its kernel died while it booted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +66,12 @@ class FinishedJob:
     """A job that has ended, and its whole log.
 
     Attributes:
-        queue: it was cancelled because no board became free in time.
-        away: it was cancelled because no board was fit for work any more.
+        stopped_by: why rtgate cancelled it; None if rtgate did not.
     """
 
     job: Job
     lines: tuple[LogLine, ...]
-    queue: bool = False
-    away: bool = False
+    stopped_by: StoppedBy | None = None
 
 
 @dataclass(slots=True)
@@ -96,20 +107,32 @@ class Following:
             InfrastructureError: the server is not to be reached any more.
             DeadlineError: the job does not end.
         """
-        queue, run = Deadline.after(self.waits.queue), Deadline.after(self.waits.running)
+        queue = Deadline.after(self.waits.queue)
         job = self._job("")
+        longest = self._longest(job)
+        run = Deadline.after(longest)
         while not job.finished:
             if not job.queued:
                 self._more()
-            elif queue.expired or self._nobody(job):
-                return self._given_up(job, queue=queue.expired, away=not queue.expired)
+            elif queue.expired:
+                return self._cancelled(job, StoppedBy.QUEUE)
+            elif self._nobody(job):
+                return self._cancelled(job, StoppedBy.AWAY)
             else:
-                run = Deadline.after(self.waits.running)
-            if run.expired or (self._died is not None and self._died.expired):
-                return self._given_up(job)
+                run = Deadline.after(longest)
+            if self._died is not None and self._died.expired:
+                return self._cancelled(job, StoppedBy.DIED)
+            if run.expired:
+                return self._cancelled(job, StoppedBy.TOO_LONG)
             time.sleep(self.waits.idle if job.queued else self.waits.busy)
             job = self._job(job.state)
         return FinishedJob(job=job, lines=self._read_whole_log())
+
+    def _longest(self, job: Job) -> float:
+        """Return the seconds that the job may run before it is cancelled."""
+        if self.waits.running is not None:
+            return self.waits.running
+        return (job.definition.limit_s or _ANY_JOB_S) + _SPARE_S
 
     def _nobody(self, job: Job) -> bool:
         """Return whether no device that may run the job has been fit for work for too long; look now and then."""
@@ -122,7 +145,8 @@ class Following:
                 self._away = Deadline.after(self.waits.away)
         return self._away is not None and self._away.expired
 
-    def _given_up(self, job: Job, *, queue: bool = False, away: bool = False) -> FinishedJob:
+    def _cancelled(self, job: Job, reason: StoppedBy) -> FinishedJob:
+        """Cancel the job and return it when it has ended. Raises as `follow`."""
         self.lava.cancel(self.number)
         deadline = Deadline.after(self.waits.ending)
         while not job.finished:
@@ -130,7 +154,7 @@ class Following:
                 raise DeadlineError(f"job {self.number} was cancelled and does not end: its worker may be away")
             time.sleep(self.waits.busy)
             job = self._job(job.state)
-        return FinishedJob(job=job, lines=self._read_whole_log(), queue=queue, away=away)
+        return FinishedJob(job=job, lines=self._read_whole_log(), stopped_by=reason)
 
     def _job(self, before: str) -> Job:
         job = self.lava.job(self.number)

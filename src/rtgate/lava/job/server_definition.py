@@ -10,6 +10,7 @@ from typing import Any
 
 from rtgate import strict_yaml
 from rtgate.errors import ConfigError
+from rtgate.lava.job.template import UNITS
 
 MULTINODE = "lava-multinode"
 
@@ -35,6 +36,15 @@ class Definition:
         """The tags that a device must have to run it, by name; the server's own table has numbers."""
         tags = self._data.get("tags", self._part.get("tags"))
         return tuple(str(tag) for tag in tags) if isinstance(tags, list) else ()
+
+    @property
+    def limit_s(self) -> int:
+        """Seconds after which LAVA ends the job, its `timeouts.job`; 0 where that cannot be read."""
+        timeouts = self._data.get("timeouts")
+        limit = timeouts.get("job") if isinstance(timeouts, dict) else None
+        if not isinstance(limit, dict) or not all(isinstance(number, int) for number in limit.values()):
+            return 0
+        return sum(limit.get(unit, 0) * length for unit, length in UNITS.items())
 
     @property
     def role(self) -> str:

@@ -25,7 +25,7 @@ KIND = "lava-jobs"
 FILES = ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
 _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
 _BRACES = re.compile(r"\{\{[^}]*\}*|\{%[^}]*\}?|\}\}")  # what looks like one
-_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 # ACTION_TIMEOUT in lava_common/constants.py of 2023.01 and 2026.10: an action that has it takes that of what it is in.
 _UNSET_S = 30
 
@@ -152,11 +152,11 @@ def placeholders(files: Collection[str]) -> tuple[str, ...]:
 
 def seconds(value: Value) -> int:
     """Return a LAVA timeout, as `{minutes: 5}`, in seconds. Raises ConfigError."""
-    entries = value.mapping(optional=tuple(_UNITS))
+    entries = value.mapping(optional=tuple(UNITS))
     if len(entries.entries) != 1:
-        value.fail(f"a timeout has one unit (allowed: {', '.join(_UNITS)})")
+        value.fail(f"a timeout has one unit (allowed: {', '.join(UNITS)})")
     unit, number = next(iter(entries.entries.items()))
-    return number.integer(minimum=1, maximum=100_000) * _UNITS[unit]
+    return number.integer(minimum=1, maximum=100_000) * UNITS[unit]
 
 
 def _fill_block(block: Value, values: Mapping[str, object]) -> dict[str, object]:

@@ -97,7 +97,7 @@ def ending_of_endpoint(ending: Ending) -> Ending:
 
 def ending_of(job: FinishedJob, *, emulated: bool) -> Ending:
     """Return how a job ended that was followed; `emulated` as `classify` has it."""
-    return classify(job.job, job.lines, queue=job.queue, away=job.away, emulated=emulated)
+    return classify(job.job, job.lines, stopped_by=job.stopped_by, emulated=emulated)
 
 
 def came_up(job: FinishedJob, number: int, *, emulated: bool) -> tuple[bool | None, str]:

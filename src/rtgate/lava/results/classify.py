@@ -17,6 +17,7 @@ from typing import Any
 
 from rtgate.board.boot import State
 from rtgate.console.faults import FATAL, Fault, FaultKind, scan
+from rtgate.lava.client.follow import StoppedBy
 from rtgate.lava.client.server import Job
 from rtgate.lava.results.frames import collect_frames
 from rtgate.lava.results.log import LogLine
@@ -108,29 +109,27 @@ _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
 def classify(
-    job: Job, lines: Sequence[LogLine], *, queue: bool = False, away: bool = False, emulated: bool = False
+    job: Job, lines: Sequence[LogLine], *, stopped_by: StoppedBy | None = None, emulated: bool = False
 ) -> Ending:
     """Return how a job ended.
 
     Args:
         job: as it is after its end.
         lines: its whole log.
-        queue: it was cancelled because no board became free in time.
-        away: it was cancelled because no board was fit for work any more.
+        stopped_by: why rtgate cancelled it; None if rtgate did not.
         emulated: the board gets what processor time its host has left, so a slow boot says nothing of its kernel.
     """
     job_boots = boots(lines)
     panics = tuple(_panics(job_boots))
-    if queue or away:
-        tags = job.definition.tags
-        condition = f" with the tags {', '.join(tags)}" if tags else ""
-        never = f"no device of type {job.device_type}{condition} is fit for work any more: see its health in LAVA"
-        return Ending(blame=Blame.QUEUE, sentence=never if away else "no board became free in time", panics=panics)
+    if stopped_by in {StoppedBy.QUEUE, StoppedBy.AWAY}:
+        sentence = StoppedBy.QUEUE.value if stopped_by is StoppedBy.QUEUE else _unfit(job)
+        return Ending(blame=Blame.QUEUE, sentence=sentence, panics=panics)
     if job.health == "Canceled" and job_boots and _deadly(job_boots[-1]):
         # It was cancelled because nothing could come any more: LAVA waits minutes for a kernel that has restarted.
         return _in_boot(job_boots[-1], _JobFailure("Canceled", "cancelled", "", -1), panics)
     if job.health == "Canceled":
-        return Ending(blame=Blame.CANCELLED, sentence="the job was cancelled", boot=len(job_boots), panics=panics)
+        sentence = f"rtgate cancelled the job: {stopped_by.value}" if stopped_by else "the job was cancelled"
+        return Ending(blame=Blame.CANCELLED, sentence=sentence, boot=len(job_boots), panics=panics)
     failure = _job_failure(lines)
     if job.health == "Complete" and (failure is None or not failure.kind):
         refusal = next((boot for boot in job_boots if _ended_before_start(boot)), None)
@@ -139,6 +138,12 @@ def classify(
         return _before(job, failure, panics)
     ending = _in_boot(job_boots[-1], failure, panics)
     return _slow(ending, job_boots[-1]) if emulated else ending
+
+
+def _unfit(job: Job) -> str:
+    tags = job.definition.tags
+    condition = f" with the tags {', '.join(tags)}" if tags else ""
+    return f"no device of type {job.device_type}{condition} is fit for work any more: see its health in LAVA"
 
 
 def _slow(ending: Ending, boot: Boot) -> Ending:
