@@ -62,9 +62,11 @@ def boot_lines(number: int) -> str:
     return boot(number, *KERNEL, "root@board:~# ") + over
 
 
-def shell(number: int, lines: Iterable[str] = ()) -> str:
-    action = "lava-docker-test-shell-retry"
+def shell(number: int, lines: Iterable[str] = (), action: str = "lava-docker-test-shell-retry") -> str:
     return start(number, action) + target("+ rtgate in-job", *lines) + end(number, action)
+
+
+ON_BOARD = "lava-test-retry"  # the action of a test whose shell is the board's own
 
 
 def end_lines(kind: str = "", message: str = "") -> str:

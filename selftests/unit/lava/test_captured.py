@@ -43,7 +43,7 @@ def captured(name: str) -> tuple[log.LogLine, ...]:
         ("silent-boot", "Incomplete", Blame.SILENT, "no boot", "its last line: [ 5.109927] Run /init as init process"),
         ("ramdisk-broken", "Incomplete", Blame.LAB, "lab", "(tftp-deploy): unable to decompress file"),
         ("no-container-image", "Incomplete", Blame.LAB, "lab", "docker does not run there, or has no such image"),
-        ("test-timeout", "Incomplete", Blame.PRODUCT, "hang", "lava-docker-test-shell timed out after 20 seconds"),
+        ("test-timeout", "Incomplete", Blame.LAB, "lab", "container: lava-docker-test-shell timed out"),
     ],
 )
 def test_whose_fault(name: str, health: str, blame: Blame, state: str | None, told: str) -> None:
@@ -75,7 +75,7 @@ def test_records_of_a_real_job(tmp_path: Path) -> None:
         assert "U-Boot 2023.01" in record.environment.firmware
 
 
-@pytest.mark.parametrize(("name", "state"), [("panic-cancelled", "no boot"), ("test-timeout", "hang")])
+@pytest.mark.parametrize(("name", "state"), [("panic-cancelled", "no boot"), ("test-timeout", "lab")])
 def test_boots_that_broke_become_records(name: str, state: str, tmp_path: Path) -> None:
     lines = captured(name)
     ended = Ended(device="d", lines=lines, ending=classify(job("Incomplete"), lines))

@@ -133,22 +133,22 @@ PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") +
             id="panic during the test",
         ),
         pytest.param(
-            WHOLE,
+            (deploy(1), boot_lines(2), lava_log.shell(3, action=lava_log.ON_BOARD)),
             "Test",
-            "lava-docker-test-shell timed out after 600 seconds",
+            "lava-test-shell timed out after 600 seconds",
             Blame.PRODUCT,
             "hang",
             "the test hung",
-            id="hang during the test",
+            id="hang of the board's own shell",
         ),
         pytest.param(
-            (deploy(1), boot_lines(2), lava_log.shell(3, ["rtgate: measuring, 4 records so far"])),
+            WHOLE,
             "Test",
             "lava-docker-test-shell timed out after 600 seconds",
             Blame.LAB,
             "lab",
-            "LAVA ended the test while rtgate was measuring",
-            id="LAVA's limit was too short",
+            "LAVA ended the test in the worker's container",
+            id="a slow upload from the worker",
         ),
         pytest.param(
             WHOLE, "Test", "dut-dead: no prompt", Blame.PRODUCT, "hang", "dut-dead: no prompt", id="declared dead"

@@ -124,8 +124,8 @@ def test_a_hang_during_the_test_keeps_what_was_measured_before(boots: list[list[
     end = next(
         number for number, line in enumerate(boots[1]) if line.startswith("rtgate: latency/cyclictest:hackbench")
     )
-    parts = [deploy(1), boot_lines(2), lava_log.shell(3, boots[1][:end])]
-    parts += [end_lines("Test", "lava-docker-test-shell timed out after 600 seconds")]
+    parts = [deploy(1), boot_lines(2), lava_log.shell(3, boots[1][:end], lava_log.ON_BOARD)]
+    parts += [end_lines("Test", "lava-test-shell timed out after 600 seconds")]
     found = fetch(ALONE.expected(), ended_with(*parts, health="Incomplete"), tmp_path)
     assert (found.measured, found.broken) == (1, 1)
     states = {record.case: record.state for record in records_file.read_all(tmp_path)}

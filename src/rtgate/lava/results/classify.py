@@ -104,7 +104,6 @@ _IMAGE = re.compile(
     re.IGNORECASE,
 )
 _STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
-_MEASURES = f"{SAYS}measuring, "  # said by `rtgate in-job` every half minute
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
 
@@ -260,9 +259,9 @@ def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]
         return Blame.PRODUCT, State.HANG, failure.message
     if not boot.shell:
         return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failure.message}"
-    if _DEADLINE.search(failure.message) and any(line.text.startswith(_MEASURES) for line in boot.shell):
-        # It has deadlines of its own, shorter than LAVA's, and records a kernel that hangs.
-        return Blame.LAB, State.LAB, f"LAVA ended the test while rtgate was measuring: {failure.message}"
+    if _DEADLINE.search(failure.message) and not boot.on_board:
+        # There rtgate has deadlines of its own, shorter than LAVA's, and records a kernel that hangs.
+        return Blame.LAB, State.LAB, f"LAVA ended the test in the worker's container: {failure.message}"
     if _DEADLINE.search(failure.message):
         return Blame.PRODUCT, State.HANG, f"the test hung: {failure.message}"
     return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failure.message}"
