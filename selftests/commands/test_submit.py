@@ -29,7 +29,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.judge.compare.looks import RELEASE
 from rtgate.judge.compare.procedures import Measure
 from rtgate.lava.client.submission import Attempt, Submission
-from rtgate.lava.job.artefacts import serving
+from rtgate.lava.job.file_server import serving
 from rtgate.lava.job.request import MeasurementRequest
 from rtgate.measure.case import Case
 from rtgate.records import planned, record
@@ -246,7 +246,7 @@ def test_without_waiting_nobody_would_serve_files(server: LavaServer, capsys: py
         (("--tag", "fast"), "with the tags fast"),
         (("--device", "board-99"), "no device 'board-99'"),
         (("--dtb", "nowhere.dtb"), "no such file"),
-        (("--kernel", "https://u:secret@h/Image"), "no password in it"),
+        (("--kernel", "https://u:secret@h/Image"), "name or password"),
         (("--server", "lab7"), "neither a URL nor an identity"),
         (("--tuning", "nothing"), "has no tuning"),
     ],

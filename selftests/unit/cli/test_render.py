@@ -166,7 +166,7 @@ def test_a_server_that_would_refuse_the_job(
     [
         (("--artefacts-url", ""), "--artefacts-url URL"),
         (("--artefacts-url", "builds.example.org"), "is not a URL"),
-        (("--artefacts-url", "https://u:secret@h/x"), "no password in it"),
+        (("--artefacts-url", "https://u:secret@h/x"), "name or password"),
         (("--artefacts-url", "https://h/x?y=secret"), "no query"),
         (("--device", "board-01"), "name it with --server, or use --tag"),
         (("--untrusted",), "--untrusted: name the devices"),

@@ -12,8 +12,8 @@ from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases as cases_file
-from rtgate.lava.job.artefacts import is_url
 from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
+from rtgate.lava.job.urls import is_url
 from rtgate.measure.case import Case
 from rtgate.workflow import suites
 from rtgate.workflow.job_files import NamedFiles

@@ -21,8 +21,10 @@ from rtgate.http.secret import Token
 from rtgate.kernel import artefacts, device_tree, xenomai
 from rtgate.kernel.artefacts import KernelBuild, sha256
 from rtgate.lava.job import template
-from rtgate.lava.job.artefacts import Storage, Store, check, check_url, is_url, serving, storage
+from rtgate.lava.job.artefacts import Storage, Store, check
 from rtgate.lava.job.definition import Files, console_device, family_of, lava_of, one_console
+from rtgate.lava.job.file_server import serving
+from rtgate.lava.job.urls import PUT_TOKEN, file_url, is_url, storage_url
 from rtgate.measure import flavour_need
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
@@ -31,8 +33,6 @@ from rtgate.rootfs import images
 from rtgate.tools import loads
 from rtgate.tools.xenomai import COBALT
 from rtgate.workflow.arms import identity
-
-PUT_TOKEN = "RTGATE_PUT_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def source(
     """
     way = template.find(lava_of(board).boot)
     kinds = {*way.required, *way.optional}
-    files = {"kernel": check_url(spec.kernel)} if is_url(spec.kernel) else {}
+    files = {"kernel": file_url(spec.kernel)} if is_url(spec.kernel) else {}
     kernel = None if files else artefacts.load(Path(spec.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
@@ -190,7 +190,7 @@ def _given_names(spec: NamedFiles) -> set[str]:
 
 def _check_path(text: str) -> str:
     if is_url(text):
-        return check_url(text)
+        return file_url(text)
     if not Path(text).is_file():
         raise ConfigError(f"{text}: no such file")
     return text
@@ -309,9 +309,9 @@ def _urls(files: Files) -> list[str]:
 
 
 def store(way: FileTransfer, stack: ExitStack) -> Store:
-    """Return what takes files to the lab; files are served until `stack` ends. Raises as `artefacts.serving`."""
+    """Return what takes files to the lab; files are served until `stack` ends. Raises as `file_server.serving`."""
     if way.put is None:
         return stack.enter_context(serving(way.serve, way.server))
     secret = os.environ.get(PUT_TOKEN)
     token = Token(secret.strip(), f"${PUT_TOKEN}") if secret else None
-    return Storage(storage(way.put), Http(token, scheme="Bearer"))
+    return Storage(storage_url(way.put, "--put", PUT_TOKEN), Http(token, scheme="Bearer"))

@@ -14,8 +14,9 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
 from rtgate.lava.client.submission import new_nonce
-from rtgate.lava.job.artefacts import Directory, directory_url
+from rtgate.lava.job.artefacts import Directory
 from rtgate.lava.job.definition import lava_of
+from rtgate.lava.job.urls import directory_url
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.submission import (
     Submission,

@@ -174,6 +174,9 @@ def test_files_that_a_job_does_not_have_are_left_out() -> None:
     assert deploy["ramdisk"]["compression"] == "gz"
     plain = job_of(request_for(arms=(arm("candidate", ramdisk=f"{URL}/rootfs.cpio"),)))["actions"][0]["deploy"]
     assert "compression" not in plain["ramdisk"]
+    url = f"{URL}/rootfs.cpio.gz?inline=false"
+    asked = job_of(request_for(arms=(arm("candidate", ramdisk=url),)))["actions"][0]["deploy"]["ramdisk"]
+    assert (asked["url"], asked["compression"]) == (url, "gz")
 
 
 def test_the_job_ends_after_all_of_its_parts_and_not_before() -> None:
@@ -228,7 +231,7 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"family": "vendor"}, "unknown kernel family 'vendor'"),
         ({"image": "rtgate:1;id"}, "not a name of a container image"),
         ({"metadata": {"a\nb": "x"}}, "allowed are letters"),
-        ({"upload": "http://192.0.2.1/r.tar?token=abc"}, "may be a secret"),
+        ({"upload": "http://192.0.2.1/r.tar?token=abc"}, "no user, password or query"),
         ({"arms": (replace(arm("candidate"), identity="{"),)}, "the kernel's identity is not JSON"),
         ({"arms": (replace(arm("candidate"), identity="[]"),)}, "not a JSON object"),
     ],
@@ -254,8 +257,15 @@ def test_what_cannot_work_is_refused(changes: dict[str, Any], message: str) -> N
     ],
 )
 def test_a_url_that_a_boot_loader_would_take_for_more_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not a URL|end in a plain file name"):
+    with pytest.raises(ConfigError, match=r"is not a URL|not end in a plain file name"):
         render(request_for(arms=(arm("candidate", kernel=url),)))
+
+
+def test_an_upload_goes_below_a_directory() -> None:
+    """No boot loader gets its name."""
+    assert "--upload https://h/records/" in render(request_for(upload="https://h/records/"))
+    with pytest.raises(ConfigError, match="no user, password or query"):
+        render(request_for(upload="https://h/records?sig=x"))
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:

@@ -15,7 +15,6 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from rtgate import __version__
 from rtgate.board.boards import Board, Lava
@@ -23,6 +22,7 @@ from rtgate.board.families import FAMILIES
 from rtgate.errors import ConfigError
 from rtgate.lava.job import site_board, template
 from rtgate.lava.job.template import Template
+from rtgate.lava.job.urls import UPLOAD_TOKEN, file_url, storage_url, suffix
 from rtgate.strict_yaml import dump
 
 ARMS = ("baseline", "candidate")
@@ -40,8 +40,6 @@ _SPARE_S = 300  # scheduling, power, the end of a job
 _COMPRESSIONS = {"gz": "gz", "xz": "xz", "bz2": "bz2", "zst": "zstd"}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _IMAGE = re.compile(r"[a-z0-9]+[a-z0-9._/-]*[a-z0-9]+(?::[a-zA-Z0-9_]+[a-zA-Z0-9._-]*)?")  # LAVA's own rule
-_URL = re.compile(r"(?:https?|file|scp)://[A-Za-z0-9._~:/?&=%@+,\[\]-]+")
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _ARGUMENTS = re.compile(r"[A-Za-z0-9 _.,:;@%+/=#-]*")
 
 
@@ -194,8 +192,8 @@ def _check(request: JobRequest) -> None:
         raise ConfigError(
             f"transport board needs a script for each boot: {len(request.boots)} boots, {len(request.steps)} scripts"
         )
-    if request.upload is not None and "?" in _url("upload", request.upload):
-        raise ConfigError("the upload's URL has a query, which may be a secret: a definition must not hold one")
+    if request.upload is not None:
+        storage_url(request.upload, "--upload", UPLOAD_TOKEN)
 
 
 def _check_arms(request: JobRequest) -> None:
@@ -236,13 +234,15 @@ def _files(way: Template, arm: JobArm) -> dict[str, object]:
     for name, url in urls.items():
         if url and name not in names:
             raise ConfigError(f"{arm.name}: booting by {way.name} has no use for a {name} ({way.path})")
-    files: dict[str, object] = {name: _url(name, url) if url else None for name, url in urls.items() if name in names}
+    files: dict[str, object] = {
+        name: file_url(url, name) if url else None for name, url in urls.items() if name in names
+    }
     return {**files, **{f"{name}_compression": _compression(name, urls[name]) for name in files}}
 
 
 def _check_ramdisk(url: str | None) -> None:
     """Raise ConfigError for a ramdisk that LAVA cannot unpack; it does that even when it has nothing to add."""
-    if url and url.rpartition(".")[2] not in {*_COMPRESSIONS, "cpio"}:
+    if url and suffix(url) not in {*_COMPRESSIONS, "cpio"}:
         raise ConfigError(
             f"{url!r} does not say how it is compressed, and LAVA unpacks it "
             f"(allowed: .cpio, .{', .'.join(_COMPRESSIONS)})"
@@ -251,10 +251,10 @@ def _check_ramdisk(url: str | None) -> None:
 
 def _compression(name: str, url: str | None) -> str | None:
     """Return how a file is compressed, in LAVA's words. Raises ConfigError for an archive that does not tell."""
-    suffix = "" if url is None else url.rpartition(".")[2]
-    if url and suffix not in _COMPRESSIONS and name in {"modules", "nfsroot"}:
+    ending = suffix(url) if url else ""
+    if url and ending not in _COMPRESSIONS and name in {"modules", "nfsroot"}:
         raise ConfigError(f"{url!r} does not end in the name of a compression (allowed: {', '.join(_COMPRESSIONS)})")
-    return _COMPRESSIONS.get(suffix)
+    return _COMPRESSIONS.get(ending)
 
 
 def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
@@ -364,17 +364,3 @@ def _word(what: str, text: str) -> str:
     if not _WORD.fullmatch(text):
         raise ConfigError(f"{what} {printable(text, 100)!r}: allowed are letters, digits, '-', '_', '.', at most 100")
     return text
-
-
-def _url(what: str, url: str) -> str:
-    """Return a URL that may stand in a definition. Raises ConfigError; it never repeats a password."""
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
-        raise ConfigError(f"the URL of {what} holds a user's name or password: a definition must not hold one")
-    if not _URL.fullmatch(url):
-        raise ConfigError(f"{printable(url, 200)!r} is not a URL for {what} (allowed: http, https, file, scp)")
-    if not _FILE_NAME.fullmatch(parts.path.rpartition("/")[2]):
-        raise ConfigError(
-            f"{url!r} does not end in a plain file name, and a boot loader gets it (allowed: letters, digits, '._+-')"
-        )
-    return url
