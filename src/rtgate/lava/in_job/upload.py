@@ -7,19 +7,32 @@ import io
 import os
 import re
 import tarfile
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.http.client import Http
+from rtgate.http.patience import Patience
+from rtgate.http.secret import Token, find_token
+from rtgate.lava.job.urls import UPLOAD_TOKEN, storage_url
 
-TOKEN = "RTGATE_UPLOAD_TOKEN"  # noqa: S105 - the name of a variable
-_ATTEMPTS = 3
-_WAIT_S = 2.0  # doubled after each attempt
-_TIMEOUT_S = 60.0
+# Less than a test has for its beginning and end (`request._AROUND_S`): else LAVA ends it, and all is measured again.
+_LONGEST_S = 120.0
+
+
+class _Archive(io.BytesIO):
+    """What is uploaded, for so long: a storage that takes a little now and then never lets a socket time out."""
+
+    def __init__(self, data: bytes, deadline: Deadline) -> None:
+        super().__init__(data)
+        self._deadline = deadline
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes. Raises InfrastructureError: the time is over."""
+        if self._deadline.expired:
+            raise InfrastructureError(f"the records could not be uploaded in {self._deadline.allowed:.0f} s")
+        return super().read(size)
 
 
 def check(url: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -27,11 +40,7 @@ def check(url: str, environ: Mapping[str, str] = os.environ) -> None:
 
     Raises ConfigError; the message has no part that may be a secret.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError("--upload needs a URL of http or https")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ConfigError(f"--upload: no user, password or query may stand in a URL; a token comes from {TOKEN}")
+    storage_url(url, "--upload", UPLOAD_TOKEN)
     _token(environ)
 
 
@@ -39,39 +48,21 @@ def put(records: Path, url: str, name: str, environ: Mapping[str, str] = os.envi
     """Upload a directory of records as `URL/job-JOB/NAME.tar.gz` and return the whole URL.
 
     Raises:
-        ConfigError: as `check`.
-        InfrastructureError: the storage did not take it, after three attempts.
+        ConfigError: as `check`, or the storage refuses it.
+        InfrastructureError: the storage did not take it in time.
     """
     check(url, environ)
     job = environ.get("LAVA_JOB_ID", "")
     whole = f"{url.rstrip('/')}/job-{job if job.isdecimal() else 'none'}/{name}.tar.gz"
-    data = _archive(records)
-    headers = {"Content-Type": "application/gzip"}
-    token = _token(environ)
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(_WAIT_S * 2 ** (attempt - 1))
-        why = _put(urllib.request.Request(whole, data=data, method="PUT", headers=headers))  # noqa: S310 - see `check`
-        if not why:
-            return whole
-    raise InfrastructureError(f"the records could not be uploaded to {whole}: {why}")
+    archive = _Archive(_packed(records), Deadline.after(_LONGEST_S))
+    http = Http(_token(environ), "Bearer", Patience(total=_LONGEST_S))
+    reply = http.repeat("PUT", whole, data=archive, headers={"Content-Type": "application/gzip"})
+    if not 200 <= reply.status < 300:
+        raise ConfigError(f"the storage refuses {whole}: HTTP {reply.status}")
+    return whole
 
 
-def _put(request: urllib.request.Request) -> str:
-    """Return why a request failed, empty if it did not. urllib does not follow redirections of a PUT."""
-    try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see `check`
-            return "" if 200 <= answer.status < 300 else f"the storage answered {answer.status}"
-    except urllib.error.HTTPError as error:
-        with error:
-            return f"the storage answered {error.code}"
-    except (OSError, ValueError) as error:
-        return f"no connection: {error}"
-
-
-def _archive(records: Path) -> bytes:
+def _packed(records: Path) -> bytes:
     stream = io.BytesIO()
     try:
         with tarfile.open(fileobj=stream, mode="w:gz") as archive:
@@ -81,21 +72,17 @@ def _archive(records: Path) -> bytes:
     return stream.getvalue()
 
 
-def _token(environ: Mapping[str, str]) -> str:
-    """Return the token: of the environment, of a file, or of the job's secrets, which are lines `NAME=VALUE`."""
-    if environ.get(TOKEN):
-        return environ[TOKEN].strip()
-    path = environ.get(f"{TOKEN}_FILE")
-    if path:
-        try:
-            return Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:  # whose text holds the path, which may be the token itself
-            raise ConfigError(f"the file that {TOKEN}_FILE names cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise ConfigError(f"the file that {TOKEN}_FILE names holds no token") from None
+def _token(environ: Mapping[str, str]) -> Token | None:
+    """Return the token: of the environment, of a file, or of the job's secrets, which are lines `NAME=VALUE`.
+
+    Who may read the file is decided by whoever made the container, which this job alone has.
+    """
+    token = find_token(environ, UPLOAD_TOKEN, f"{UPLOAD_TOKEN}_FILE", private=False)
+    if token is not None:
+        return token
     try:
-        secrets = Path(f"/lava-{environ.get('LAVA_JOB_ID', '')}/secrets")
-        match = re.search(rf"^{TOKEN}=(.*)$", secrets.read_text(encoding="utf-8"), re.MULTILINE)
-        return match[1].strip().strip("'\"") if match else ""
+        text = Path(f"/lava-{environ.get('LAVA_JOB_ID', '')}/secrets").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""
+        return None
+    match = re.search(rf"^{UPLOAD_TOKEN}=(.*)$", text, re.MULTILINE)
+    return Token(match[1].strip().strip("'\""), "the job's secrets") if match else None
