@@ -92,6 +92,17 @@ def test_a_labs_fault_is_tried_again_on_another_board(lava: Lava, server: LavaSe
     assert any("trying again (1 of 2)" in text for text in watch.said)
 
 
+@pytest.mark.parametrize("mood", ["503", "401"])
+def test_a_server_that_is_lost_before_another_attempt_leaves_the_first(
+    lava: Lava, server: LavaServer, mood: str
+) -> None:
+    server.stories.append(Story(log=list(POWER), health="Incomplete"))
+    server.moods = [("GET", r"^devices/$", mood)] * 10_000
+    made, _ = submission(lava)
+    (attempt,) = made.run()
+    assert attempt.ending.blame is Blame.LAB
+
+
 def test_twice_at_most(lava: Lava, server: LavaServer) -> None:
     server.stories += [Story(log=list(POWER), health="Incomplete") for _ in range(5)]
     made, _ = submission(lava)

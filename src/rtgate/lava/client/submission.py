@@ -106,7 +106,7 @@ class Submission:
         """Carry it out; return every attempt, the one that counts last.
 
         Raises:
-            ConfigError: the server does not take the job.
+            ConfigError: the server does not take the job, at the first attempt.
             InfrastructureError: no board, or no server, at the first attempt.
             KeyboardInterrupt: the user stopped; the job is cancelled.
         """
@@ -114,13 +114,16 @@ class Submission:
         tags = self.tags
         while True:
             try:
+                if attempts and not self.fixed:
+                    device = attempts[-1].job.device
+                    tags = other_device_tags(self.lava.devices(self.device_type), device, self.tags)
                 attempts.append(self._attempt(tags))
-            except InfrastructureError as error:
+            except (ConfigError, InfrastructureError) as error:
                 if not attempts:
                     raise
                 self.watch.say(str(error))  # what the attempts before it left is kept
                 return tuple(attempts)
-            ending, job = attempts[-1].ending, attempts[-1].job
+            ending = attempts[-1].ending
             if not ending.may_retry or ending.panics or len(attempts) >= self.attempts:
                 return tuple(attempts)
             failure = self.failure(attempts[-1])
@@ -132,8 +135,6 @@ class Submission:
             self.watch.say(
                 f"the lab failed, trying again ({len(attempts)} of {self.attempts - 1}): {ending.full_sentence}"
             )
-            if not self.fixed:
-                tags = other_device_tags(self.lava.devices(self.device_type), job.device, self.tags)
 
     def leave(self) -> int:
         """Submit the job and let it run; return its number. Raises as `run`."""
