@@ -84,6 +84,31 @@ def test_the_other_ways_of_booting_are_as_reviewed(boot: str, golden: Golden) ->
     golden(f"lava/jobs/{boot}.yaml", render(replace(request, board=changed, name=boot)))
 
 
+@pytest.mark.parametrize(
+    ("boot", "name", "place"),
+    [
+        ("uboot-nfs", "kernel", ("kernel",)),
+        ("uboot-nfs", "nfsroot", ("nfsrootfs",)),
+        ("uboot-ramdisk", "ramdisk", ("ramdisk",)),
+        ("fastboot", "kernel", ("images", "boot")),
+    ],
+)
+def test_each_file_whose_content_is_known_has_its_digest(boot: str, name: str, place: tuple[str, ...]) -> None:
+    board = boards.board("rk3568-evb1")
+    assert board.lava is not None
+    more: dict[str, dict[str, str | None]] = {
+        "uboot-nfs": {"nfsroot": f"{URL}/root.tar.xz"},
+        "fastboot": {"ramdisk": None},
+    }
+    own = arm("candidate", **more.get(boot, {}))
+    own = replace(own, files=replace(own.files, digests={name: "ab" * 32}))
+    request = replace(request_for(arms=(own,)), board=replace(board, lava=replace(board.lava, boot=boot)))
+    block = job_of(request)["actions"][0]["deploy"]
+    for key in place:
+        block = block[key]
+    assert block["sha256sum"] == "ab" * 32
+
+
 def test_arms_are_booted_in_the_order_that_was_asked_for() -> None:
     boots = ("baseline", "candidate", "candidate", "baseline")
     job = job_of(request_for(arms=(arm("baseline"), arm("candidate")), boots=boots))

@@ -210,16 +210,22 @@ def _one_boot(request: JobRequest, way: Template, arm: JobArm, number: int) -> l
     lava = lava_of(request.board)
     # The container brings its own copy of what a test needs, so the board's files stay as they were built.
     deploy = way.deploy({**files, "overlay": request.transport == "board"})
-    for name, digest in arm.files.digests.items():
-        block = deploy.get(name)
-        if isinstance(block, dict):
-            block["sha256sum"] = digest
+    _add_digests(deploy, {files[name]: digest for name, digest in arm.files.digests.items() if name in files})
     boot = way.boot(files)
     boot["prompts"] = [lava.prompt]
     if login := lava.login:
         password = {"password_prompt": "[Pp]assword:", "password": login.password} if login.password else {}
         boot["auto_login"] = {"login_prompt": "login:", "username": login.user, **password}
     return [{"deploy": deploy}, {"boot": boot}, {"test": _test(request, arm, number)}]
+
+
+def _add_digests(block: dict[str, object], digests: Mapping[object, str]) -> None:
+    """Add the SHA-256 of each file, by its URL, wherever a way of booting has it: a block may lie in another one."""
+    for entry in block.values():
+        if isinstance(entry, dict):
+            if digest := digests.get(entry.get("url")):
+                entry["sha256sum"] = digest
+            _add_digests(entry, digests)
 
 
 def _files(way: Template, arm: JobArm) -> dict[str, object]:
