@@ -67,7 +67,7 @@ def test_an_identity_of_lavacli(tmp_path: Path) -> None:
         ("[", "lavacli.yaml cannot be read: ConfigError: mend it"),
         ("- list", "is not a file of lavacli's identities: mend it"),
         ("default: 5", "is not a file of lavacli's identities: mend it"),
-        ("default: {uri: 'x', token: t}", "LAVA server is not one"),
+        ("default: {uri: 'x', token: t}", "lavacli.yaml: identity default: the URL of the LAVA server is not one"),
         ("", "which LAVA server"),
     ],
 )
@@ -81,6 +81,23 @@ def test_a_strange_lavacli_yaml_is_named_by_whoever_reads_it(
         access(None, variables)
     # Who names server and token needs nothing of it.
     assert access("https://lava.example.org", {**variables, "RTGATE_LAVA_TOKEN": SECRET}).token is not None
+
+
+def test_an_identity_without_a_token_gets_that_of_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "lavacli.yaml").write_text("mine: {uri: 'https://lava.example.org/RPC2', username: u}\n")
+    named = access("mine", {"XDG_CONFIG_HOME": str(tmp_path), "RTGATE_LAVA_TOKEN": SECRET})
+    assert named.token is not None
+    assert (named.url, named.token.source) == ("https://lava.example.org", "$RTGATE_LAVA_TOKEN")
+
+
+def test_the_wrong_uri_of_another_identity_is_passed_over(tmp_path: Path) -> None:
+    entries = "{uri: lava.example.org, token: 0123456789}", "{uri: 'http://a:b@h', token: 0123456789}", "{}"
+    text = "".join(f"x{number}: {entry}\n" for number, entry in enumerate(entries))
+    (tmp_path / "lavacli.yaml").write_text(f"{text}mine: {{uri: 'https://lava.example.org', token: {SECRET}}}\n")
+    for server in ("mine", "https://lava.example.org"):
+        token = access(server, {"XDG_CONFIG_HOME": str(tmp_path)}).token
+        assert token is not None
+        assert token.secret() == SECRET
 
 
 def test_a_damaged_lavacli_yaml_is_no_missing_token(tmp_path: Path) -> None:

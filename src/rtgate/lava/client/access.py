@@ -34,19 +34,11 @@ class Access:
     token: Token | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """One of lavacli's."""
-
-    user: str
-    access: Access
-
-
 def access(server: str | None = None, environment: Mapping[str, str] | None = None, *, user: str = "") -> Access:
     """Return the server that is meant: the one named, else `RTGATE_LAVA_URL`, else lavacli's identity `default`.
 
     `server` is a URL, or the name of an identity in `~/.config/lavacli.yaml`. The token is that of the identity, else
-    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`, else that of an identity which has the
+    `RTGATE_LAVA_TOKEN`, else the content of the file `RTGATE_LAVA_TOKEN_FILE`, else that of any identity which has the
     URL, and the user if one is named. If nothing says which server, it is the lab that `make lab` has brought up on
     this machine.
 
@@ -57,14 +49,15 @@ def access(server: str | None = None, environment: Mapping[str, str] | None = No
     name = server or variables.get(URL) or ""
     if "://" in name:
         return _by_url(base(name), variables, user)
-    identities = _identities(variables)
+    path = identities_file(variables)
+    identities = read_identities(path)
     name = name or ("default" if "default" in identities else "")
     if not name and os.access(LAB_TOKEN, os.R_OK):
         return Access(LAB_URL, read_token(LAB_TOKEN))
     if not name:
         raise ConfigError(f"which LAVA server? Name it with --server URL or {URL}, its token with {TOKEN}_FILE")
     if name in identities:
-        return identities[name].access
+        return _by_identity(name, identities[name], variables, path)
     names = ", ".join(sorted(identities)) or "none"
     raise ConfigError(f"--server {name} is neither a URL nor an identity of lavacli.yaml (there: {names})")
 
@@ -73,11 +66,24 @@ def is_named(environment: Mapping[str, str] | None = None) -> bool:
     """Return whether anything says which LAVA server is meant, so that `access` has an answer or a mistake to tell."""
     variables = os.environ if environment is None else environment
     names = (URL, TOKEN, TOKEN_FILE)
-    return any(map(variables.get, names)) or "default" in _identities(variables) or os.access(LAB_TOKEN, os.R_OK)
+    return (
+        any(map(variables.get, names))
+        or "default" in read_identities(identities_file(variables))
+        or os.access(LAB_TOKEN, os.R_OK)
+    )
+
+
+def _by_identity(name: str, entry: Mapping[str, Any], variables: Mapping[str, str], path: Path) -> Access:
+    try:
+        url = base(str(entry.get("uri", "")))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: identity {name}: {error}") from None
+    token = _token_of(entry, path)
+    return Access(url, token) if token else _by_url(url, variables, str(entry.get("username", "")))
 
 
 def _by_url(url: str, variables: Mapping[str, str], user: str) -> Access:
-    token = find_token(variables, TOKEN, TOKEN_FILE) or _identity_token(_identities(variables), url, user)
+    token = find_token(variables, TOKEN, TOKEN_FILE) or _identity_token(url, variables, user)
     if token is None and url == LAB_URL and os.access(LAB_TOKEN, os.R_OK):
         token = read_token(LAB_TOKEN)
     return Access(url, token)
@@ -115,21 +121,20 @@ def read_identities(file: Path) -> dict[str, dict[str, Any]]:
     return {str(name): entry for name, entry in identities.items()}
 
 
-def _identities(variables: Mapping[str, str]) -> dict[str, _Identity]:
-    path = identities_file(variables)
-    return {
-        name: _Identity(str(entry.get("username", "")), Access(base(str(entry["uri"])), _token_of(entry, path)))
-        for name, entry in read_identities(path).items()
-        if "uri" in entry and "@" not in str(entry["uri"])
-    }
+def is_of(entry: Mapping[str, Any], url: str) -> bool:
+    """Return whether an identity is one for a server; what has no URL of a server is for none."""
+    try:
+        return base(str(entry.get("uri", ""))) == url
+    except ConfigError:
+        return False
 
 
-def _identity_token(identities: Mapping[str, _Identity], url: str, user: str) -> Token | None:
+def _identity_token(url: str, variables: Mapping[str, str], user: str) -> Token | None:
     """Return the token that is stored for a server, and for a user if one is named."""
-    matches = (
-        identity for identity in identities.values() if identity.access.url == url and user in {"", identity.user}
-    )
-    return next((identity.access.token for identity in matches), None)
+    path = identities_file(variables)
+    entries = (entry for entry in read_identities(path).values() if is_of(entry, url))
+    matches = (entry for entry in entries if user in {"", str(entry.get("username", ""))})
+    return next((_token_of(entry, path) for entry in matches), None)
 
 
 def _token_of(entry: Mapping[str, object], path: Path) -> Token | None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from rtgate import files, strict_yaml
 from rtgate.errors import InfrastructureError
-from rtgate.lava.client.access import Access, base, read_identities
+from rtgate.lava.client.access import Access, is_of, read_identities
 
 
 def store(file: Path, access: Access, user: str) -> str:
@@ -47,12 +47,7 @@ def store(file: Path, access: Access, user: str) -> str:
 def _name(identities: Mapping[str, Mapping[str, Any]], url: str, user: str) -> str:
     """Return the name under which a server's token is stored: the one that it has, else a new one."""
     for name, entry in identities.items():
-        if _is_of(entry, url) and entry.get("username") in {user, None}:
+        if is_of(entry, url) and entry.get("username") in {user, None}:
             return name
     host = urlsplit(url).netloc
     return next(name for name in ("default", host, f"{user}@{host}") if name not in identities)
-
-
-def _is_of(entry: Mapping[str, Any], url: str) -> bool:
-    uri = str(entry.get("uri", ""))
-    return "@" not in uri and "://" in uri and base(uri) == url
