@@ -106,6 +106,16 @@ def test_gitlab_that_is_away_for_a_moment(server: GitLabServer) -> None:
     assert len(server.pipelines) == 1
 
 
+def test_github_that_shows_a_page_for_a_moment(github: GitHubServer) -> None:
+    github.moods = [("GET", path, "page") for path in ("comments/1", "permission", "activity")]
+    github.add("linus", "/rtgate run")
+    ours = github_commands(github)
+    assert ours.comment(COMMENT) is not None
+    assert ours.may_run("linus")
+    assert ours.proposal(COMMENT).push_time == ELEVEN
+    assert github.moods == []
+
+
 def test_a_comment_of_github(github: GitHubServer) -> None:
     github.add("linus", "/rtgate run")
     assert github_commands(github).comment(COMMENT) == Comment(author="linus", text="/rtgate run", at=NOON)

@@ -157,7 +157,7 @@ class Gerrit:
         """Return what is to be said of changes in other repositories with the same topic; empty for none."""
         try:
             topic, siblings = server.topic(self.patch_set)
-        except ConfigError:
+        except (ConfigError, InfrastructureError):
             return ""  # the answer itself will say it
         if not siblings:
             return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_chain import Link, links
 from rtgate.forge.gerrit_change import PatchSet, first_line
-from rtgate.http.client import AccessRefused, Http, NoAnswer, NotSent, Reply, basic, nobody
+from rtgate.http.client import AccessRefused, Http, JsonKind, NoAnswer, NotSent, Reply, basic, nobody
 from rtgate.http.patience import Patience
 from rtgate.http.secret import Token, plain_url, read_token
 
@@ -93,18 +93,17 @@ class GerritServer:
     def branch(self, project: str, branch: str) -> str:
         """Return the commit at the tip of a branch. Raises ConfigError: it is not there, or not for us to see."""
         name = branch.removeprefix("refs/heads/")
-        reply = self._http().repeat("GET", self._url(f"projects/{_quote(project)}/branches/{_quote(name)}"))
+        reply = self._get(f"projects/{_quote(project)}/branches/{_quote(name)}")
         if reply.status != 200:
             raise ConfigError(
                 f"{self.access.url}: {project} has no branch {branch}, or {self.access.user} may not read it"
             )
-        return str(self._dictionary(reply, "the branch")["revision"])
+        return str(reply.value["revision"])
 
     def has(self, project: str, branch: str = "") -> bool:
         """Return whether a project is there for us to see, and a branch of it. Raises NoAnswer: Gerrit does not say."""
         name = branch.removeprefix("refs/heads/")
-        url = self._url(f"projects/{_quote(project)}" + (f"/branches/{_quote(name)}" if name else ""))
-        reply = self._http().repeat("GET", url)
+        reply = self._get(f"projects/{_quote(project)}" + (f"/branches/{_quote(name)}" if name else ""))
         if reply.status not in {200, 404}:
             raise NoAnswer(f"{self.access.url} does not say whether it has {project}: {_words(reply)}")
         return reply.status == 200
@@ -114,17 +113,14 @@ class GerritServer:
         start, more = 0, True
         while more:
             parameters = {"q": query, "o": "CURRENT_REVISION", "n": str(_PAGE), "S": str(start)}
-            reply = self._http().repeat("GET", self._url("changes/"), params=parameters)
+            reply = self._get("changes/", list, **parameters)
             if reply.status != 200:
                 raise ConfigError(f"{self.access.url} refuses the query {query!r}: {_words(reply)}")
-            entries = _json(reply, "the changes")
-            if not isinstance(entries, list):
-                raise NoAnswer(f"{self.access.url}: the answer is not a list of changes")
-            for entry in entries:
+            for entry in reply.value:
                 if isinstance(entry, dict) and "current_revision" in entry:
                     yield self._patch_set(entry)
-            start += len(entries)
-            more = bool(entries and isinstance(entries[-1], dict) and entries[-1].get("_more_changes"))
+            start += len(reply.value)
+            more = any(isinstance(entry, dict) and entry.get("_more_changes") for entry in reply.value[-1:])
 
     def _patch_set(self, entry: Mapping[str, Any]) -> PatchSet:
         try:
@@ -145,14 +141,13 @@ class GerritServer:
 
     def related_changes(self, patch_set: PatchSet) -> tuple[Link, ...]:
         """Return the open changes of a patch set's relation chain, itself too; none if it has no relation."""
-        url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/related")
-        reply = self._http().repeat("GET", url)
+        reply = self._get(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/related")
         if reply.status == 404:
             return ()  # it was replaced, or hidden from us, meanwhile
         if reply.status != 200:
             raise NoAnswer(f"{self.access.url} does not say what {patch_set.name} is related to: {_words(reply)}")
         try:
-            return links(self._dictionary(reply, "related changes"))
+            return links(reply.value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NoAnswer(f"{self.access.url} describes related changes in a way that rtgate does not know") from error
 
@@ -182,23 +177,22 @@ class GerritServer:
         return ""
 
     def _parents(self, patch_set: PatchSet) -> list[str]:
-        url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/commit")
-        commit = self._dictionary(self._http().repeat("GET", url), "a commit")
+        reply = self._get(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/commit")
         try:
-            return [str(parent["commit"]) for parent in commit["parents"]]
+            return [str(parent["commit"]) for parent in reply.value["parents"]]
         except (KeyError, TypeError) as error:
             raise NoAnswer(f"{self.access.url} does not say what {patch_set.name} is based on") from error
 
     def _has_commit(self, patch_set: PatchSet, commit: str) -> bool:
         """Return whether the target branch of a patch set has a commit; of this branch alone, as a kernel has many."""
-        url = self._url(f"projects/{_quote(patch_set.project)}/commits:in")
-        reply = self._http().repeat("GET", url, params={"commit": commit, "ref": patch_set.branch_ref})
-        return reply.status == 200 and commit in self._dictionary(reply, "the branches of a commit")
+        path = f"projects/{_quote(patch_set.project)}/commits:in"
+        reply = self._get(path, commit=commit, ref=patch_set.branch_ref)
+        return reply.status == 200 and commit in reply.value
 
     def topic(self, patch_set: PatchSet) -> tuple[str, tuple[PatchSet, ...]]:
         """Return the topic of a change, and the newest patch sets of its open changes in other repositories."""
-        reply = self._http().repeat("GET", self._url(f"changes/{_change(patch_set)}"))
-        name = str(self._dictionary(reply, "the change").get("topic", "")) if reply.status == 200 else ""
+        reply = self._get(f"changes/{_change(patch_set)}")
+        name = str(reply.value.get("topic", "")) if reply.status == 200 else ""
         if not name or any(letter in name for letter in '"\\{}'):
             return "", ()
         changes = self.patch_sets(f'status:open topic:"{name}"')
@@ -231,27 +225,27 @@ class GerritServer:
 
     def _post(self, patch_set: PatchSet, message: str, votes: Mapping[str, int]) -> frozenset[str]:
         url = self._url(f"changes/{_change(patch_set)}/revisions/{patch_set.revision}/review")
-        reply = self._http().once("POST", url, json={"message": message, "tag": TAG, "labels": dict(votes)})
+        body = {"message": message, "tag": TAG, "labels": dict(votes)}
+        reply = self._http().once("POST", url, json=body, kind=dict)
         if reply.status == 400 and votes:
             raise AccessRefused(f"{self.access.url} refuses the vote: {_words(reply)}", reply)
         if reply.status == 409 and votes:
             raise ClosedError(f"{patch_set.name}: {_words(reply)}")
         if reply.status != 200:
             raise ConfigError(f"{self.access.url} refuses the answer to {patch_set.name}: {_words(reply)}")
-        labels = self._dictionary(reply, "the review").get("labels")
+        labels = reply.value.get("labels")
         return frozenset(labels if isinstance(labels, dict) else ())
 
     def _count(self, patch_set: PatchSet, message: str) -> int:
         """Return how many of our messages to a patch set have this text; Gerrit puts a line of its own above it."""
-        reply = self._http().repeat("GET", self._url(f"changes/{_change(patch_set)}/messages"))
+        reply = self._get(f"changes/{_change(patch_set)}/messages", list)
         if reply.status != 200:
             raise ConfigError(f"{self.access.url}: {patch_set.name} is not there, or {self.access.user} may not see it")
-        entries = _json(reply, "the messages")
         return sum(
             entry.get("tag") == TAG
             and entry.get("_revision_number") == patch_set.number
             and str(entry.get("message", "")).rstrip().endswith(message.rstrip())
-            for entry in (entries if isinstance(entries, list) else ())
+            for entry in reply.value
         )
 
     def page(self, patch_set: PatchSet) -> str:
@@ -284,22 +278,14 @@ class GerritServer:
             environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         return environment
 
+    def _get(self, path: str, kind: JsonKind = dict, **query: str) -> Reply:
+        return self._http().repeat("GET", self._url(path), params=query, kind=kind)
+
     def _http(self) -> Http:
         return Http(self.access.password, user=self.access.user, patience=self.patience, notify=self.notify)
 
     def _url(self, path: str) -> str:
         return f"{self.access.url}/a/{path}"
-
-    def _dictionary(self, reply: Reply, what: str) -> dict[str, Any]:
-        data = _json(reply, what)
-        if not isinstance(data, dict):
-            raise NoAnswer(f"{self.access.url}: the answer is not what Gerrit says of {what}")
-        return data
-
-
-def _json(reply: Reply, what: str) -> Any:
-    """Return the answer's JSON, above which Gerrit puts a line against its use as a script."""
-    return replace(reply, text=reply.text.removeprefix(")]}'")).json(what)
 
 
 def _words(reply: Reply) -> str:

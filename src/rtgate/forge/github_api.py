@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtgate.errors import ConfigError
-from rtgate.http.client import AccessRefused, Http, NoAnswer, Reply
+from rtgate.http.client import AccessRefused, Http, JsonKind, NoAnswer, Reply
 from rtgate.http.failures import is_passing, seconds, short_reason
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
@@ -18,7 +18,6 @@ _PAGE = 100  # the most that GitHub sends at once
 _LIMITED_S = 60.0  # to wait where a limit does not say how long (page "Rate limits for the REST API")
 # http.client names rtgate as the user agent: without one all is 403 (page "Getting started with the REST API").
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-_NO_JSON = "GitHub did not answer with what was asked for: a proxy's page?"
 
 
 class Forbidden(ConfigError):  # noqa: N818 - what happened, not whose mistake
@@ -42,7 +41,8 @@ class GitHubApi:
 
     def get(self, path: str) -> Mapping[str, Any]:
         """Return an object below the repository, `pulls/7` for one. Raises as `send`."""
-        return mapping(self.send("GET", path))
+        answer: Mapping[str, Any] = self.send("GET", path, kind=dict).value
+        return answer
 
     def pages(self, path: str) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of a list. Pages are counted: GitHub's link may name a host that we do not reach.
@@ -51,17 +51,24 @@ class GitHubApi:
         """
         page = 1
         while True:
-            reply = self.send("GET", f"{path}{'&' if '?' in path else '?'}per_page={_PAGE}&page={page}")
-            entries = _json(reply)
-            if not isinstance(entries, list):
-                raise NotNow(_NO_JSON)
-            yield from entries
+            reply = self.send("GET", f"{path}{'&' if '?' in path else '?'}per_page={_PAGE}&page={page}", kind=list)
+            yield from reply.value
             if 'rel="next"' not in reply.headers.get("link", ""):
                 return
             page += 1
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, missing: bool = False) -> Reply:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        missing: bool = False,
+        kind: JsonKind | None = None,
+    ) -> Reply:
         """Return the answer to a request, which is made once; 404 only if what it is about may be missing.
+
+        With `kind` it has such JSON as its `value`; a proxy's page is no answer.
 
         Raises:
             Forbidden: the token may not.
@@ -70,7 +77,8 @@ class GitHubApi:
         """
         http = Http(self.token, "Bearer", self.patience)
         try:
-            reply = http.once(method, f"{self.url}/repos/{self.repository}/{path}", json=body, headers=_HEADERS)
+            url = f"{self.url}/repos/{self.repository}/{path}"
+            reply = http.once(method, url, json=body, headers=_HEADERS, kind=kind)
         except AccessRefused as error:
             raise self._refusal(path, error.reply) from None
         except NoAnswer as error:
@@ -96,19 +104,11 @@ class GitHubApi:
         return ConfigError(f"{self.url} refuses {path.partition('?')[0]} with HTTP {reply.status}: {reason}")
 
 
-def mapping(reply: Reply) -> Mapping[str, Any]:
-    """Return the object of an answer. Raises NotNow: it is none, as from a proxy that shows a page of its own."""
-    answer = _json(reply)
-    if not isinstance(answer, dict):
-        raise NotNow(_NO_JSON)
-    return answer
-
-
 def created_object(reply: Reply) -> Mapping[str, Any]:
     """Return the object that an answer says was made. Raises NotNow: it is none."""
-    answer = mapping(reply)
+    answer: Mapping[str, Any] = reply.parsed(dict, "GitHub").value
     if "id" not in answer:
-        raise NotNow(_NO_JSON)
+        raise NotNow("GitHub did not answer with what was made: a proxy's page?")
     return answer
 
 
@@ -129,16 +129,9 @@ def _limit(reply: Reply) -> float | None:
 def _error_reason(reply: Reply) -> str:
     """Return the reason that an answer gives."""
     try:
-        answer = _json(reply)
-    except NotNow:
+        answer = reply.json("GitHub")
+    except NoAnswer:
         return short_reason(reply.text)
     if not isinstance(answer, dict):
         return short_reason(answer)
     return short_reason(" ".join(str(answer[key]) for key in ("message", "errors") if answer.get(key)))
-
-
-def _json(reply: Reply) -> Any:
-    try:
-        return reply.json("GitHub")
-    except NoAnswer:
-        raise NotNow(_NO_JSON) from None

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.github_answer import Conversation
-from rtgate.forge.github_api import Forbidden, GitHubApi, mapping
+from rtgate.forge.github_api import Forbidden, GitHubApi
 from rtgate.forge.note_body import harmless
 from rtgate.forge.run_command import Command, Comment, Proposal
 from rtgate.http.patience import Patience, Result
@@ -45,21 +45,20 @@ class GitHubCommands:
     def comment(self, command: Command) -> Comment | None:
         """Return a comment; None also where it belongs to another pull request."""
         path = f"issues/comments/{command.comment}"
-        reply = self._ask(lambda: self.api.send("GET", path, missing=True))
+        reply = self._ask(lambda: self.api.send("GET", path, missing=True, kind=dict))
         if reply.status == 404:
             return None
-        answer = mapping(reply)
-        if not str(answer.get("issue_url")).endswith(f"/issues/{command.merge_request}"):
+        if not str(reply.value.get("issue_url")).endswith(f"/issues/{command.merge_request}"):
             return None
-        return _read(answer, _comment)
+        return _read(reply.value, _comment)
 
     def may_run(self, author: str) -> bool:
         """Return whether somebody may write to the repository."""
         if not _LOGIN.fullmatch(author):  # `name[bot]`, and nobody: who is gone
             return False
         path = f"collaborators/{author}/permission"
-        reply = self._ask(lambda: self.api.send("GET", path, missing=True))
-        return reply.status != 404 and mapping(reply).get("permission") in _WRITES
+        reply = self._ask(lambda: self.api.send("GET", path, missing=True, kind=dict))
+        return reply.status != 404 and reply.value.get("permission") in _WRITES
 
     def proposal(self, command: Command) -> Proposal:
         """Return the pull request; what happened to its branch last tells when its last commit was pushed."""
@@ -84,10 +83,10 @@ class GitHubCommands:
         elsewhere = replace(self.api, repository=repository)
         path = f"activity?ref={quote(f'refs/heads/{branch}', safe='')}&per_page=1"
         try:
-            reply = self._ask(lambda: elsewhere.send("GET", path, missing=True))
+            reply = self._ask(lambda: elsewhere.send("GET", path, missing=True, kind=list))
         except Forbidden:
             return None
-        return None if reply.status == 404 else _read(reply.json("GitHub"), lambda answer: _since(answer, head))
+        return None if reply.status == 404 else _read(reply.value, lambda answer: _since(answer, head))
 
     def _ask(self, attempt: Callable[[], Result]) -> Result:
         return self.patience.repeat(attempt, self.api.url, self.say)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import requests
@@ -20,6 +20,9 @@ from rtgate.errors import ConfigError
 from rtgate.http.failures import innermost, is_passing, seconds, short_reason
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
+
+JsonKind = type[dict[str, Any] | list[Any]]
+_NO_SCRIPT = ")]}'"  # Gerrit puts this line above its JSON, so that no page can use it as a script
 
 
 class NotSent(NotNow):
@@ -44,18 +47,27 @@ class Reply:
 
     Attributes:
         headers: names in lower case.
+        value: what the JSON says, where the request asked for it and succeeded.
     """
 
     status: int
     text: str
     headers: Mapping[str, str]
+    value: Any = None
 
     def json(self, what: str) -> Any:
         """Return what the JSON says. Raises NoAnswer: it is none, as from a proxy that shows a page of its own."""
         try:
-            return json.loads(self.text)
+            return json.loads(self.text.removeprefix(_NO_SCRIPT))
         except (ValueError, RecursionError):
             raise NoAnswer(f"{what}: the answer is not JSON, it begins with {self.text.strip()[:60]!r}") from None
+
+    def parsed(self, kind: JsonKind, what: str) -> Reply:
+        """Return the answer with its JSON read. Raises NoAnswer: it is none, or of another kind."""
+        value = self.json(what)
+        if not isinstance(value, kind):
+            raise NoAnswer(f"{what}: the answer is not what was asked for, it begins with {self.text.strip()[:60]!r}")
+        return replace(self, value=value)
 
 
 class AccessRefused(ConfigError):  # noqa: N818 - what happened
@@ -118,10 +130,20 @@ class Http:
 
         return self.patience.repeat(attempt, "/".join(url.split("/")[:3]), self.notify)
 
-    def once(self, method: str, url: str, *, follow: bool = False, **more: Any) -> Reply:
+    def once(
+        self,
+        method: str,
+        url: str,
+        *,
+        follow: bool = False,
+        kind: JsonKind | None = None,
+        **more: Any,
+    ) -> Reply:
         """Send a request once, with `params`, `json`, `data`, `headers` as for requests.
 
-        With `follow` go where a redirect points; else it is an error, because it would turn a POST into a GET.
+        With `follow` go where a redirect points; else it is an error, because it would turn a POST into a GET. With
+        `kind` an answer of success that is not such JSON counts as none, because a proxy shows a page while a server
+        restarts; the answer has it as `value`.
 
         Raises:
             NotSent: it cannot have arrived.
@@ -145,8 +167,8 @@ class Http:
         except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:
             raise NotSent(f"{_host(url)} cannot be reached: {innermost(error)}") from None
         except requests.exceptions.ConnectionError as error:
-            kind = NotSent if "NewConnectionError" in repr(error) or "NameResolution" in repr(error) else NoAnswer
-            raise kind(f"{_host(url)} does not answer: {innermost(error)}") from None
+            error_type = NotSent if "NewConnectionError" in repr(error) or "NameResolution" in repr(error) else NoAnswer
+            raise error_type(f"{_host(url)} does not answer: {innermost(error)}") from None
         except requests.exceptions.Timeout:
             raise NoAnswer(f"{_host(url)} gave no answer in {self.patience.answer:.0f} s") from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
@@ -155,7 +177,8 @@ class Http:
             raise NoAnswer(f"{_host(url)}: {innermost(error)}") from None
         except OSError as error:  # one of requests' own: a file of certificates that does not exist
             raise ConfigError(f"{_host(url)}: {error} (named by REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE)") from None
-        return self._check(url, reply)
+        self._check(url, reply)
+        return reply.parsed(kind, _host(url)) if kind and reply.status < 300 else reply
 
     def _authorization(self, token: Token) -> str:
         return basic(self.user, token) if self.user else f"{self.scheme} {token.secret()}"
@@ -169,7 +192,7 @@ class Http:
             else f"the token from {self.token.source}"
         )
 
-    def _check(self, url: str, reply: Reply) -> Reply:
+    def _check(self, url: str, reply: Reply) -> None:
         if reply.status in {401, 403}:
             raise AccessRefused(
                 f"{_host(url)} refused {self._credentials_text()} (HTTP {reply.status}: {short_reason(reply.text)})",
@@ -180,7 +203,6 @@ class Http:
         if is_passing(reply.status):
             after = seconds(reply.headers.get("retry-after", ""))
             raise NoAnswer(f"{_host(url)} is in trouble: HTTP {reply.status}", reply, after)
-        return reply
 
 
 def _host(url: str) -> str:

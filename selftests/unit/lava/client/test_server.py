@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from selftests.lava_server import LavaServer, Story
 from selftests.unit.lava.conftest import HASTY
@@ -46,9 +48,23 @@ def test_invalid_is_answered_with_200_and_not_believed(lava: Lava) -> None:
     assert "required key not provided" in lava.validate("job_name: x\n")
 
 
-def test_validating_something_that_is_no_validator(lava: Lava, server: LavaServer) -> None:
-    server.moods = [("POST", "validate", "page")]
-    assert lava.validate(job()) == "HTTP 200"
+def test_a_page_in_place_of_an_answer_is_no_answer(lava: Lava, server: LavaServer) -> None:
+    """A proxy shows it while LAVA restarts: then nothing is refused, cancelled or known yet."""
+    server.moods = [("POST", "validate", "page"), ("GET", "cancel", "page"), ("GET", "devicetypes", "page")]
+    assert lava.validate(job()) == ""
+    number = lava.submit(job(), "n0")
+    lava.cancel(number)
+    assert server.jobs[number].state == "Canceling"
+    assert not lava.knows("toaster")
+
+
+def test_a_web_page_is_waited_for_aloud(server: LavaServer) -> None:
+    said: list[str] = []
+    server.moods = [("GET", "version", "page")] * 1000
+    patient = Lava(Access(server.url, None), replace(HASTY, total=0.2), notify=said.append)
+    with pytest.raises(InfrastructureError, match="the answer is not JSON"):
+        patient.version()
+    assert "Welcome to nginx" in said[0]
 
 
 def test_a_job(lava: Lava, server: LavaServer) -> None:

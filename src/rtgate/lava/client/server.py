@@ -132,8 +132,8 @@ class Lava:
         LAVA answers 200 for an invalid job too; only its text tells.
         """
         body = {"definition": definition, "strict": True}
-        reply = self._http.repeat("POST", self._url("jobs/validate/"), json=body)
-        message = _message(reply, "validating")
+        reply = self._http.repeat("POST", self._url("jobs/validate/"), json=body, kind=dict)
+        message = _message(reply)
         return "" if reply.status == 200 and message == "Job valid." else message
 
     def submit(self, definition: str, nonce: str) -> int:
@@ -173,11 +173,11 @@ class Lava:
             raise InfrastructureError(f"{error}: the job may have been submitted, look at {self.access.url}") from error
 
     def _submit(self, definition: str) -> int:
-        reply = self._http.once("POST", self._url("jobs/"), json={"definition": definition})
+        reply = self._http.once("POST", self._url("jobs/"), json={"definition": definition}, kind=dict)
         if reply.status == 201:
             # Of two boards in one job it is 12.0 and 12.1, and 12 is the job of the first role.
-            return int(str(reply.json("submitting")["job_ids"][0]).partition(".")[0])
-        message = _message(reply, "submitting")
+            return int(str(reply.value["job_ids"][0]).partition(".")[0])
+        message = _message(reply)
         if "unavailable" in message or "not found" in message:
             raise InfrastructureError(f"{self.access.url} has no device for the job: {message}")
         raise ConfigError(f"{self.access.url} refuses the job: {message}")
@@ -227,13 +227,13 @@ class Lava:
 
     def cancel(self, number: int) -> None:
         """Cancel a job. In this API it is a GET; a job that has ended stays as it is."""
-        reply = self._http.repeat("GET", self._url(f"jobs/{number}/cancel/"))
+        reply = self._http.repeat("GET", self._url(f"jobs/{number}/cancel/"), kind=dict)
         if reply.status != 200:
-            raise ConfigError(f"job {number} cannot be cancelled: {_message(reply, 'cancelling')}")
+            raise ConfigError(f"job {number} cannot be cancelled: {_message(reply)}")
 
     def knows(self, device_type: str) -> bool:
         """Return whether the server has a device type."""
-        return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/")).status == 200
+        return self._http.repeat("GET", self._url(f"devicetypes/{device_type}/"), kind=dict).status == 200
 
     def health_check(self, device_type: str) -> str:
         """Return the definition of a device type's health check, empty without one (which LAVA answers with 400)."""
@@ -258,7 +258,7 @@ class Lava:
         """Return a device's dictionary as the server renders it. Raises ConfigError: it is broken, or hidden."""
         reply = self._http.repeat("GET", self._url(f"devices/{device}/dictionary/"), params={"render": "true"})
         if reply.status != 200:
-            raise ConfigError(f"the dictionary of {device} cannot be read: {_message(reply, 'the dictionary')}")
+            raise ConfigError(f"the dictionary of {device} cannot be read: {_message(reply)}")
         dictionary = strict_yaml.data(reply.text)
         return dictionary if isinstance(dictionary, dict) else {}
 
@@ -283,28 +283,22 @@ class Lava:
                 return
 
     def _get(self, path: str, message: str = "", **query: str) -> dict[str, Any]:
-        # While LAVA restarts, a proxy answers with a page of its own.
-        return self.patience.repeat(lambda: self._answer(path, message, query), self.access.url, nobody)
-
-    def _answer(self, path: str, message: str, query: Mapping[str, str]) -> dict[str, Any]:
-        reply = self._http.repeat("GET", self._url(path), params=dict(query))
+        reply = self._http.repeat("GET", self._url(path), params=query, kind=dict)
         if reply.status == 404:
             raise ConfigError(message or f"{self.access.url} has no {path}: is that a LAVA server?")
         if reply.status != 200:
-            raise ConfigError(f"{self.access.url} refuses {path}: {_message(reply, path)}")
-        answer = reply.json(self._url(path))
-        if not isinstance(answer, dict):
-            raise NoAnswer(f"{self._url(path)}: the answer is not an object")
-        return answer
+            raise ConfigError(f"{self.access.url} refuses {path}: {_message(reply)}")
+        value: dict[str, Any] = reply.value
+        return value
 
     def _url(self, path: str) -> str:
         return f"{self.access.url}/api/v0.2/{path}"
 
 
-def _message(reply: Reply, what: str) -> str:
+def _message(reply: Reply) -> str:
     """Return what LAVA says in an answer, in the several forms that its API has."""
     try:
-        answer = reply.json(what)
+        answer = reply.json("LAVA")
     except NoAnswer:
         return f"HTTP {reply.status}"
     if isinstance(answer, dict):
