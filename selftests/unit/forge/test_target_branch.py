@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,26 @@ def test_what_is_not_the_name_of_a_branch(clone: Clone, branch: str) -> None:
 def test_a_remote_that_is_not_there(clone: Clone) -> None:
     with pytest.raises(ConfigError, match=r"refs/heads/main cannot be fetched from nowhere: .* not appear to be a git"):
         fetch(clone, remote="nowhere")
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_refuses_is_not_tried_again(clone: Clone, status: int) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_arguments: object) -> None: ...
+
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    said: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        with pytest.raises(ConfigError, match=r"cannot be fetched from http://127\.0\.0\.1"):
+            fetch(clone, remote=f"http://127.0.0.1:{http.server_address[1]}/x.git", said=said)
+        http.shutdown()
+    assert said == []
 
 
 def test_a_server_that_is_away_is_tried_until_patience_ends_and_no_secret_is_said(clone: Clone) -> None:

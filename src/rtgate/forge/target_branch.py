@@ -15,14 +15,9 @@ from rtgate.kernel.merge import commit_of, git, git_of_user
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
 _PROPOSAL = "refs/rtgate/proposal"
-_REFUSED = (
-    "Authentication failed",
-    "could not read Username",
-    "couldn't find remote ref",
-    "does not appear to be a git repository",
-    "not our ref",
-    "Permission denied",
-    "repository not found",
+_REFUSED = re.compile(
+    r"Authentication failed|could not read Username|couldn't find remote ref|does not appear to be a git repository|"
+    r"not our ref|Permission denied|[Rr]epository (?:'.*' )?not found|returned error: 403"
 )
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # a runner's remote may have the job's token in it
 
@@ -79,7 +74,7 @@ def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
     lines = [line.strip() for line in attempt.stderr.split("\n") if line.strip()]
     reason = _clean(lines[0])[:300] if lines else f"git ended with status {attempt.returncode}"
     message = f"{reference} cannot be fetched from {_clean(remote)}: {reason}"
-    if any(text in attempt.stderr for text in _REFUSED):
+    if _REFUSED.search(attempt.stderr):
         raise ConfigError(message)
     raise NotNow(message)
 
