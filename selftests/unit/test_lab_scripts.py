@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import importlib.util
 import json
+import os
 import re
 import signal
 import socket
@@ -173,3 +174,18 @@ def test_the_image_has_what_gates_and_builds_need() -> None:
     packages = (LAB.parent / "image" / "packages").read_text(encoding="utf-8").splitlines()
     assert {"qemu-system-arm", "libelf-dev"} < wanted
     assert wanted - {*packages} == set()
+
+
+def test_a_tree_that_is_mounted_stays_though_nobody_has_asked_for_it_for_weeks(tmp_path: Path) -> None:
+    """As that of a lab which is up, in a mount namespace of its own."""
+    for name in ("lab", "old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.used").touch()
+    for name in ("lab", "old"):
+        os.utime(tmp_path / f"{name}.used", (0, 0))
+    unshare = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*unshare, "mount", "--bind", tmp_path / "lab", tmp_path / "lab"], check=False).returncode:
+        pytest.skip("nothing may be mounted here")
+    script = 'mount --bind "$1/lab" "$1/lab" && . "$2" && used "$1/new"'
+    subprocess.run([*unshare, "bash", "-euc", script, "used", tmp_path, LAB / "debian"], check=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lab", "lab.used", "new", "new.used"]
