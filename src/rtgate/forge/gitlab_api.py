@@ -122,14 +122,12 @@ class Session:
             return False
         return True
 
-    def delete(self, path: str) -> bool:
-        """Return whether something was there to be deleted."""
+    def delete(self, path: str) -> None:
+        """Delete something, unless it is gone already."""
         try:
             self._client.http_delete(self._full_path(path), obey_rate_limit=False)
         except GitlabHttpError as error:
             _require_not_found(error)
-            return False
-        return True
 
     def close(self) -> None:
         """Close the connections."""

@@ -92,6 +92,6 @@ def test_a_site_s_template_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "lava-jobs").mkdir()
     (tmp_path / "lava-jobs" / "uboot-ramdisk.yaml").write_text(GOOD)
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
-    assert template.find("uboot-ramdisk").description == "a way"
+    assert template.find("uboot-ramdisk").path.parent.parent == tmp_path
     with pytest.raises(ConfigError, match="unknown name 'carrier-pigeon' in lava-jobs"):
         template.find("carrier-pigeon")

@@ -45,7 +45,6 @@ class Template:
 
     name: str
     path: Path
-    description: str
     required: tuple[str, ...]
     optional: tuple[str, ...]
     root: str
@@ -83,10 +82,10 @@ def read(path: Path) -> Template:
     for block in (data["deploy"], data["boot"]):
         if "timeout" not in block.entries():
             block.fail("missing key 'timeout': every action of a job has its own limit")
+    data["description"].text()
     template = Template(
         name=path.name.removesuffix(".yaml"),
         path=path,
-        description=data["description"].text(),
         required=names["required"],
         optional=names.get("optional", ()),
         root=data["root"].text(("ram", "nfs", "disk")),
