@@ -149,7 +149,7 @@ def main() -> None:
     edge.begin()
     gerrit_service._SETTLE_S = 3.0
     gerrit_service._SERIES_S = settings["series_s"]
-    found = access(os.environ)
+    found = access(dict(os.environ))
     stand_in = (sys.executable, "-m", "selftests.forge.stand_in_review", settings["control"])
     GerritService(
         Server(found, Patience(connect=5.0, answer=20.0, total=5.0)),

@@ -55,7 +55,7 @@ def test_a_password_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "password"
     path.write_text(f"{SECRET}-of-the-file\n")
     path.chmod(0o600)
-    found = access({"GERRIT_HOST": "c", **WHO, "RTGATE_GERRIT_PASSWORD_FILE": str(path)})
+    found = access({"GERRIT_HOST": "c", "RTGATE_GERRIT_USER": "bot", "RTGATE_GERRIT_PASSWORD_FILE": str(path)})
     assert found.password.secret() == f"{SECRET}-of-the-file"
     assert SECRET not in repr(found)
 

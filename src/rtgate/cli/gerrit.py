@@ -72,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command until it is interrupted."""
     process.require("git", "ssh")
-    server = access(os.environ, arguments.url)
+    server = access(dict(os.environ), arguments.url)  # each review needs the password, too
     require_clone(arguments.tree)
     _check_review_options(arguments.options)
     service = GerritService(

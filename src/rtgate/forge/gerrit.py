@@ -7,7 +7,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from rtgate import process
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.forge.gerrit_chain import Ballot, ballots
 from rtgate.forge.gerrit_change import PatchSet, chain_of, patch_set
-from rtgate.forge.gerrit_server import PASSWORD, PASSWORD_FILE, ClosedError, GerritServer, access
+from rtgate.forge.gerrit_server import ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
+from rtgate.forge.target_branch import run_fetch
 from rtgate.http.client import AccessRefused, nobody
 from rtgate.http.patience import Patience
-from rtgate.kernel.merge import git, git_of_user, require_clone
+from rtgate.kernel.merge import git, require_clone
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
 ANSWERED = "RTGATE_GERRIT_ANSWERED"
@@ -65,11 +66,9 @@ class Gerrit:
         Raises:
             ConfigError: it names no patch set, or no account.
         """
-        environment = os.environ if variables is None else variables
+        environment: MutableMapping[str, str] = os.environ if variables is None else dict(variables)
         page = environment.get("GERRIT_CHANGE_URL", "")
         account = access(environment)
-        for name in (PASSWORD, PASSWORD_FILE) if variables is None else ():
-            os.environ.pop(name, None)
         tip = patch_set(environment)
         return cls(
             server=GerritServer(account, notify=say),
@@ -120,10 +119,9 @@ class Gerrit:
 
     def _fetch(self, tree: Path) -> str:
         """Fetch branch and patch set; return what went wrong."""
-        argv = [*git_of_user(tree), "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
-        argv += ["--no-auto-maintenance", "--no-recurse-submodules", self.server.repository(self.patch_set.project)]
-        argv += [self.patch_set.branch_ref, self.patch_set.ref]
-        attempt = process.attempt(process.die_with_parent(argv, "TERM"), environment=self.server.git_environment())
+        references = [self.patch_set.branch_ref, self.patch_set.ref]
+        remote = self.server.repository(self.patch_set.project)
+        attempt = run_fetch(tree, remote, references, self.server.git_environment())
         return "" if attempt.returncode == 0 else " ".join(attempt.stderr.split())[-300:]
 
     def check_access(self) -> None:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from rtgate import process
 from rtgate.errors import ConfigError
@@ -62,13 +63,24 @@ def fetch_commit(tree: Path, remote: str, commit: str, patience: Patience, say: 
     return commit_of(tree, commit)
 
 
-def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
-    # A server that accepts connections and sends nothing would be waited for without end.
+def run_fetch(
+    tree: Path, remote: str, references: Sequence[str], environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Fetch references from a remote (name or URL) into a clone, once, in bounded time; `environment` is added to ours.
+
+    Nothing of the clone is written but objects, and refs that a reference names as its place.
+    """
+    # A server that sends nothing is left sooner. One that packs a large history sends a few bytes (`keepAlive`).
     options = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="]
-    arguments = [*git_of_user(tree), *options, *fetch, "--end-of-options", remote, f"+{reference}:{place}"]
-    command = ["timeout", "--kill-after=10", str(_FETCH_S), *arguments]
-    attempt = process.attempt(command, environment={"GIT_TERMINAL_PROMPT": "0"})
+    fetch += ["--no-auto-maintenance", "--end-of-options", remote, *references]
+    command = ["timeout", "--kill-after=10", str(_FETCH_S), *git_of_user(tree), *options, *fetch]
+    variables = {"GIT_TERMINAL_PROMPT": "0", **(environment or {})}
+    return process.attempt(process.die_with_parent(command, "TERM"), environment=variables)
+
+
+def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
+    attempt = run_fetch(tree, remote, [f"+{reference}:{place}"])
     if attempt.returncode == 0:
         return
     lines = [line.strip() for line in attempt.stderr.split("\n") if line.strip()]
