@@ -169,37 +169,32 @@ def _reassign_lines(job_boots: list[Boot]) -> tuple[Boot, ...]:
     word before must not be taken for the other.
     """
     for place, (before, after) in enumerate(pairwise(list(job_boots))):
-        leftover = _left_over(before, after)
-        if leftover is None:
-            leftover = [line for line in (*after.deploy, *after.boot) if line.level in _SAID]
-        else:
-            numbers = {line.number for line in leftover}
-            job_boots[place + 1] = replace(
-                after,
-                deploy=tuple(line for line in after.deploy if line.number not in numbers),
-                boot=tuple(line for line in after.boot if line.number not in numbers),
-            )
+        start = _start(before, after)
+        leftover = [line for line in _printed(after.deploy, after.boot) if start is None or line.number < start]
         late = (*before.late, *(replace(line, level="feedback") for line in leftover))
         job_boots[place] = replace(job_boots[place], late=late)
+        if start is not None:
+            deploy, boot = (
+                tuple(line for line in lines if line.number >= start or line.level not in _PRINTED)
+                for lines in (after.deploy, after.boot)
+            )
+            job_boots[place + 1] = replace(after, deploy=deploy, boot=boot)
     return tuple(job_boots)
 
 
-_SAID = frozenset({"target", "feedback"})
-
-
-def _left_over(before: Boot, after: Boot) -> list[LogLine] | None:
-    """Return what the board printed in a boot's section before it started anew; None if nothing tells of a start."""
+def _start(before: Boot, after: Boot) -> int | None:
+    """Return the number of the line with which the board started anew in a boot's section; None if none tells it."""
     beginning = Beginning()
-    for line in (*before.boot, *before.test):
-        if line.level in _SAID:
-            beginning.matches(line.text)
-    lines: list[LogLine] = []
-    for line in (*after.deploy, *after.boot):
-        if line.level in _SAID:
-            if beginning.matches(line.text):
-                return lines
-            lines.append(line)
-    return None
+    for line in _printed(before.boot, before.test):
+        beginning.matches(line.text)
+    return next((line.number for line in _printed(after.deploy, after.boot) if beginning.matches(line.text)), None)
+
+
+_PRINTED = frozenset({"target", "feedback"})
+
+
+def _printed(*sections: tuple[LogLine, ...]) -> Iterator[LogLine]:
+    return (line for lines in sections for line in lines if line.level in _PRINTED)
 
 
 def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
