@@ -24,7 +24,7 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import Board, Lava
 from rtgate.lava.job import multinode, template
-from rtgate.lava.job.definition import ARMS, TRANSPORTS, Files, JobArm, JobRequest, render
+from rtgate.lava.job.definition import ARMS, Files, JobArm, JobRequest, Transport, render
 from rtgate.lava.lab import check, health
 
 FILES = "file:///mnt/files"
@@ -85,7 +85,7 @@ def files_of(board: Board) -> Files:
     )
 
 
-def job_of(board: Board, transport: str, family: str, server: tuple[int, int] = check.TESTED) -> str:
+def job_of(board: Board, transport: Transport, family: str, server: tuple[int, int] = check.TESTED) -> str:
     arms = tuple(JobArm(name=name, files=files_of(board), identity='{"name": "k"}') for name in ARMS)
     request = JobRequest(
         name="merge request 42",
@@ -100,7 +100,7 @@ def job_of(board: Board, transport: str, family: str, server: tuple[int, int] = 
         family=family,
         tags=("lab-a",),
         visibility="group:rt",
-        steps=(("true",),) * 4 if transport == "board" else (),
+        steps=(("true",),) * 4 if transport is Transport.BOARD else (),
     )
     return render(request)
 
@@ -118,9 +118,9 @@ def two_boards() -> str:
             profile="mr",
             tags=("pair-1",),
             transport=transport,
-            steps=(("true",),) if transport == "board" else (),
+            steps=(("true",),) if transport is Transport.BOARD else (),
         )
-        for board, transport in zip(boards_of_job, ("docker", "board"), strict=True)
+        for board, transport in zip(boards_of_job, Transport, strict=True)
     )
     return multinode.render(first, multinode.Endpoint(request=second, set_up="true\n"))
 
@@ -141,8 +141,8 @@ def jobs(server: tuple[int, int] = check.TESTED) -> dict[str, tuple[Board, str]]
     others = [booting_by(way) for way in site.names(template.KIND) if way not in ways]
     for board in [*BOARDS, *others]:
         name = board.name if board in BOARDS else f"{board.name}-{lava_of(board).boot}"
-        for transport in TRANSPORTS:
-            if transport == "board" and template.find(lava_of(board).boot).root == "disk":
+        for transport in Transport:
+            if transport is Transport.BOARD and template.find(lava_of(board).boot).root == "disk":
                 continue
             for family in lava_of(board).consoles or ("mainline",):
                 found[f"{name}-{transport}-{family}"] = (board, job_of(board, transport, family, server))
@@ -225,7 +225,7 @@ def test_the_stand_in_makes_the_parts_that_lava_makes(tree: Path) -> None:
 def test_lava_finds_mistakes(tree: Path, tmp_path: Path) -> None:
     """The test above can fail, in each of its steps."""
     board = boards.board("rk3568-evb1")
-    good = job_of(board, "docker", "mainline")
+    good = job_of(board, Transport.DOCKER, "mainline")
     mistakes = {
         "schema": good.replace("visibility:", "visiblity: x\nvisibility:"),
         "device": good.replace("console_device: ttyS2", "console_device: 'ttyS2\" ['"),

@@ -21,6 +21,7 @@ from rtgate.errors import ConfigError
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Measure, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.lava.job.definition import Transport
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.measure import run
 from rtgate.measure.case import Case
@@ -371,7 +372,7 @@ def order(**changes: Any) -> MeasurementRequest:
         suites=("latency",),
         profile="quick",
         tuning="default",
-        transport="docker",
+        transport=Transport.DOCKER,
         looks=RELEASE.steps,
     )
     return replace(whole, **changes)

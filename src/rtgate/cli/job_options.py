@@ -12,7 +12,7 @@ from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases as cases_file
-from rtgate.lava.job.definition import PRIORITIES, TRANSPORTS
+from rtgate.lava.job.definition import PRIORITIES, Transport
 from rtgate.lava.job.urls import is_url
 from rtgate.measure.case import Case
 from rtgate.workflow import suites
@@ -66,7 +66,7 @@ def add_job(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--tag", action="append", default=[], metavar="TAG", help="only devices that have this tag")
     group.add_argument("--device", metavar="NAME", help="only this device (it needs a tag of its own)")
     group.add_argument("--visibility", default="public", metavar="V", help="public, personal, group:NAME")
-    group.add_argument("--transport", default="docker", choices=TRANSPORTS, help="default: %(default)s")
+    group.add_argument("--transport", default="docker", choices=[*map(str, Transport)], help="default: %(default)s")
     group.add_argument("--image", default="", metavar="NAME", help="container image on the worker")
     group.add_argument("--upload", metavar="URL", help="records go there too (HTTP PUT)")
     group.add_argument("--untrusted", action="store_true", help="nobody has reviewed this kernel: needs --tag")
@@ -126,7 +126,7 @@ def submission(
         tuning=arguments.tuning,
         flavour=arguments.flavour,
         boots=arguments.boots,
-        transport=arguments.transport,
+        transport=Transport(arguments.transport),
         options=JobOptions(
             queue_s=queue_s,
             retries=retries,

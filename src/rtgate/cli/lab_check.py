@@ -18,7 +18,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.access import access
 from rtgate.lava.client.server import Device, Lava
 from rtgate.lava.job import template
-from rtgate.lava.job.definition import TRANSPORTS, Files, printable
+from rtgate.lava.job.definition import Files, Transport, printable
 from rtgate.lava.lab import check, health
 from rtgate.workflow.job_watch import JobWatch
 
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--health-check", metavar="BOARD", help="print a health check for this board's device type")
     for name in _FILES:
         parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
-    parser.add_argument("--transport", choices=TRANSPORTS, help="of the health check (default: docker)")
+    parser.add_argument("--transport", choices=[*map(str, Transport)], help="of the health check (default: docker)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,7 +102,9 @@ def _health_check(arguments: argparse.Namespace) -> str:
         )
     files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
     board = boards.board(arguments.health_check)
-    return health.definition(board, files, transport=arguments.transport or "docker", image=arguments.image)
+    return health.definition(
+        board, files, transport=Transport(arguments.transport or Transport.DOCKER), image=arguments.image
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +162,16 @@ class _Look:
         job_template = template.find(self.board.lava.boot)
         return check.device(self.board, job_template, self.version, self.server.dictionary(device.name))
 
-    def _device(self, device: Device, findings: tuple[check.Finding, ...], probe: _Probe | None) -> Iterator[str]:
+    def _device(self, device: Device, findings: tuple[check.Finding, ...], probe: _Probe | None) -> Iterator[Transport]:
         """Tell about a device and yield the ways that it can be measured in for certain."""
         state = "online" if device.online else f"its worker {printable(device.worker, 60) or '(none)'} is not online"
         print(f"  {device.name}: {device.state}, health {device.health}, {state}")
         for finding in findings:
             if not finding.ways:
                 print(f"    note: {printable(finding.text, 300)}")
-        for way in TRANSPORTS:
+        for way in Transport:
             lacks, unknown = list(check.missing(findings, way)), ""
-            if way == "docker" and not lacks:
+            if way is Transport.DOCKER and not lacks:
                 # Nothing of it shows from outside, and a job shows it of its own worker alone.
                 unknown = probe.elsewhere(device) if probe else _UNKNOWN
                 lacks += [probe.problem] if probe and probe.problem and not unknown else []

@@ -13,7 +13,7 @@ from rtgate.errors import ConfigError
 from rtgate.judge.thresholds import excerpt
 from rtgate.lava.in_job import on_board
 from rtgate.lava.job import multinode
-from rtgate.lava.job.definition import Files, JobArm, JobRequest, render
+from rtgate.lava.job.definition import Files, JobArm, JobRequest, Transport, render
 from rtgate.lava.job.multinode import Endpoint
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.lava.lab.check import TESTED
@@ -140,14 +140,14 @@ class JobWriter:
 
     def _limits(self, order: MeasurementRequest) -> str:
         """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
-        if order.transport != "docker":
+        if order.transport is not Transport.DOCKER:
             return ""
         cases = {case.name for case in order.cases}
         return excerpt(limits_files(self.thresholds), order.board, cases, order.profile)
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""
-        if order.transport != "board":
+        if order.transport is not Transport.BOARD:
             return ()
         expectation = order.expected()
         return tuple(on_board.steps(expectation, number) for number in range(1, len(order.boots) + 1))

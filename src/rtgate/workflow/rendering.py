@@ -13,9 +13,9 @@ from rtgate import files as regular_file
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
-from rtgate.lava.client.submission import new_nonce
 from rtgate.lava.job.artefacts import Directory
 from rtgate.lava.job.definition import lava_of
+from rtgate.lava.job.request import new_nonce
 from rtgate.lava.job.urls import directory_url
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.submission import (

@@ -15,7 +15,7 @@ from rtgate.lava.client.access import TOKEN_FILE, access
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job.artefacts import Store
-from rtgate.lava.job.definition import lava_of
+from rtgate.lava.job.definition import Transport, lava_of
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.lab.check import TESTED
 from rtgate.measure.case import Case
@@ -77,7 +77,7 @@ class Submission:
     flavour: str | None = None
     boots: int | None = None
     in_looks: bool = False
-    transport: str = "docker"
+    transport: Transport = Transport.DOCKER
     criteria: Criteria = field(default_factory=Criteria)
     extend: bool = True
     tags: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Submission:
             flavour=None,
             boots=1,
             in_looks=False,
-            transport="board",
+            transport=Transport.BOARD,
             tags=(*self.tags, *endpoint.tags),
             device="",
             endpoint=None,

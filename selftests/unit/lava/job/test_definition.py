@@ -20,7 +20,16 @@ from rtgate.board import boards
 from rtgate.board.serial_console import Login
 from rtgate.cli import main
 from rtgate.errors import ConfigError
-from rtgate.lava.job.definition import Files, JobArm, JobRequest, console_device, family_of, printable, render
+from rtgate.lava.job.definition import (
+    Files,
+    JobArm,
+    JobRequest,
+    Transport,
+    console_device,
+    family_of,
+    printable,
+    render,
+)
 from rtgate.lava.lab import health
 
 URL = "http://192.0.2.1:8080/d41d8cd9"
@@ -184,7 +193,7 @@ def test_newer_keys_are_for_newer_servers_only() -> None:
 
 
 def test_on_the_board_there_is_no_container_and_lava_adds_its_overlay() -> None:
-    request = request_for(transport="board", steps=(("echo one", "echo two"),))
+    request = request_for(transport=Transport.BOARD, steps=(("echo one", "echo two"),))
     job = job_of(request)
     assert steps(job) == ["echo one", "echo two"]
     assert "docker" not in job["actions"][2]["test"]
@@ -250,8 +259,7 @@ def test_a_login_is_made_where_the_board_asks_for_one() -> None:
         ({"priority": "urgent"}, "unknown priority 'urgent'"),
         ({"visibility": "group:a b"}, "allowed are letters"),
         ({"visibility": "secret"}, "unknown visibility 'secret'"),
-        ({"transport": "ssh"}, "unknown transport 'ssh'"),
-        ({"transport": "board"}, "needs a script for each boot: 1 boots, 0 scripts"),
+        ({"transport": Transport.BOARD}, "needs a script for each boot: 1 boots, 0 scripts"),
         ({"arms": (arm("candidate", ramdisk=f"{URL}/ramdisk"),)}, "does not say how it is compressed"),
         ({"family": "vendor"}, "unknown kernel family 'vendor'"),
         ({"image": "rtgate:1;id"}, "not a name of a container image"),

@@ -16,7 +16,7 @@ from selftests.unit.lava.job.test_definition import arm, files_for, request_for,
 
 from rtgate.errors import ConfigError
 from rtgate.lava.job import multinode
-from rtgate.lava.job.definition import JobRequest
+from rtgate.lava.job.definition import JobRequest, Transport
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX, Endpoint
 from rtgate.lava.job.server_definition import Definition
 
@@ -33,7 +33,7 @@ def endpoint(set_up: str = SET_UP) -> Endpoint:
     request = request_for(
         EP,
         arms=(files_for(EP, "candidate"),),
-        transport="board",
+        transport=Transport.BOARD,
         steps=(("sh ./go.sh",),),
         tags=("pair-1",),
         metadata={"rtgate.endpoint.1": "{}"},

@@ -13,6 +13,7 @@ from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import request as orders
+from rtgate.lava.job.definition import Transport
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.job.server_definition import Definition
 from rtgate.measure.case import Case
@@ -31,7 +32,7 @@ ORDER = MeasurementRequest(
     suites=("latency",),
     profile="quick",
     tuning="default",
-    transport="docker",
+    transport=Transport.DOCKER,
 )
 
 

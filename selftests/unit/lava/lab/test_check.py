@@ -8,6 +8,7 @@ import pytest
 
 from rtgate.board import boards
 from rtgate.lava.job import template
+from rtgate.lava.job.definition import Transport
 from rtgate.lava.lab import check
 from rtgate.lava.lab.check import Finding, missing
 
@@ -83,9 +84,9 @@ def test_what_is_missing_is_told_for_the_ways_that_need_it(changes: dict[str, An
     findings = found(**changes)
     assert any(text in finding.text and set(finding.ways) == ways for finding in findings), findings
     for way in ways:
-        assert any(text in one for one in missing(findings, way))
+        assert any(text in one for one in missing(findings, Transport(way)))
     if ways == {"docker"}:
-        assert missing(findings, "board") == ()
+        assert missing(findings, Transport.BOARD) == ()
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,14 @@ def test_what_is_missing_is_told_for_the_ways_that_need_it(changes: dict[str, An
 def test_what_an_administrator_should_know_stops_nothing(changes: dict[str, Any], text: str) -> None:
     findings = found(**changes)
     assert [finding.text for finding in findings if not finding.ways and text in finding.text]
-    assert not missing(findings, "docker")
-    assert not missing(findings, "board")
+    assert not missing(findings, Transport.DOCKER)
+    assert not missing(findings, Transport.BOARD)
 
 
 def test_a_single_connection_command_does_for_newer_servers_only() -> None:
     changes: dict[str, Any] = {"commands__connections": None, "commands__connect": "telnet lab 2001"}
-    assert missing(found(OLD, **changes), "docker")
-    assert not missing(found(SINGLE, **changes), "docker")
+    assert missing(found(OLD, **changes), Transport.DOCKER)
+    assert not missing(found(SINGLE, **changes), Transport.DOCKER)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +131,8 @@ def test_newer_servers_must_know_how_to_let_go_of_a_console(
     """`DisconnectDevice` refuses the job else, before anything boots."""
     connection = {"uart0": {"connect": "telnet 127.0.0.1 7001", "tags": tags}}
     findings = found(version, commands__connections=connection)
-    assert ("LAVA cannot let go of its console, uart0" in "".join(missing(findings, "docker"))) is not works
-    assert not missing(findings, "board")
+    assert ("LAVA cannot let go of its console, uart0" in "".join(missing(findings, Transport.DOCKER))) is not works
+    assert not missing(findings, Transport.BOARD)
 
 
 def test_newer_servers_want_tags_of_each_connection() -> None:
@@ -139,13 +140,13 @@ def test_newer_servers_want_tags_of_each_connection() -> None:
         "uart0": {"connect": "telnet 127.0.0.1 7001", "tags": ["primary", "shell"]},
         "uart1": {"connect": "telnet 127.0.0.1 7002"},
     }
-    (text,) = missing(found(NEW, commands__connections=connections), "docker")
+    (text,) = missing(found(NEW, commands__connections=connections), Transport.DOCKER)
     assert text.startswith("LAVA's worker fails at its connection uart1, which has no connection_tags")
 
 
 def test_a_console_on_another_machine_needs_no_network_of_the_worker() -> None:
     connection = {"uart0": {"connect": "telnet lab-serial 2001", "tags": ["primary"]}}
-    assert not missing(found(commands__connections=connection, actions__test=None), "docker")
+    assert not missing(found(commands__connections=connection, actions__test=None), Transport.DOCKER)
 
 
 def test_android_s_root_filesystem_takes_no_test_shell_of_lava() -> None:
@@ -155,16 +156,18 @@ def test_android_s_root_filesystem_takes_no_test_shell_of_lava() -> None:
         actions__boot__methods=methods,
         actions__deploy__methods={"fastboot": None},
     )
-    assert missing(findings, "board") == ("LAVA cannot add its test shell to this root filesystem: measure by docker",)
-    assert not missing(findings, "docker")
+    assert missing(findings, Transport.BOARD) == (
+        "LAVA cannot add its test shell to this root filesystem: measure by docker",
+    )
+    assert not missing(findings, Transport.DOCKER)
 
 
 @pytest.mark.parametrize("dictionary", [{}, {"commands": None}, {"actions": []}, {"actions": {"boot": "x"}}])
 def test_a_dictionary_of_another_shape_lacks_everything(dictionary: dict[str, Any]) -> None:
     one = boards.board("rk3568-evb1")
     findings = check.device(one, template.find("uboot-ramdisk"), OLD, dictionary)
-    assert missing(findings, "docker")
-    assert missing(findings, "board")
+    assert missing(findings, Transport.DOCKER)
+    assert missing(findings, Transport.BOARD)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from rtgate.board import boards
 from rtgate.console.shell import Shell, Waits
 from rtgate.console.transport import ProgramTransport
 from rtgate.durations import Deadline
+from rtgate.lava.job.definition import Transport
 from rtgate.lava.lab import health
 
 
@@ -28,7 +29,7 @@ def test_each_board_s_health_check_is_as_reviewed(board: str, golden: Golden) ->
 
 
 def test_a_health_check_boots_twice_because_one_boot_proves_no_power_switch() -> None:
-    for transport in ("docker", "board"):
+    for transport in Transport:
         files = files_for("rk3568-evb1", "known-good").files
         job = yaml.safe_load(health.definition(boards.board("rk3568-evb1"), files, transport=transport))
         assert [next(iter(action)) for action in job["actions"]] == ["deploy", "boot", "test"] * 2
@@ -38,7 +39,7 @@ def test_a_health_check_boots_twice_because_one_boot_proves_no_power_switch() ->
 def test_without_a_container_what_is_bad_ends_the_job_as_failed(tmp_path: Path, up: str, result: str) -> None:
     files = files_for("rk3568-evb1", "known-good").files
     board = boards.board("rk3568-evb1")
-    job = yaml.safe_load(health.definition(board, files, transport="board"))
+    job = yaml.safe_load(health.definition(board, files, transport=Transport.BOARD))
     steps = job["actions"][2]["test"]["definitions"][0]["repository"]["run"]["steps"]
     for name in ("lava-test-case", "lava-test-raise"):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $*\n")

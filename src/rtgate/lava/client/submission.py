@@ -7,7 +7,6 @@ early, also Ctrl-C, cancels the job: a job that nobody waits for would hold a bo
 
 from __future__ import annotations
 
-import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from rtgate.lava.client.devices import other_device_tags, own_tag, same_device_t
 from rtgate.lava.client.follow import FinishedJob, Following, Waits
 from rtgate.lava.client.server import Job, Lava
 from rtgate.lava.job import multinode
-from rtgate.lava.job.request import NONCE
+from rtgate.lava.job.request import NONCE, new_nonce
 from rtgate.lava.results.blame import (
     KernelTrial,
     assign_blame,
@@ -324,8 +323,3 @@ def endpoint_of(job: Job, lava: Lava, waits: Waits, *, emulated: bool) -> Attemp
     except DeadlineError as error:
         return Attempt(job=lava.job(number), lines=(), ending=Ending(blame=Blame.LAB, sentence=str(error)))
     return Attempt(job=ended.job, lines=ended.lines, ending=ending_of_endpoint(ending_of(ended, emulated=emulated)))
-
-
-def new_nonce() -> str:
-    """Return what a job's metadata hold so that its submission is found again; no other job has it."""
-    return f"rtgate-{secrets.token_hex(12)}"

@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from rtgate import __version__
@@ -27,7 +28,6 @@ from rtgate.strict_yaml import dump
 
 ARMS = ("baseline", "candidate")
 PRIORITIES = ("high", "medium", "low")
-TRANSPORTS = ("docker", "board")
 DISCONNECT = (2026, 1)  # the server from which `disconnect_connection` exists; older ones ignore it without a word
 _LONGEST_NAME = 200  # LAVA's limit
 _LONGEST_VALUE = 2000
@@ -41,6 +41,13 @@ _COMPRESSIONS = {"gz": "gz", "xz": "xz", "bz2": "bz2", "zst": "zstd"}
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _IMAGE = re.compile(r"[a-z0-9]+[a-z0-9._/-]*[a-z0-9]+(?::[a-zA-Z0-9_]+[a-zA-Z0-9._-]*)?")  # LAVA's own rule
 _ARGUMENTS = re.compile(r"[A-Za-z0-9 _.,:;@%+/=#-]*")
+
+
+class Transport(StrEnum):
+    """Where the tests of a job run."""
+
+    DOCKER = "docker"  # pytest, in a container on the worker
+    BOARD = "board"  # plans, in LAVA's test shell on the board itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,6 @@ class JobRequest:
         priority: `high`, `medium`, `low`, or a number from 0 to 100 as text.
         visibility: `public`, `personal`, or `group:NAME`.
         metadata: merge request, commit, pipeline, seed, and `rtgate.nonce`, by which a submission is found again.
-        transport: `docker`, pytest on the worker; `board`, LAVA's test shell on the board itself.
         image: of the container on the worker; empty for rtgate's own of this version.
         upload: a URL to which records are sent as well.
         server: the LAVA server's version; keys that it does not know are left out.
@@ -102,7 +108,7 @@ class JobRequest:
     tags: tuple[str, ...] = ()
     visibility: str = "public"
     metadata: Mapping[str, str] = field(default_factory=dict)
-    transport: str = "docker"
+    transport: Transport = Transport.DOCKER
     image: str = ""
     upload: str | None = None
     server: tuple[int, int] = (2023, 1)
@@ -184,11 +190,9 @@ def _check(request: JobRequest) -> None:
     for what, values in (("suite", request.suites), ("profile", (request.profile,)), ("board", (request.board.name,))):
         for value in values:
             _word(what, value)
-    if request.transport not in TRANSPORTS:
-        raise ConfigError(f"unknown transport {request.transport!r} (allowed: {', '.join(TRANSPORTS)})")
     if request.family not in FAMILIES:
         raise ConfigError(f"unknown kernel family {request.family!r} (allowed: {', '.join(FAMILIES)})")
-    if len(request.steps) != len(request.boots) and (request.steps or request.transport == "board"):
+    if len(request.steps) != len(request.boots) and (request.steps or request.transport is Transport.BOARD):
         raise ConfigError(
             f"transport board needs a script for each boot: {len(request.boots)} boots, {len(request.steps)} scripts"
         )
@@ -209,7 +213,7 @@ def _one_boot(request: JobRequest, way: Template, arm: JobArm, number: int) -> l
     files = _files(way, arm)
     lava = lava_of(request.board)
     # The container brings its own copy of what a test needs, so the board's files stay as they were built.
-    deploy = way.deploy({**files, "overlay": request.transport == "board"})
+    deploy = way.deploy({**files, "overlay": request.transport is Transport.BOARD})
     _add_digests(deploy, {files[name]: digest for name, digest in arm.files.digests.items() if name in files})
     boot = way.boot(files)
     boot["prompts"] = [lava.prompt]
@@ -265,7 +269,7 @@ def _compression(name: str, url: str | None) -> str | None:
 
 def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     name = f"rtgate-{number}-{arm.name}"
-    docker = request.transport == "docker"
+    docker = request.transport is Transport.DOCKER
     begins = site_board.steps(request.board) if docker else ()
     opening = request.opening[number - 1] if request.opening else ()
     own = request.steps[number - 1] if request.steps else (*_limits(request), _in_job(request, arm, number))
@@ -279,7 +283,7 @@ def _test(request: JobRequest, arm: JobArm, number: int) -> dict[str, object]:
     }
     block: dict[str, object] = {"timeout": {"seconds": request.test_s}}
     if docker:
-        block["docker"] = {"image": _image(request.image), "local": True}
+        block["docker"] = {"image": image_name(request.image), "local": True}
         if request.server >= DISCONNECT:
             block["disconnect_connection"] = True
     path = f"inline/{name}.yaml"
@@ -325,7 +329,7 @@ def _timeouts(request: JobRequest, way: Template) -> dict[str, object]:
     timeouts = way.timeouts()
     whole = _SPARE_S + len(request.boots) * (way.seconds() + request.test_s)
     minutes = -(-whole // 60)
-    if request.transport == "docker":
+    if request.transport is Transport.DOCKER:
         connections = timeouts.setdefault("connections", {})
         assert isinstance(connections, dict)
         connections.setdefault("lava-docker-test-shell", {"seconds": _POLL_S})
@@ -359,7 +363,8 @@ def _visibility(text: str) -> str | dict[str, list[str]]:
     return {"group": [_word("group", group)]}
 
 
-def _image(name: str) -> str:
+def image_name(name: str) -> str:
+    """Return the name of the container's image, rtgate's own where none is named. Raises ConfigError: it is no name."""
     image = name or f"rtgate:{__version__}"
     if not _IMAGE.fullmatch(image):
         raise ConfigError(f"{image!r} is not a name of a container image")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.job import cases as cases_file
-from rtgate.lava.job.definition import ARMS
+from rtgate.lava.job.definition import ARMS, Transport
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX
 from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results.expected import Expected
@@ -61,7 +62,7 @@ class MeasurementRequest:
     suites: tuple[str, ...]
     profile: str
     tuning: str
-    transport: str
+    transport: Transport
     before: int = 0
     looks: Steps = ()
     screen: bool = False
@@ -137,6 +138,11 @@ class MeasurementRequest:
         return {f"{_KEYS[role_name]}.{number}": part for number, part in enumerate(parts, 1)}
 
 
+def new_nonce() -> str:
+    """Return what a job's metadata hold so that its submission is found again; no other job has it."""
+    return f"rtgate-{secrets.token_hex(12)}"
+
+
 def in_turns(arms: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Return the arm of each boot, `count` boots of each: B C C B B C ..., so that drift hits both alike."""
     if len(arms) == 1:
@@ -178,7 +184,7 @@ def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
         suites=tuple(str(suite) for suite in data["suites"]),
         profile=str(data["profile"]),
         tuning=str(data["tuning"]),
-        transport=str(data["transport"]),
+        transport=Transport(data["transport"]),
         before=int(data.get("before", 0)),
         looks=parse_steps(data["looks"]) if "looks" in data else (),
         screen=bool(data.get("screen", False)),

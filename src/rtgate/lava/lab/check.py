@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a lab supports: a device's dictionary, as its LAVA server renders it, against what rtgate's jobs need.
 
-Pure: the facts come in, findings go out. There are two ways to measure (`job.TRANSPORTS`): `docker`, pytest in a
+Pure: the facts come in, findings go out. There are two ways to measure (`Transport`): `docker`, pytest in a
 container on the worker, and `board`, LAVA's test shell on the board itself.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtgate.board.boards import Board
-from rtgate.lava.job.definition import DISCONNECT, TRANSPORTS, console_device
+from rtgate.lava.job.definition import DISCONNECT, Transport, console_device
 from rtgate.lava.job.template import Template
 
 TESTED = (2023, 1)  # the oldest server that rtgate is tested with
@@ -29,15 +29,15 @@ class Finding:
     """One thing that a lab lacks, or that its administrator should know.
 
     Attributes:
-        ways: which of `job.TRANSPORTS` do not work because of it; empty for a remark.
+        ways: which of them do not work because of it; empty for a remark.
         text: one sentence, with what to do.
     """
 
-    ways: tuple[str, ...]
+    ways: tuple[Transport, ...]
     text: str
 
 
-def missing(findings: tuple[Finding, ...], way: str) -> tuple[str, ...]:
+def missing(findings: tuple[Finding, ...], way: Transport) -> tuple[str, ...]:
     """Return what a way of measuring lacks; empty if it works."""
     return tuple(finding.text for finding in findings if way in finding.ways)
 
@@ -76,13 +76,13 @@ def _boots(template: Template, dictionary: Mapping[str, Any]) -> Iterator[Findin
     methods = _mapping(dictionary, "actions", "boot", "methods")
     if method not in methods:
         names = ", ".join(sorted(methods)) or "none"
-        yield Finding(TRANSPORTS, f"it cannot boot by {method} (its device type has: {names})")
+        yield Finding(tuple(Transport), f"it cannot boot by {method} (its device type has: {names})")
     elif isinstance(boot.get("commands"), str) and boot["commands"] not in _mapping(methods, method):
-        yield Finding(TRANSPORTS, f"its device type has no {method} commands named {boot['commands']!r}")
+        yield Finding(tuple(Transport), f"its device type has no {method} commands named {boot['commands']!r}")
     if target not in _mapping(dictionary, "actions", "deploy", "methods"):
-        yield Finding(TRANSPORTS, f"it cannot deploy to {target}")
+        yield Finding(tuple(Transport), f"it cannot deploy to {target}")
     if template.root == "disk":
-        yield Finding(("board",), "LAVA cannot add its test shell to this root filesystem: measure by docker")
+        yield Finding((Transport.BOARD,), "LAVA cannot add its test shell to this root filesystem: measure by docker")
 
 
 def _console(board: Board, dictionary: Mapping[str, Any]) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _connection(
         connect = str(commands.get("connect") or "")
     if not connect:
         yield Finding(
-            ("docker",),
+            (Transport.DOCKER,),
             "a test gets no console: the device's dictionary needs connection_list, connection_commands and "
             "connection_tags, one connection tagged 'primary'",
         )
@@ -117,7 +117,7 @@ def _connection(
     options = _mapping(dictionary, "actions", "test", "methods", "docker").get("options") or []
     if _LOCAL.search(connect) and not any("host" in str(option) for option in options):
         yield Finding(
-            ("docker",),
+            (Transport.DOCKER,),
             f"{_program(connect)} connects to the worker itself, which a container does not reach: the device type "
             "needs --network=host (actions, test, methods, docker, options)",
         )
@@ -129,11 +129,13 @@ def _release(version: tuple[int, int], connections: Mapping[str, Any], primary: 
         return
     for name in connections:
         if "tags" not in _mapping(connections, name):
-            yield Finding(("docker",), f"LAVA's worker fails at its connection {name}, which has no connection_tags")
+            yield Finding(
+                (Transport.DOCKER,), f"LAVA's worker fails at its connection {name}, which has no connection_tags"
+            )
     tags = _mapping(connections, primary[0]).get("tags") or ()
     if not _RELEASABLE & set(tags):
         yield Finding(
-            ("docker",),
+            (Transport.DOCKER,),
             f"LAVA cannot let go of its console, {primary[0]}: beside 'primary' its connection_tags need 'shell' (or "
             "'telnet', 'ssh': what its command is)",
         )
@@ -147,7 +149,8 @@ def _power(commands: Mapping[str, Any]) -> Iterator[Finding]:
         for entry in command if isinstance(command, list) else [command]:
             if not isinstance(entry, str):
                 yield Finding(
-                    ("docker",), f"{name} is {entry!r} and no text, which breaks LAVA's test action: write /bin/{entry}"
+                    (Transport.DOCKER,),
+                    f"{name} is {entry!r} and no text, which breaks LAVA's test action: write /bin/{entry}",
                 )
     if not commands.get("hard_reset"):
         yield Finding((), "there is no hard_reset command: a kernel that hangs needs a person")

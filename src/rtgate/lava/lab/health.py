@@ -9,18 +9,17 @@ then, over the console: no byte of it is damaged (`board.line`), the board's clo
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rtgate import __version__
 from rtgate.board.boards import Board
 from rtgate.console.shell import Shell
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
-from rtgate.lava.job.definition import Files, JobArm, JobRequest, lava_of, render
+from rtgate.lava.job.definition import Files, JobArm, JobRequest, Transport, image_name, lava_of, render
+from rtgate.lava.job.request import NONCE, new_nonce
 from rtgate.strict_yaml import dump
 
 LINES = 2000
@@ -62,7 +61,7 @@ def definition(
     board: Board,
     files: Files,
     *,
-    transport: str = "docker",
+    transport: Transport = Transport.DOCKER,
     image: str = "",
 ) -> str:
     """Return a health check as a job definition.
@@ -80,7 +79,7 @@ def definition(
         raise ConfigError(
             f"{board.path}: {board.name} boots with {device_tree}: give the URL of the kernel's with --dtb"
         )
-    steps = (f"rtgate board-health --board {board.name}",) if transport == "docker" else _ON_BOARD
+    steps = (f"rtgate board-health --board {board.name}",) if transport is Transport.DOCKER else _ON_BOARD
     request = JobRequest(
         name=f"rtgate health check of {lava_of(board).device_type}",
         board=board,
@@ -97,15 +96,15 @@ def definition(
 
 
 def probe(device_type: str, image: str = "") -> tuple[str, str]:
-    """Return a job that only starts the container on the worker, and its nonce."""
-    nonce = secrets.token_hex(8)
+    """Return a job that only starts the container on the worker, and its nonce. Raises ConfigError: no such image."""
+    nonce = new_nonce()
     inline = {
         "metadata": {"format": "Lava-Test Test Definition 1.0", "name": "rtgate-probe"},
         "run": {"steps": ["rtgate --version"]},
     }
     test = {
         "timeout": {"minutes": 5},
-        "docker": {"image": image or f"rtgate:{__version__}", "local": True},
+        "docker": {"image": image_name(image), "local": True},
         "definitions": [
             {"from": "inline", "name": "rtgate-probe", "path": "inline/rtgate-probe.yaml", "repository": inline}
         ],
@@ -116,7 +115,7 @@ def probe(device_type: str, image: str = "") -> tuple[str, str]:
         "priority": "low",
         "visibility": "public",
         "timeouts": {"job": {"minutes": 8}},
-        "metadata": {"rtgate.nonce": nonce},
+        "metadata": {NONCE: nonce},
         "actions": [{"test": test}],
     }
     return dump(data), nonce
