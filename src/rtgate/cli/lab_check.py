@@ -150,7 +150,7 @@ class _Look:
         if not self.server.health_check(self.device_type):
             print("  no health check: faults of the lab look like faults of a kernel (rtgate lab-check --health-check)")
         findings = {device.name: self._findings(device) for device in devices}
-        ready = any(device.usable and not check.missing(findings[device.name], "docker") for device in devices)
+        ready = any(device.usable and not check.missing(findings[device.name], Transport.DOCKER) for device in devices)
         probe = self._probe(devices) if self.arguments.probe and ready else None
         ways = {way for device in devices for way in self._device(device, findings[device.name], probe)}
         for claim in self.board.lava.unconfirmed if self.board.lava else ():
