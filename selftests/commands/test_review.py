@@ -728,3 +728,18 @@ def test_a_series_that_does_not_apply_gets_a_reply(
     assert "FAIL: the kernel does not merge into its target branch" in reply
     assert "patch 1 of 1, 'be tidy', does not apply to" in reply
     assert "kernel/time.c: hunk 1 at line 1" in " ".join(reply.split())
+
+
+def test_nobody_is_innocent_below_a_commit_that_does_not_build(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was measured: a change below it may be slow, and must not get a vote of +1."""
+    repository.branch("mine")
+    repository.commit("be late", **{"kernel/time.c": "slow"})
+    guilty = repository.commit("be broken", **{"kernel/time.c": "broken"})
+    forge = Recording()
+    monkeypatch.setattr(review_command, "_forge", lambda _: forge)
+    assert main.main(["review", "--tree", "linux"]) == 1
+    (answer,) = forge.answers
+    assert answer.blame is not None
+    assert (answer.blame.suspects, answer.blame.innocents) == ((guilty,), ())

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtgate.workflow.bisect import MOST_COMMITS, FirstBadCommit, first_bad_range
+from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.workflow.bisect import MOST_COMMITS, FirstBadCommit, first_bad_range, passes_without
 
 SERIES = tuple(letter * 40 for letter in "abcde")
 
@@ -60,3 +62,26 @@ def test_commits_that_were_not_tried_are_said() -> None:
 def test_those_below_are_innocent_where_nothing_else_failed() -> None:
     found = FirstBadCommit(series=SERIES, subject="x", suspects=range(2, 3), gates=2, alone=True)
     assert (found.blame.suspects, found.blame.innocents) == (SERIES[2:3], SERIES[:2])
+
+
+def _verdict(status: Status, kind: Kind, case: str) -> Verdict:
+    return Verdict(
+        status=status, kind=kind, sentence="", board="virt-arm64", arm="candidate", flavour="preempt_rt", case=case
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "passes"),
+    [
+        (Status.PASS, Kind.NO_WORSE, True),
+        (Status.FAIL, Kind.REGRESSION, False),
+        (Status.ERROR, Kind.VALIDITY, False),
+        (Status.MISS, Kind.LAB, False),
+        (Status.DONE, Kind.INCONCLUSIVE, False),
+    ],
+)
+def test_what_else_was_not_measured_or_is_open_makes_nobody_innocent(status: Status, kind: Kind, passes: bool) -> None:
+    """Gerrit votes +1 on the changes below: of these cases nothing was looked for there."""
+    bisected = _verdict(Status.FAIL, Kind.REGRESSION, "latency/cyclictest:idle")
+    verdicts = [bisected, _verdict(status, kind, "latency/cyclictest:hackbench")]
+    assert passes_without(verdicts, lambda verdict: verdict is bisected, allow_unjudged=False) is passes

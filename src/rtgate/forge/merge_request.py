@@ -43,8 +43,8 @@ class Blame:
 
     Attributes:
         suspects: the commits one of which fails first: one where that could be found out.
-        innocents: the commits below, of which the last one was measured and did not fail. Empty where something else
-            failed too, which nobody looked for there.
+        innocents: the commits below, of which the last one was measured and did not fail. Empty where the whole would
+            not pass without that failure: nobody looked for the rest there.
         sentence: the same for people; it may hold anything.
     """
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError
 from rtgate.forge.merge_request import Blame
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.merge import Commits, ConflictError, prepare_merge, series, subject_of
 from rtgate.report.notices import say, step
 from rtgate.units import plural
@@ -36,7 +36,7 @@ class FirstBadCommit:
         suspects: which commits it can be, from 0 without the last one: several where those between cannot be tried.
         gates: how many it took to find it.
         skipped: why commits could not be tried, by their place.
-        alone: whether nothing else failed in the whole.
+        alone: whether the whole passes but for the case that is bisected.
     """
 
     series: tuple[str, ...]
@@ -100,13 +100,15 @@ def bisect(
         return None
     try:
         attempt = _failure_to_find(builds, commits, policy, verdicts, output / DIRECTORY)
-        return _first_bad(attempt, commit_ids, verdicts) if attempt else None
+        return _first_bad(attempt, commit_ids, verdicts, allow_unjudged=policy.unproven) if attempt else None
     except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
 
 
-def _first_bad(attempt: _Attempt, commit_ids: tuple[str, ...], verdicts: Sequence[Verdict]) -> FirstBadCommit:
+def _first_bad(
+    attempt: _Attempt, commit_ids: tuple[str, ...], verdicts: Sequence[Verdict], *, allow_unjudged: bool
+) -> FirstBadCommit:
     verdict, skip_reasons = attempt.verdict, dict[int, str]()
 
     def fails(place: int) -> bool | None:
@@ -124,8 +126,20 @@ def _first_bad(attempt: _Attempt, commit_ids: tuple[str, ...], verdicts: Sequenc
         suspects=suspects,
         gates=gates,
         skipped=skip_reasons,
-        alone=all(_is_same(failure, verdict) for failure in verdicts if failure.status is Status.FAIL),
+        alone=verdict.kind is not Kind.BUILD
+        and passes_without(verdicts, attempt.is_failure, allow_unjudged=allow_unjudged),
     )
+
+
+def passes_without(
+    verdicts: Sequence[Verdict], is_bisected: Callable[[Verdict], bool], *, allow_unjudged: bool
+) -> bool:
+    """Return whether the whole passes where the case that is bisected does: nothing else was measured of a part."""
+    passes = (
+        replace(verdict, status=Status.PASS, kind=Kind.NO_WORSE) if is_bisected(verdict) else verdict
+        for verdict in verdicts
+    )
+    return exit_code(passes, allow_unjudged=allow_unjudged) == 0
 
 
 def _failure_to_find(
@@ -140,19 +154,10 @@ def _failure_to_find(
     of_target: dict[tuple[str, str], frozenset[_Finding]] = {}
     for verdict in sorted(failures, key=lambda failure: failure.kind is not Kind.BUILD):
         attempt = _Attempt(builds, commits.base, by_board[verdict.board], verdict, output, of_target)
-        finding = (verdict.status, verdict.kind, verdict.measurement)
-        if verdict.kind is Kind.BUILD or finding not in attempt.known_findings:
+        if verdict.kind is Kind.BUILD or attempt.is_failure(verdict):
             return attempt
         say(f"not bisected: the target branch fails {verdict.case} on {verdict.board} as well: {verdict.measurement}")
     return None
-
-
-def _is_same(failure: Verdict, verdict: Verdict) -> bool:
-    return (failure.board, failure.case, failure.kind is Kind.BUILD) == (
-        verdict.board,
-        verdict.case,
-        verdict.kind is Kind.BUILD,
-    )
 
 
 class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bisect skip`
@@ -203,6 +208,11 @@ class _Attempt:
                 verdicts, _ = self._gate("target-branch", self.builds.base(self.screen.build, self.base))
             self.of_target[place] = frozenset(_findings(verdicts))
         return self.of_target[place]
+
+    def is_failure(self, verdict: Verdict) -> bool:
+        """Return whether a verdict is a failure of this case, and not one of the target branch as well."""
+        is_of_case = (verdict.board, verdict.case) == (self.verdict.board, self.verdict.case)
+        return is_of_case and verdict.status is Status.FAIL and _findings([verdict]).isdisjoint(self.known_findings)
 
     def _is_worse(self, commit: str, kernel: Path) -> bool:
         verdicts, whole = self._gate(commit[:12], kernel)
