@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.workflow.bisect import MOST_COMMITS, FirstBadCommit, first_bad_range, passes_without
+from rtgate.workflow.bisect import MOST_COMMITS, MOST_TRIES, FirstBadCommit, first_bad_range, passes_without
 
 SERIES = tuple(letter * 40 for letter in "abcde")
 
@@ -37,9 +37,16 @@ def test_what_cannot_be_tried_is_no_failure_and_the_guilty_one_stays_a_suspect(
     series: tuple[int, int, frozenset[int]],
 ) -> None:
     count, guilty, untestable = series
-    suspects, _ = first_bad_range(count, lambda place: None if place in untestable else place >= guilty)
+    tried: list[int] = []
+
+    def is_bad(place: int) -> bool | None:
+        tried.append(place)
+        return None if place in untestable else place >= guilty
+
+    suspects, _ = first_bad_range(count, is_bad)
     assert guilty in suspects
-    assert set(suspects[:-1]) <= untestable  # all that could be told apart is
+    assert len(tried) <= MOST_TRIES  # however many are skipped: each costs a build, and maybe a gate
+    assert set(suspects[:-1]) <= untestable or len(tried) == MOST_TRIES  # all that could be told apart is
     assert suspects[-1] not in untestable or suspects[-1] == count - 1
 
 

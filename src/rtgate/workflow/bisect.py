@@ -20,7 +20,8 @@ from rtgate.workflow.policy import Policy, Screen
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import Batch, SuiteOptions, prepare_suites
 
-MOST_COMMITS = 32  # five further gates at most
+MOST_COMMITS = 32
+MOST_TRIES = 8  # five find one of 32 where each can be tried
 DIRECTORY = "bisect"
 _Finding = tuple[Status, Kind, str]
 """Of a verdict: what is said of which measurement."""
@@ -33,7 +34,7 @@ class FirstBadCommit:
     Attributes:
         series: the commits of the merge request, the first one first.
         subject: of the last commit that it can be.
-        suspects: which commits it can be, from 0 without the last one: several where those between cannot be tried.
+        suspects: which commits it can be, from 0 without the last one: several where those between were not tried.
         gates: how many it took to find it.
         skipped: why commits could not be tried, by their place.
         alone: whether the whole passes but for the case that is bisected.
@@ -72,11 +73,15 @@ class FirstBadCommit:
 def first_bad_range(count: int, is_bad: Callable[[int], bool | None]) -> tuple[range, int]:
     """Return which of `count` commits can be the first bad one, from 0, and how many were tried; the last one is bad.
 
-    It is one, unless `is_bad` returns None for those beside it: they cannot be tried, as for `git bisect skip`. Which
-    of several changes for the worse it is where a series has more than one is left to chance.
+    It is one, unless `is_bad` returns None for those beside it: they cannot be tried, as for `git bisect skip`. As that
+    does not halve what is left, it ends after `MOST_TRIES`, with several. Which of several changes for the worse it is
+    where a series has more than one is left to chance.
     """
     good, bad, tries, skips = -1, count - 1, 0, set[int]()
-    while places := [place for place in range(good + 1, bad) if place not in skips]:
+    for _ in range(MOST_TRIES):
+        places = [place for place in range(good + 1, bad) if place not in skips]
+        if not places:
+            break
         middle = min(places, key=lambda place: abs(place - (good + bad) // 2))
         answer = is_bad(middle)
         if answer is None:
