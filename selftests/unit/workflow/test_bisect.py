@@ -2,13 +2,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.unit.kernel.test_merge import Repository
 
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.workflow.bisect import MOST_COMMITS, MOST_TRIES, FirstBadCommit, first_bad_range, passes_without
+from rtgate.kernel.merge import prepare_merge
+from rtgate.workflow import bisect as bisection
+from rtgate.workflow import kernels
+from rtgate.workflow.bisect import MOST_COMMITS, MOST_TRIES, FirstBadCommit, bisect, first_bad_range, passes_without
+from rtgate.workflow.policy import Policy, Screen
 
 SERIES = tuple(letter * 40 for letter in "abcde")
 
@@ -92,3 +102,32 @@ def test_what_else_was_not_measured_or_is_open_makes_nobody_innocent(status: Sta
     bisected = _verdict(Status.FAIL, Kind.REGRESSION, "latency/cyclictest:idle")
     verdicts = [bisected, _verdict(status, kind, "latency/cyclictest:hackbench")]
     assert passes_without(verdicts, lambda verdict: verdict is bisected, allow_unjudged=False) is passes
+
+
+def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default policy measures virt-arm64-smp2, too."""
+    repository = Repository(tmp_path)
+    repository.branch("mine")
+    repository.commit("be tidy", **{"kernel/time.c": "two"})
+    guilty = repository.commit("be late", **{"kernel/time.c": "slow"})
+    repository.commit("be tidy again", README="x")
+    failure = replace(_verdict(Status.FAIL, Kind.REGRESSION, "latency/signaltest:idle"), board="virt-arm64-smp2")
+
+    def build(_build: str, tree: Path, commit: str, *_: Any) -> Path:
+        return tmp_path / repository.git("show", f"{commit}:kernel/time.c").strip()
+
+    def gate(arms: Mapping[str, Path], *_: Any, **__: Any) -> Any:
+        verdicts = [failure] if arms["candidate"].name == "slow" else []
+        return SimpleNamespace(judging=SimpleNamespace(verdicts=verdicts), whole=True)
+
+    monkeypatch.setattr(kernels, "build_commit", build)
+    monkeypatch.setattr(bisection, "prepare_suites", lambda _, arms, __: arms)
+    monkeypatch.setattr(bisection, "run_gate", gate)
+    policy = Policy(screens=(Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),))
+    commits = prepare_merge(tmp_path, "main", "mine")
+    bad = bisect(kernels.CommitBuilds(tmp_path), commits, policy, [failure], tmp_path)
+    assert bad is not None
+    assert bad.blame.suspects == (guilty,)
+    assert len(bad.blame.innocents) == 1

@@ -11,6 +11,7 @@ from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureE
 from rtgate.forge.merge_request import Blame
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.merge import Commits, ConflictError, prepare_merge, series, subject_of
+from rtgate.measure.profiles import profile
 from rtgate.report.notices import say, step
 from rtgate.units import plural
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
@@ -154,7 +155,7 @@ def _failure_to_find(
 
     What the target branch fails as well, no commit of the series has caused.
     """
-    by_board = {screen.board: screen for screen in policy.screens}
+    by_board = {**_further_boards(policy), **{screen.board: screen for screen in policy.screens}}
     failures = [verdict for verdict in verdicts if verdict.status is Status.FAIL and verdict.board in by_board]
     of_target: dict[tuple[str, str], frozenset[_Finding]] = {}
     for verdict in sorted(failures, key=lambda failure: failure.kind is not Kind.BUILD):
@@ -163,6 +164,11 @@ def _failure_to_find(
             return attempt
         say(f"not bisected: the target branch fails {verdict.case} on {verdict.board} as well: {verdict.measurement}")
     return None
+
+
+def _further_boards(policy: Policy) -> dict[str, Screen]:
+    """Return the screens of boards that their profiles measure beside their own, by these boards."""
+    return {name: screen for screen in policy.screens for name in profile(screen.profile).further_boards(screen.board)}
 
 
 class _Untestable(Exception):  # noqa: N818 - it is nobody's mistake: as `git bisect skip`
