@@ -103,7 +103,11 @@ def service_in(output: Path, said: list[str]) -> GerritService:
 
 @pytest.mark.parametrize(
     ("code", "answered", "again"),
-    [(0, False, False), (3, True, False), (3, False, True), (4, False, True), (-9, True, True)],
+    [
+        *((code, True, False) for code in range(6)),  # also a refusal (2) is read in Gerrit
+        *((code, False, True) for code in range(6)),  # a FAIL (1) hides that Gerrit was away (3)
+        (-9, True, True),
+    ],
 )
 def test_a_review_that_left_no_answer_is_made_again(tmp_path: Path, code: int, answered: bool, again: bool) -> None:
     """Gerrit was away for longer than the review waits, or the disk was full: nobody has heard of it."""
@@ -124,6 +128,15 @@ def test_it_is_given_up_after_some_attempts(tmp_path: Path) -> None:
         service._queue.journal.start(ONE)
     service._note_end(ONE, 3, ONE)
     assert said == ["change 4711, patch set 3: review left no answer (exit code 3) 3 times, given up"]
+
+
+def test_it_is_not_given_up_because_a_newer_patch_set_waits(tmp_path: Path) -> None:
+    said: list[str] = []
+    service = service_in(tmp_path, said)
+    service._queue.journal.start(ONE)
+    service._queue.offer(replace(ONE, number=4))
+    service._note_end(ONE, 3, ONE)
+    assert said == ["change 4711, patch set 3: review left no answer (exit code 3), a newer patch set waits"]
 
 
 def test_a_full_disk_is_nobody_s_mistake_and_costs_no_attempt(tmp_path: Path) -> None:

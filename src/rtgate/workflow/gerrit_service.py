@@ -42,7 +42,6 @@ _STEADY_S = 60.0  # a connection that held so long was a good one: the next wait
 # `rtgate review` cancels its jobs in the lab when it is told to end.
 _END_S = 120.0
 _ENDS = range(6)  # exit codes of rtgate; an interrupted one has others
-_OURS = (3, 4)  # of a review that found Gerrit away, or a disk full: it may have left no answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,10 +365,13 @@ class GerritService:
         return members if self._vouched(members[-1]) else ()
 
     def _has_answered(self, code: int | None, tip: PatchSet) -> bool:
-        return code in _ENDS and (code not in _OURS or self.settings.answered(tip).exists())
+        return code in _ENDS and self.settings.answered(tip).exists()
 
     def _note_end(self, patch_set: PatchSet, code: int, tip: PatchSet) -> None:
-        """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again."""
+        """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again.
+
+        A code says nothing of it: a FAIL is worse than Gerrit being away, so it hides that nobody has read it.
+        """
         if self._has_answered(code, tip):
             try:
                 self._queue.journal.end(patch_set)
@@ -380,6 +382,8 @@ class GerritService:
         what = f"review {'left no answer' if code in _ENDS else 'was interrupted'} (exit code {code})"
         if self._queue.offer(patch_set):
             self.say(f"{patch_set.name}: {what}, waits for another one")
+        elif self._queue.journal.open(patch_set):
+            self.say(f"{patch_set.name}: {what}, a newer patch set waits")
         else:
             self.say(f"{patch_set.name}: {what} {STARTS} times, given up")
 
