@@ -482,6 +482,20 @@ def test_a_merge_request_that_is_no_kernel_any_more_is_its_author_s_to_mend(
     assert "it is not a kernel tree" in markdown
 
 
+def test_a_further_build_that_can_be_made_of_neither_commit_takes_no_verdict_away(
+    repository: Repository, builds: Builds
+) -> None:
+    """Its patch series may apply to neither."""
+    neither = {"kernel/time.c": "no tree for virt-arm64-generic"}
+    repository.commit("more", **{".rtgate/policy.yaml": POLICY + "builds: [virt-arm64-generic]\n", **neither})
+    repository.branch("mine")
+    repository.commit("be tidy", README="1")
+    assert _review() == 3
+    verdict, markdown, _ = _left()
+    assert "virt-arm64-generic can be built neither before nor after" in markdown
+    assert any(entry["case"] == "latency/cyclictest:idle" for entry in verdict["verdicts"])
+
+
 @pytest.mark.parametrize(("before", "code"), [("one\n", 1), ("broken in virt-arm64-generic", 3)])
 def test_a_kernel_that_cannot_be_built_for_a_board_is_answered(
     repository: Repository, builds: Builds, before: str, code: int, monkeypatch: pytest.MonkeyPatch

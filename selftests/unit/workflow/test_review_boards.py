@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selftests.lava_server import LavaServer, Story
+from selftests.lava_server import TOKEN, LavaServer, Story
 from selftests.unit.lava.client.test_server import job
 from selftests.unit.lava.conftest import _no_identities, lava, server
 
-from rtgate.errors import BuildError, ConfigError, InfrastructureError
+from rtgate.board import boards
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.merge import Commits
 from rtgate.lava.client import access
@@ -27,6 +28,7 @@ from rtgate.workflow.review_boards import BoardsRequest, check_lab, measure_on_b
 __all__ = ["_no_identities", "lava", "server"]
 
 ENTRY = LabBoard(board="lab-virt-arm64", build="virt-arm64-preempt_rt", all_cases=True)
+TYPE = boards.board(ENTRY.board).lava.device_type  # type: ignore[union-attr]
 COMMITS = Commits(base="b" * 40, head="c" * 40, candidate="d" * 40, subject="x")
 CASES = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
 DEAD = Verdict(
@@ -95,14 +97,19 @@ def test_a_kernel_that_cannot_be_built_for_the_board_fails(
     assert asked == []
 
 
-def test_a_lab_that_is_away_is_missed(asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [InfrastructureError, ConfigError])
+def test_a_lab_that_is_away_or_takes_no_job_is_missed(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[RtgateError]
+) -> None:
+    """What the screen has measured stands: an error here would take it away."""
+
     def away(*_: object) -> None:
-        raise InfrastructureError("the lab does not answer")
+        raise kind("the lab takes no job")
 
     monkeypatch.setattr(review_boards, "prepare_series", away)
     done = measure_on_boards(_request(tmp_path), [])
     assert [(one.status, one.kind, one.sentence) for one in done.verdicts] == [
-        (Status.MISS, Kind.LAB, "not measured: the lab does not answer")
+        (Status.MISS, Kind.LAB, "not measured: the lab takes no job")
     ]
     assert done.cases  # what it had to measure is missed, too
 
@@ -114,6 +121,30 @@ def test_a_policy_with_boards_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> 
     check_lab([])
     with pytest.raises(ConfigError, match=r"boards of a lab \(lab-virt-arm64\).*RTGATE_LAVA_TOKEN_FILE"):
         check_lab([ENTRY])
+
+
+@pytest.mark.parametrize(
+    ("types", "tags", "message"),
+    [({"board": ""}, (), "knows no device type"), ({"board": "", TYPE: ""}, ("fast",), "has no device of type")],
+)
+def test_a_lab_without_the_board_is_said_before_anything_is_built(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, types: dict[str, str], tags: tuple[str, ...], message: str
+) -> None:
+    server.types = types
+    monkeypatch.setenv("RTGATE_LAVA_URL", server.url)
+    monkeypatch.setenv("RTGATE_LAVA_TOKEN", TOKEN)
+    with pytest.raises(ConfigError, match=message):
+        check_lab([replace(ENTRY, tags=tags)])
+
+
+def test_a_lab_that_is_away_before_the_screen_is_asked_again_after_it(
+    server: LavaServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.moods = [("GET", "", "503")] * 100
+    monkeypatch.setenv("RTGATE_LAVA_URL", server.url)
+    monkeypatch.setenv("RTGATE_LAVA_TOKEN", TOKEN)
+    check_lab([ENTRY])
+    assert "the lab is asked again after the screen" in capsys.readouterr().err
 
 
 def test_a_review_without_any_lab_leaves_its_boards_open(

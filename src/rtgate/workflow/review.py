@@ -190,11 +190,14 @@ def _make_root_filesystems(policy: Policy) -> None:
 def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterator[Verdict]:
     """Measure on every board on virtual time; yield what is said of a board that has no verdicts of its own."""
     for screen in policy.screens:
-        both = build_both(request.builds, screen.build, commits, screen.board)
-        if isinstance(both, Verdict):
-            yield both
-        else:
-            yield from _measure(request, screen, both)
+        try:
+            both = build_both(request.builds, screen.build, commits, screen.board)
+            yield from [both] if isinstance(both, Verdict) else _measure(request, screen, both)
+        except ConfigError as error:
+            if screen is policy.screens[0]:
+                raise
+            say(f"{screen.board}: not measured: {error}")  # and what was measured before stands
+            yield lab_verdict(f"not measured: {error}", screen.board)
 
 
 def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:

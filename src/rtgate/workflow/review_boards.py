@@ -10,10 +10,12 @@ from pathlib import Path
 
 from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.http.patience import Patience
 from rtgate.judge.compare.procedures import INTERLEAVED
 from rtgate.judge.compare.triage import fatal_verdicts
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
+from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, URL, access, is_named
 from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
@@ -36,6 +38,7 @@ from rtgate.workflow.verdicts import lab_verdict
 
 _PAIRS = INTERLEAVED.looks.steps[0][0]
 _QUEUE_S = 4 * 3600.0  # for a free board
+_PATIENCE = Patience(connect=5.0, answer=10.0, total=2.0)  # the lab is asked again after the screen
 _ARMS = ("baseline", "candidate")
 _NO_LAB = f"this review has no lab ({URL} is not set); one that a member starts by `/rtgate run` may have"
 
@@ -56,7 +59,8 @@ class OnBoards:
 def check_lab(entries: Sequence[LabBoard]) -> None:
     """Find out before an hour of building and measuring that no lab would take a job. Raises ConfigError.
 
-    A review may have no lab at all, as that of code which no member has read: then no board is asked.
+    A review may have no lab at all, as that of code which no member has read: then no board is asked. One that is away
+    may be back after the screen.
     """
     if entries and not is_named():
         say(f"no board is asked ({', '.join(entry.board for entry in entries)}): {_NO_LAB}")
@@ -72,6 +76,18 @@ def check_lab(entries: Sequence[LabBoard]) -> None:
             raise ConfigError(
                 f"{FILE}: the boots of {entry.board} alone take {boot_minutes:.0f} min: give it a larger budget"
             )
+        if is_named():
+            _look(entry)
+
+
+def _look(entry: LabBoard) -> None:
+    """Ask the lab whether it has what an entry names. Raises ConfigError."""
+    board = boards.board(entry.board)
+    assert board.lava  # the policy was read
+    try:
+        devices.look(Lava(access(), _PATIENCE), board.lava.device_type, entry.tags)
+    except InfrastructureError as error:
+        say(f"{entry.board}: {error}; the lab is asked again after the screen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +114,12 @@ class BoardsRequest:
 def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]) -> OnBoards:
     """Measure both kernels on each board, one board after the other.
 
-    What former reviews of the merge request have left in the lab is cancelled first.
+    What former reviews of the merge request have left in the lab is cancelled first. A board that cannot be measured is
+    a MISS, whoever must act: what the screen said stands.
 
     Args:
         request: what is asked for.
         screen_verdicts: what the screen on virtual time said. A kernel that dies there is not sent to any board.
-
-    Raises:
-        ConfigError: a kernel does not fit a board, or the lab takes no job of ours.
     """
     on_boards = OnBoards()
     fatal = fatal_verdicts(screen_verdicts)
@@ -113,14 +127,14 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
         say(f"no board is asked: {fatal[0].sentence.partition(chr(10))[0]}")
         return on_boards
     for entry in request.entries:
-        cases = _cases(entry, screen_verdicts)
-        if not cases:
-            say(f"{entry.board}: the screen leaves nothing to measure")
-            continue
-        if not is_named():
-            on_boards.verdicts.append(_not_asked(entry))
-            continue
         try:
+            cases = _cases(entry, screen_verdicts)
+            if not cases:
+                say(f"{entry.board}: the screen leaves nothing to measure")
+                continue
+            if not is_named():
+                on_boards.verdicts.append(_not_asked(entry))
+                continue
             both = build_both(request.builds, entry.build, request.commits, entry.board)
             if isinstance(both, Verdict):
                 on_boards.verdicts.append(both)
@@ -129,7 +143,7 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
             if request.merge_request:
                 cancel_former(Lava(access(), notify=say), request.merge_request)
             on_boards.verdicts += _measure(request, entry, cases, both)
-        except InfrastructureError as error:
+        except (ConfigError, InfrastructureError) as error:
             say(f"{entry.board}: not measured: {error}")
             on_boards.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
     return on_boards

@@ -41,7 +41,7 @@ def build_unbooted(builds: CommitBuilds, names: Sequence[str], commits: Commits)
 def _blame(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError) -> Verdict:
     try:
         builds.base(name, commits.base)
-    except BuildError:
+    except (BuildError, ConfigError):  # a patch series that applies to neither, for one
         return build_verdict("", Status.MISS, f"{name} can be built neither before nor after: {error}")
     return build_verdict("", Status.FAIL, f"{name}: {error}")
 
