@@ -195,6 +195,16 @@ def test_the_record_gets_what_ran_the_board_without_names_of_this_boot(lab: Lab)
     assert str(lab.directory) not in command
 
 
+def test_what_a_boot_is_made_of_is_known_without_it_and_has_all_of_the_board(lab: Lab) -> None:
+    """Boots of a board's file that was changed since must not be taken for boots of the new one."""
+    board, plan = lab.board, plan_of()
+    assert board.inputs(plan) == board.run(plan).machine
+    loaded = replace(plan, load=replace(plan.load, argv=("stress", "--cpu", "2")))
+    others = [replace(board, board=replace(board.board, memory_mib=64)).inputs(plan), board.inputs(loaded)]
+    assert all(other != board.inputs(plan) for other in others)
+    assert len(lab.boots()) == 1
+
+
 def test_the_device_tree_that_qemu_is_handed_is_told(lab: Lab) -> None:
     (lab.directory / "board.dtb").write_bytes(b"a tree")
     qemu_ = lab.board.board.qemu

@@ -51,7 +51,11 @@ class FakeBoard(VirtualBoard):
     target: FakeTarget = field(default_factory=FakeTarget)
 
     def run(self, plan: Plan) -> Outcome:
-        return self.target.run(plan)
+        outcome = self.target.run(plan)
+        return replace(outcome, machine={**outcome.machine, **self.inputs(plan)})
+
+    def inputs(self, plan: Plan) -> dict[str, str]:
+        return {"rootfs": ROOTFS, "qemu_sha256": self.qemu_sha256, "command": f"-m {self.board.memory_mib}"}
 
 
 @dataclass
@@ -64,6 +68,7 @@ class Machine:
     broken: frozenset[str] = frozenset()
     dies_at: int = 10_000
     qemu: str = "9" * 64
+    memory_mib: int = 512
 
     def build(self, _description: object, tree: Tree, output: Path, _options: object) -> Any:
         assert tree.path.name == output.name
@@ -76,10 +81,11 @@ class Machine:
     def make_arms(self, request: ArmRequest, _stop: threading.Event) -> tuple[Arm, ...]:
         ((name, directory),) = request.kernels.items()
         made = arm(FakeTarget(), name, board=request.board)
+        made = replace(made, board=replace(made.board, memory_mib=self.memory_mib))
         target = FakeBoard(
             board=made.board,
             image=directory / "Image",
-            rootfs=lambda _: SimpleNamespace(content_sha256=ROOTFS),  # type: ignore[arg-type,return-value]
+            rootfs=lambda _: SimpleNamespace(),  # type: ignore[arg-type,return-value]
             qemu_sha256=self.qemu,
             target=FakeTarget({None: lambda plan: self._boot(directory.name, plan)}),
         )
@@ -162,6 +168,14 @@ def test_a_run_that_was_stopped_goes_on(machine: Machine, request_of: Callable[.
 def test_another_qemu_boots_everything_again(machine: Machine, request_of: Callable[..., Request]) -> None:
     placebos.learn(request_of())
     machine.qemu = "8" * 64
+    placebos.learn(request_of())
+    assert len(machine.booted) == 2 * 7 * 2
+
+
+def test_another_machine_boots_everything_again(machine: Machine, request_of: Callable[..., Request]) -> None:
+    """A site changes its board's file: boots of the old memory, CPU or command line teach nothing of the new one."""
+    placebos.learn(request_of())
+    machine.memory_mib = 1024
     placebos.learn(request_of())
     assert len(machine.booted) == 2 * 7 * 2
 

@@ -49,6 +49,7 @@ _CHANGED = (
     "the kernel or what boots it changed while it was measured: {}, QEMU or the root filesystem: "
     "find out who writes there, and measure again"
 )
+_NOWHERE = Path("/rtgate/boot/never/made")  # the directory of a boot that is not made
 _POLL_S = 0.1  # each look at a boot takes time from a core that emulates
 
 
@@ -90,30 +91,41 @@ class VirtualBoard:
         return self.shared_boots.outcome(plan, self._run)
 
     def _run(self, plan: Plan) -> Outcome:
-        identity = version(self._qemu.binary)
-        image = self.rootfs(plan)
         try:
             with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
-                machine = self._machine(plan, directory)
-                boot = _Boot(plan, machine, image.archive, directory)
-                digests = self._input_digests(boot)
+                boot = self._prepare(plan, directory)
+                inputs = self._inputs(boot)
                 outcome = self._outcome(boot)
-                if self._input_digests(boot) != digests:
+                if self._inputs(boot) != inputs:
                     raise ChangedError(_CHANGED.format(boot.machine.image))
         except OSError as error:
             raise InfrastructureError(f"the virtual board could not be prepared: {error}") from error
-        facts = {"qemu": identity, "rootfs": image.content_sha256, "command": boot.command}
-        facts |= digests
-        facts["plan"] = hashlib.sha256(script(plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
-        return replace(outcome, machine={**facts, **outcome.machine})
+        return replace(outcome, machine={**inputs, **outcome.machine})
 
-    def _input_digests(self, boot: _Boot) -> dict[str, str]:
-        """Return the digests of what QEMU is handed. Raises ChangedError: the run began with something else."""
+    def inputs(self, plan: Plan) -> dict[str, str]:
+        """Return what a boot of a plan is made of, as `machine` of its record has it. Raises as `run`."""
+        return self._inputs(self._prepare(plan, _NOWHERE))
+
+    def _prepare(self, plan: Plan, directory: Path) -> _Boot:
+        return _Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory)
+
+    def _inputs(self, boot: _Boot) -> dict[str, str]:
+        """Return what QEMU is handed. Raises ChangedError: the run began with something else."""
         image, program = boot_digests.sha256(boot.machine.image), boot_digests.program(self._qemu.binary)
         boot_digests.check_unchanged("the kernel", boot.machine.image, self.image_sha256, image)
         boot_digests.check_unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
-        digests = {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
-        return digests | boot_digests.device_tree(boot.machine.argv())
+        return {
+            "qemu": version(self._qemu.binary),
+            "rootfs": boot.rootfs.content_sha256,
+            "command": boot.command,
+            "image_sha256": image,
+            "initrd_sha256": boot.initrd_sha256,
+            "qemu_sha256": program,
+            **boot_digests.device_tree(boot.machine.argv()),
+            "plan": hashlib.sha256(script(boot.plan).encode()).hexdigest()[
+                :16
+            ],  # two kernels are compared on equal ones
+        }
 
     def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
@@ -166,11 +178,13 @@ class VirtualBoard:
     def _digest(self, boot: _Boot) -> str:
         # What is called QEMU may be a script, whose bytes say nothing of the QEMU that it starts.
         command = f"{version(self._qemu.binary)}: {boot.command}"
-        return boot_cache.digest(self._qemu.binary, command, boot.extra_archive, (boot.machine.image, boot.archive))
+        return boot_cache.digest(
+            self._qemu.binary, command, boot.extra_archive, (boot.machine.image, boot.rootfs.archive)
+        )
 
     def _boot(self, boot: _Boot) -> Outcome:
         # The uncompressed archive: unpacking gzip takes the target 0.75 virtual seconds.
-        shutil.copyfile(boot.archive, boot.machine.initrd)
+        shutil.copyfile(boot.rootfs.archive, boot.machine.initrd)
         with boot.machine.initrd.open("ab") as stream:
             stream.write(boot.extra_archive)
         with cores.take_core() as core:
@@ -195,16 +209,16 @@ class VirtualBoard:
 
 @dataclass(frozen=True, slots=True)
 class _Boot:
-    """One plan, the machine for it, the initramfs of all boots, and a directory for this one."""
+    """One plan, the machine for it, the root filesystem of all boots, and a directory for this one."""
 
     plan: Plan
     machine: Machine
-    archive: Path
+    rootfs: RootfsImage
     directory: Path
 
     @property
     def extra_archive(self) -> bytes:
-        """What the initramfs gets beside the archive."""
+        """What the initramfs gets beside the root filesystem."""
         return overlay({"rtgate/plan": script(self.plan).encode()})
 
     @property
@@ -212,7 +226,7 @@ class _Boot:
         """The digest of the initramfs: of the file that was handed over, or of what it would be made from."""
         if self.machine.initrd.exists():
             return boot_digests.sha256(self.machine.initrd)
-        return hashlib.sha256(self.archive.read_bytes() + self.extra_archive).hexdigest()
+        return hashlib.sha256(self.rootfs.archive.read_bytes() + self.extra_archive).hexdigest()
 
     @property
     def command(self) -> str:

@@ -87,21 +87,19 @@ class ChangedKernels:
         return place.directory / f"{boot.seed:03d}" / "record.json"
 
     def find_record(self, boot: Boot) -> Record | None:
-        """Return the record of a boot of this very image, QEMU, root filesystem and command; None if there is none.
+        """Return the record of a boot that was made of the same; None if there is none.
 
-        One that is damaged, or whose QEMU is not known, is none.
+        One that is damaged, or of which not all is known that QEMU was given, is none.
         """
         try:
             record = records_file.read(self.path(boot).parent)
         except ConfigError:
             return None
         arm = self.arm(boot)
-        boot_plan = plan(boot.case, arm, boot.seed)
         assert isinstance(arm.target, VirtualBoard)
-        there = (record.kernel.image_sha256, record.machine.get("rootfs"), record.argv)
-        same = there == (arm.kernel.image_sha256, arm.target.rootfs(boot_plan).content_sha256, boot_plan.argv)
-        qemu = record.machine.get("qemu_sha256", "")
-        return record if same and qemu and qemu == arm.target.qemu_sha256 else None
+        inputs = arm.target.inputs(plan(boot.case, arm, boot.seed))
+        same = all(value and record.machine.get(name) == value for name, value in inputs.items())
+        return record if same else None
 
     def measure(self, boots: Sequence[Boot], jobs: int) -> Iterator[Boot]:
         """Measure boots, several at a time, and yield each when its record is written.
