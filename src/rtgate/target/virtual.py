@@ -49,7 +49,6 @@ _CHANGED = (
     "the kernel or what boots it changed while it was measured: {}, QEMU or the root filesystem: "
     "find out who writes there, and measure again"
 )
-_NOWHERE = Path("/rtgate/boot/never/made")  # the directory of a boot that is not made
 _POLL_S = 0.1  # each look at a boot takes time from a core that emulates
 
 
@@ -93,7 +92,7 @@ class VirtualBoard:
     def _run(self, plan: Plan) -> Outcome:
         try:
             with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
-                boot = self._prepare(plan, directory)
+                boot = _Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory)
                 inputs = self._inputs(boot)
                 outcome = self._outcome(boot)
                 if self._inputs(boot) != inputs:
@@ -104,28 +103,19 @@ class VirtualBoard:
 
     def inputs(self, plan: Plan) -> dict[str, str]:
         """Return what a boot of a plan is made of, as `machine` of its record has it. Raises as `run`."""
-        return self._inputs(self._prepare(plan, _NOWHERE))
-
-    def _prepare(self, plan: Plan, directory: Path) -> _Boot:
-        return _Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory)
+        with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
+            return self._inputs(_Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory))
 
     def _inputs(self, boot: _Boot) -> dict[str, str]:
         """Return what QEMU is handed. Raises ChangedError: the run began with something else."""
         image, program = boot_digests.sha256(boot.machine.image), boot_digests.program(self._qemu.binary)
         boot_digests.check_unchanged("the kernel", boot.machine.image, self.image_sha256, image)
         boot_digests.check_unchanged("QEMU", self._qemu.binary, self.qemu_sha256, program)
-        return {
-            "qemu": version(self._qemu.binary),
-            "rootfs": boot.rootfs.content_sha256,
-            "command": boot.command,
-            "image_sha256": image,
-            "initrd_sha256": boot.initrd_sha256,
-            "qemu_sha256": program,
-            **boot_digests.device_tree(boot.machine.argv()),
-            "plan": hashlib.sha256(script(boot.plan).encode()).hexdigest()[
-                :16
-            ],  # two kernels are compared on equal ones
-        }
+        facts = {"qemu": version(self._qemu.binary), "rootfs": boot.rootfs.content_sha256, "command": boot.command}
+        facts |= {"image_sha256": image, "initrd_sha256": boot.initrd_sha256, "qemu_sha256": program}
+        facts |= boot_digests.device_tree(boot.machine.argv())
+        plan = hashlib.sha256(script(boot.plan).encode()).hexdigest()[:16]  # two kernels are compared on equal ones
+        return {**facts, "plan": plan}
 
     def _machine(self, plan: Plan, directory: Path) -> Machine:
         return Machine(
