@@ -675,6 +675,17 @@ def test_a_profile_s_options_and_loads_are_measured_and_not_judged(suite: Suite)
     assert suite.told() == {"latency/cyclictest:stress": ["DONE"]}
 
 
+def test_a_load_that_nobody_has_is_said_before_anything_is_measured(suite: Suite) -> None:
+    """It is a mistake of whoever wrote the suite, and not of the lab."""
+    suite.tests.write_text(SUITE.replace('"hackbench")', '"hackbnech")'))
+    target = FakeTarget()
+    suite.fake(arm(target))
+    result = suite.measured("--profile", "smoke")
+    assert result.ret == 4
+    result.stdout.fnmatch_lines_random(["*unknown load 'hackbnech' (allowed: *"])
+    assert not suite.records.exists()
+
+
 def test_a_load_that_no_profile_names_is_not_measured(suite: Suite) -> None:
     suite.tests.write_text(SUITE.replace('"hackbench")', '"hackbench", named=("stress",))'))
     target = FakeTarget()

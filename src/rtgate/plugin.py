@@ -27,6 +27,7 @@ from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Interr
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
+from rtgate.measure.case import plan as make_plan
 from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all
@@ -209,6 +210,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         offers = Offers.of(config, session.profile if session else suite_options.PROFILE, boards)
         cases = selected_cases(config, items, offers)
         if session and session.run:
+            for case in cases.values():
+                make_plan(case, session.run.arms[0], 1)  # raises for an unknown load, before anything is written down
             for case in cases.values():
                 session.run.plan(case)
     except RtgateError as error:
