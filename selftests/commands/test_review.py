@@ -58,7 +58,7 @@ class Builds:
         text = self._repository.git("show", f"{commit}:kernel/time.c")
         if text in ("broken", f"broken in {build}"):
             log = self._lab.kernel.with_name("build.log")
-            log.write_text(f"what the compiler said of {label}")
+            log.write_text(f"build {len(self.made)}, of {label}")
             raise BuildError("kernel/time.c:12: error: expected ';'\n  make: *** /merge", log)
         if text == f"no tree for {build}":
             raise ConfigError("it is not a kernel tree: it has no Kconfig")
@@ -234,7 +234,7 @@ def test_what_does_not_build_is_the_kernel_s_failure(repository: Repository, bui
     log = "build-logs/virt-arm64-preempt_rt-candidate.log"
     shown = f"FAIL virt-arm64: kernel/time.c:12: error: expected ';'\n  make: *** /merge (log: {log} of the report)\n"
     assert f"```text\n{shown}```" in markdown
-    assert Path("report", log).read_text() == "what the compiler said of candidate"
+    assert Path("report", log).read_text() == "build 2, of candidate"
     assert _review() == 1, "the report's own directory is known again"
     assert "  FAIL virt-arm64: kernel/time.c:12: error: expected ';'\n" in text
     assert Path("report/junit.xml").read_text().count("<failure") == 1
@@ -367,6 +367,8 @@ def test_the_first_commit_that_does_not_build_is_named(repository: Repository, b
     _, markdown, _ = _left()
     told = f"{guilty[:12]} be broken @all (commit 2 of 5, found by 2 further gates)"
     assert f"**The first commit that fails**\n\n```text\n{told}\n```" in markdown
+    (log,) = Path("report/build-logs").iterdir()
+    assert log.read_text() == "build 2, of candidate"  # the answer names it, and not what was built to bisect
 
 
 def test_a_commit_that_conflicts_by_itself_is_not_taken_for_the_guilty_one(
