@@ -426,9 +426,9 @@ def test_a_commit_that_was_not_measured_is_neither_good_nor_bad(
 ) -> None:
     measure = Suites.measure
 
-    def fail_to_measure(suites: Suites, batch: Batch, log: str) -> bool:
+    def fail_to_measure(suites: Suites, batch: Batch) -> bool:
         tried_one = suites.output.parent.name == "bisect" and suites.output.name != "target-branch"
-        return False if tried_one else measure(suites, batch, log)
+        return False if tried_one else measure(suites, batch)
 
     monkeypatch.setattr(Suites, "measure", fail_to_measure)
     repository.branch("mine")

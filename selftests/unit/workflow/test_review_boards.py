@@ -72,6 +72,8 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     assert set(submission.kernels) == {"baseline", "candidate"}
     assert submission.in_looks
     assert submission.options.metadata == ()
+    refusal = submission.budget.refusal(90.0, "more")  # who reviews has no option --budget
+    assert refusal.endswith("are spent: `budget: 90min` of lab-virt-arm64 in policy.yaml allows it")
     assert submission.criteria.history == "sqlite:///history.db"
     assert done.cases == {"lab-virt-arm64": ["latency/cyclictest:idle"]}
     assert set(done.arms["lab-virt-arm64"]) == {"baseline", "candidate"}

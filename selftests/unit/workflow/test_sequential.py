@@ -192,7 +192,7 @@ def test_the_history_decides_the_procedure_before_anything_is_measured(
 def test_a_number_of_boots_is_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Batch] = []
 
-    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+    def measure(_self: Suites, batch: Batch) -> bool:
         seen.append(batch)
         return True
 
@@ -242,7 +242,7 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
 ) -> None:
     measured: list[str] = []
 
-    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+    def measure(_self: Suites, batch: Batch) -> bool:
         measured.append(batch.seeds or "1-12")
         place = Place(records=records, board=BOARD, arm="baseline", case=CASE)
         planned.plan(place, range(1, 13), virtual=True)
@@ -259,7 +259,7 @@ def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
 ) -> None:
     signal, done = "signal/signaltest:idle", []
 
-    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+    def measure(_self: Suites, batch: Batch) -> bool:
         done.append((batch.board, batch.cases, batch.seeds))
         for board in (BOARD, "another"):
             planned.plan(Place(records=records, board=board, arm="baseline", case=signal), range(1, 13), virtual=True)
@@ -291,14 +291,33 @@ def test_the_first_suites_of_a_gate_tell_the_placebos_of_all_boards(
         return 0
 
     monkeypatch.setattr(suite_process, "pytest", pytest_run)
-    two.measure(Batch(), "log")
+    two.measure(Batch())
     assert [words[words.index("--board") + 1] for words in asked] == [BOARD, "second", "third"]
     first, *others = asked
     assert first[-6:] == ["--tell-placebos", "--tree x", "--also-tell", "second", "--also-tell", "third"]
     assert not [word for words in others for word in words if "tell" in word]
     asked.clear()
-    two.measure(Batch(cases=(CASE,)), "log")
+    two.measure(Batch(cases=(CASE,)))
     assert not [word for words in asked for word in words if "tell" in word]
+
+
+def test_a_former_batch_s_refusal_is_not_the_reason_of_a_later_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report").mkdir()
+    made = suites(tmp_path, monkeypatch, Bench(tmp_path, slower=1))
+    ends = iter(["! _pytest.outcomes.Exit: no disk left !\n", "1 failed, 2 passed\n"])
+
+    def fail(_select: str, _options: list[str], log: Path) -> int:
+        with log.open("a") as stream:
+            stream.write(next(ends))
+        return 1
+
+    monkeypatch.setattr(suite_process, "pytest", fail)
+    log = tmp_path / "report" / "measure.log"
+    for reason in ("no disk left", "1 failed, 2 passed"):
+        assert not made.measure(Batch())
+        assert f"not everything was measured: {reason}; see {log}\n" in capsys.readouterr().err
 
 
 def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judgement(
@@ -307,7 +326,7 @@ def test_open_cases_of_different_length_get_their_own_seeds_and_one_further_judg
     loaded, lengths, done = "latency/cyclictest:hackbench", {CASE: 12}, []
     lengths[loaded] = 8
 
-    def measure(_self: Suites, batch: Batch, _log: str) -> bool:
+    def measure(_self: Suites, batch: Batch) -> bool:
         done.append(f"{', '.join(batch.cases)} {batch.seeds}".strip())
         for case, seeds in lengths.items():
             place = Place(records=records, board=BOARD, arm="baseline", case=case)
@@ -388,7 +407,7 @@ def further(
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(records, slower=1.05, wander=0.3)
-    suites(tmp_path, monkeypatch, bench).measure(Batch(boots="1-3", looks=RELEASE.steps), "log")
+    suites(tmp_path, monkeypatch, bench).measure(Batch(boots="1-3", looks=RELEASE.steps))
 
 
 def test_a_further_job_has_the_pairs_of_the_next_look(

@@ -41,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
     with lock(output):
         suites = prepare_suites(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
         with replacing(output), step("measuring"):
-            whole = suites.measure(Batch(), "measure.log")
+            whole = suites.measure(Batch())
     say(f"records: {suites.records}; next: rtgate judge {suites.records}")
     return 0 if whole else InfrastructureError.exit_code

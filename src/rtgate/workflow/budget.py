@@ -18,16 +18,22 @@ def minutes(text: str) -> float:
 
 @dataclass(slots=True)
 class Budget:
-    """Board-minutes that may be spent, and those that were."""
+    """Board-minutes that may be spent, and those that were.
+
+    Attributes:
+        setting: what allows a duration in the place of `{}`.
+    """
 
     total: float
     spent: float = 0.0
+    setting: str = "--budget {}"
 
     def refusal(self, cost: float, what: str) -> str:
         """Return why something that costs so many minutes is not measured, as a sentence; empty if it may be."""
         if self.spent + cost <= self.total:
             return ""
+        setting = self.setting.format(f"{math.ceil(self.spent + cost)}min")
         return (
-            f"{what} would take {cost:.1f} board-minutes more; {self.spent:.1f} of {self.total:g} are spent: --budget "
-            f"{math.ceil(self.spent + cost)}min allows it"
+            f"{what} would take {cost:.1f} board-minutes more; {self.spent:.1f} of {self.total:g} are spent: "
+            f"{setting} allows it"
         )

@@ -196,7 +196,7 @@ def _measure(
         profile=entry.profile,
         in_looks=True,
         options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
-        budget=Budget(entry.budget),
+        budget=Budget(entry.budget, setting=f"`budget: {{}}` of {entry.board} in {FILE}"),
         criteria=replace(request.criteria, boards=len(request.entries)),
         tags=entry.tags,
     )

@@ -129,7 +129,7 @@ def run_comparison(suites: Suites, options: ComparisonOptions) -> ComparisonOutc
     if _in_pairs(suites):
         return _pairs(suites, options)
     with step("measuring"):
-        whole = suites.measure(options.first, "measure.log")
+        whole = suites.measure(options.first)
     judging = _judge(suites)
     batches = _open_seeds(suites, judging.verdicts) if options.extend else ()
     for more in batches:
@@ -161,7 +161,7 @@ def _pairs(suites: Suites, options: ComparisonOptions) -> ComparisonOutcome:
         batch, name = Batch(boots=f"1-{procedure.screen}", screen=True, looks=looks), "screening against the history"
     start = time.monotonic()
     with step(name):
-        whole = suites.measure(batch, "measure.log")
+        whole = suites.measure(batch)
     budget.spent += (time.monotonic() - start) / 60
     queue = PairQueue(comparison)
     while True:
@@ -233,7 +233,7 @@ def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...
 def _measure_more(suites: Suites, more: Batch) -> bool:
     """Measure more boots, if it can be done: those that are there are judged all the same."""
     try:
-        return suites.measure(more, "measure-more.log")
+        return suites.measure(more)
     except InfrastructureError as error:
         say(str(error))
         return False

@@ -27,6 +27,8 @@ from rtgate.workflow import suites
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
 
+LOG = "measure.log"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -109,24 +111,25 @@ class Suites:
         """The directory of the records."""
         return self.output / "records"
 
-    def measure(self, batch: Batch, log: str) -> bool:
-        """Measure; return whether every boot of every case was carried out. `log` is a file's name in the output.
+    def measure(self, batch: Batch) -> bool:
+        """Measure; return whether every boot of every case was carried out. What pytest says goes into `LOG`.
 
         Raises:
             ConfigError, InfrastructureError: the suites did not run.
         """
         boards = (batch.board,) if batch.board else self.boards
-        path = self.output / log
+        path = self.output / LOG
+        begin = _size(path)
         notices = self._notices(batch)
         codes = []
         for number, board in enumerate(boards):
             options = ["--board", board, *self._options(batch), *(notices if number == 0 else ())]
             codes.append(pytest(self.options.select, options, path))
         if all(code == _NO_CASES for code in codes):
-            raise _not_run(_NO_CASES, path)
+            raise _not_run(_NO_CASES, path, begin)
         complete = all(code in {0, _NO_CASES} for code in codes)
         if not complete:
-            why = end_of(path)
+            why = end_of(path, begin)
             say(f"not everything was measured{': ' if why else ''}{why}; see {path}")
         return complete
 
@@ -217,13 +220,14 @@ _NO_CASES = 5  # pytest's exit code where no test was left to run
 
 def pytest(select: str, options: Sequence[str], log: Path) -> int:
     """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here."""
+    begin = _size(log)
     code = _run(suites.command([], [*(["-k", select] if select else []), *options]), log)
     if code == ChangedError.suites_code:
-        raise ChangedError(f"{end_of(log)}; see {log}")
+        raise ChangedError(f"{end_of(log, begin)}; see {log}")
     if code == InfrastructureError.exit_code:
-        raise InfrastructureError(f"the suites did not run: {end_of(log)}; see {log}")
+        raise InfrastructureError(f"the suites did not run: {end_of(log, begin)}; see {log}")
     if code not in {0, 1, _NO_CASES}:
-        raise _not_run(code, log)
+        raise _not_run(code, log, begin)
     return code
 
 
@@ -250,8 +254,8 @@ def _run(argv: Sequence[str], log: Path) -> int:
         keeper.join(timeout=5)  # something that outlived the suites may hold the pipe
 
 
-def _not_run(code: int, log: Path) -> ConfigError:
-    return ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log)}; see {log}")
+def _not_run(code: int, log: Path, begin: int) -> ConfigError:
+    return ConfigError(f"the suites did not run (pytest's exit code {code}): {end_of(log, begin)}; see {log}")
 
 
 def keep(pipe: IO[bytes], log: Path) -> None:
@@ -264,8 +268,17 @@ def keep(pipe: IO[bytes], log: Path) -> None:
             pass
 
 
-def end_of(log: Path) -> str:
-    """Return what a log ends with: why the suites refused, or their last lines."""
-    text = log.read_text(errors="replace").strip()
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def end_of(log: Path, begin: int) -> str:
+    """Return what a log ends with: why the suites refused, or their last lines.
+
+    Args:
+        log: what every batch was added to.
+        begin: its size in bytes before the batch in question: the refusal of a former one explains nothing.
+    """
+    text = log.read_bytes()[begin:].decode(errors="replace").strip()
     refusals = re.findall(r"^!+ _pytest\.outcomes\.Exit: (.*?) !+$", text, re.MULTILINE)
     return refusals[-1] if refusals else " / ".join(text.splitlines()[-3:])

@@ -79,5 +79,6 @@ def cases(suites: Sequence[str], profile: str, tuning: str, select: str = "", bo
             raise InfrastructureError(f"{busy}: this machine is too busy, try again when it has less to do") from error
         if process.returncode or not path.is_file():
             last = " / ".join((process.stdout + process.stderr).strip().splitlines()[-3:])
-            raise ConfigError(f"the suites {', '.join(suites)} have no cases to measure: {last}")
+            names = f" {', '.join(suites)}" if suites else ""
+            raise ConfigError(f"the suites{names} have no cases to measure: {last}")
         return cases_file.read(path)
