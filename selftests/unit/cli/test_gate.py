@@ -245,13 +245,13 @@ def test_it_measures_without_judging_and_judges_what_is_stored(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = _steps(monkeypatch, PASSED)
-    words = ("--kernel", "kernel", "--seeds", "1-9", "--console", "host", "--flavour", "generic")
+    words = ("--kernel", "kernel", "--boots", "9", "--console", "host", "--flavour", "generic")
     assert main.main([*COMMON, *words]) == 0
     (measure,) = (" ".join(options) for options in steps.asked)
     measure = re.sub(rf"={tmp_path}/cache/pinned/[\w-]+/kernel ", "=PINNED/kernel ", measure)
     assert measure == (
         f"--board virt-arm64 --records {tmp_path}/report/records --no-judge --profile smoke --tuning default "
-        f"--arm candidate=PINNED/kernel --seeds 1-9 --console host --flavour generic"
+        f"--arm candidate=PINNED/kernel --boots 9 --console host --flavour generic"
     )
     (judged,) = steps.judged
     assert judged == JudgingRequest(
@@ -440,6 +440,15 @@ def test_an_unknown_tuning_shows_before_anything_runs(
         (("--build", "mine"), "mine"),
         (("--profile", "daily"), "unknown profile 'daily'"),
         (("--seeds", "4-1"), "'4-1' names no seeds"),
+        (("--tree", "linux", "--boots", "4"), "--boots is for boards that do not run on virtual time"),
+        (("--tree", "linux", "--console", "host", "--seeds", "1-4"), "--seeds is for virtual time"),
+        (("--tree", "linux", "--console", "host", "--boots", "many"), "--boots many: expected at least 1"),
+        (("--tree", "linux", "--power-cycle", "true"), "--power-cycle is for boards that are attached"),
+        (
+            ("--tree", "linux", "--base", "v6.12", "--console", "serial:/dev/ttyUSB0:1500000"),
+            "is attached to one running kernel, and a baseline is a second one: leave it out",
+        ),
+        (("--tree", "linux", "--console", "lava"), "--console lava: the job says which kernel it has booted"),
         (("--thresholds", "none.yaml"), "none.yaml: no such file"),
         (("--kernel", "kernel", "--console", "telepathy:"), "telepathy"),
         (("--kernel", "kernel", "-o", "limits.yaml"), "is not a directory: name another one with -o"),

@@ -196,9 +196,11 @@ def test_a_console_has_a_kernel_of_its_own(lab: Lab) -> None:
         ({"kernels": {"candidate": Path("none")}}, "none holds no kernel build"),
         ({"board": "virt-x86_64"}, "kernel is a kernel for arm64, virt-x86_64 is x86_64"),
         ({"console": "telepathy", "kernels": {}}, "telepathy"),
+        ({"console": "lava"}, "--console lava: the job says which kernel it has booted"),
+        ({"console": "lava", "kernels": {}, "power_cycle": "true"}, "LAVA turns the board on: leave out"),
         (
             {"console": "command:sh", "kernels": {"baseline": Path("a"), "candidate": Path("b")}},
-            "is attached to one running kernel, and --baseline names a second",
+            "is attached to one running kernel, and a baseline is a second one: leave it out",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from rtgate.board.boards import Board
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.history.url import history_url
-from rtgate.workflow.arms import make_root_filesystem
+from rtgate.workflow.arms import OURS, make_root_filesystem
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
@@ -124,7 +124,7 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
 
 def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
     """Find mistakes on the command line and in the limits now, not after an hour of building and measuring."""
-    options.check(boards.board(options.board))
+    options.check(_arm_names(arguments))
     if arguments.sections:
         _check_sections(arguments, boards.board(options.board))
     minutes(arguments.budget)
@@ -133,7 +133,14 @@ def _check_words(arguments: argparse.Namespace, options: SuiteOptions) -> None:
     limits(arguments.thresholds)
 
 
-_OURS = frozenset({"virtual", "host"})  # consoles of boards that boot what they are given
+def _arm_names(arguments: argparse.Namespace) -> list[str]:
+    """Return the arms whose kernels are named, or are going to be built."""
+    baseline = ["baseline"] if arguments.base or arguments.baseline else []
+    return [*baseline, *(["candidate"] if arguments.kernel or arguments.tree or _boots_ours(arguments) else [])]
+
+
+def _boots_ours(arguments: argparse.Namespace) -> bool:
+    return not arguments.console or arguments.console in OURS
 
 
 def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
@@ -150,7 +157,7 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     if arguments.kernel:
         return {**kernels, "candidate": arguments.kernel}
-    if arguments.console and arguments.console not in _OURS and not arguments.tree:
+    if not _boots_ours(arguments) and not arguments.tree:
         if arguments.build or arguments.patches:
             raise ConfigError(
                 f"the board at {arguments.console} runs a kernel of its own: --build and --patches need --tree"
@@ -164,7 +171,7 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
         patches=arguments.patches,
     )
     sources.description(board)  # before minutes go into a build that the board cannot run
-    if not arguments.console or arguments.console in _OURS:
+    if _boots_ours(arguments):
         make_root_filesystem(board)
     if sources.base:
         kernels["baseline"] = baseline_of(sources, board)

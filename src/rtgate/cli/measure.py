@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 
-from rtgate.board import boards
 from rtgate.cli import command_options, requests
 from rtgate.errors import InfrastructureError
 from rtgate.report.notices import say, step
@@ -36,10 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output.absolute()
     require_report_directory(output)
     options = requests.suite_options(arguments, two=arguments.baseline is not None)
-    options.check(boards.board(options.board))
-    kernels = {"baseline": arguments.baseline, "candidate": arguments.kernel}
+    named = {"baseline": arguments.baseline, "candidate": arguments.kernel}
+    kernels = {arm: directory for arm, directory in named.items() if directory}
+    options.check(kernels)
     with lock(output):
-        suites = prepare_suites(options, {arm: directory for arm, directory in kernels.items() if directory}, output)
+        suites = prepare_suites(options, kernels, output)
         with replacing(output), step("measuring"):
             whole = suites.measure(Batch())
     say(f"records: {suites.records}; next: rtgate judge {suites.records}")

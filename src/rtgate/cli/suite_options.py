@@ -12,7 +12,7 @@ import pytest
 from rtgate.cli import shared_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import environment
-from rtgate.measure.profiles import seeds
+from rtgate.measure.profiles import boots
 from rtgate.measure.run import Run
 from rtgate.records import schedule
 from rtgate.target.boot_cache import BootCache
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rtgate.workflow.judging import Criteria
 
 PROFILE = "mr"
-_MOST_BOOTS = 10_000
 
 
 def add(parser: pytest.Parser) -> None:
@@ -93,7 +92,7 @@ def run(config: pytest.Config, board: str, records: Path) -> Run:
     arms = make_arms(request, stop)
     return Run(
         arms=arms,
-        seeds=_boots(config, virtual=arms[0].virtual_time),
+        seeds=_boots(config, virtual_time=arms[0].virtual_time),
         records=records,
         looks=_looks(config.getoption("--looks")),
         screen=config.getoption("--screen"),
@@ -108,20 +107,11 @@ def _looks(text: str | None) -> schedule.Steps:
         raise ConfigError(f"--looks {text}: {error}") from error
 
 
-def _boots(config: pytest.Config, *, virtual: bool) -> tuple[int, ...]:
+def _boots(config: pytest.Config, *, virtual_time: bool) -> tuple[int, ...]:
     """Return the boots that the command line names, or the job's; empty for those of the profile."""
     if config.getoption("--console") == "lava":
         return (environment.read().boot,)
-    seed_text, count = config.getoption("--seeds"), config.getoption("--boots")
-    if virtual and count is not None:
-        raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
-    if not virtual and seed_text:
-        raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
-    if count is not None and "-" in count[1:]:
-        return seeds(count)
-    if count is not None and not (count.isdecimal() and 0 < int(count) <= _MOST_BOOTS):
-        raise ConfigError(f"--boots {count}: expected at least 1 (and at most {_MOST_BOOTS}), or numbers like 4-6")
-    return seeds(seed_text) if seed_text else tuple(range(1, int(count or 0) + 1))
+    return boots(config.getoption("--seeds"), config.getoption("--boots"), virtual_time=virtual_time)
 
 
 def kernels(config: pytest.Config) -> dict[str, Path]:

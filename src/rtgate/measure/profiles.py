@@ -22,6 +22,7 @@ from rtgate.tools.registry import TOOLS
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _LARGEST_SEED = 100_000
+_MOST_BOOTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,3 +308,20 @@ def seeds(text: str) -> tuple[int, ...]:
             raise ConfigError(f"{text!r} names no seeds from 1 to {_LARGEST_SEED}")
         numbers.update(range(low, high + 1))
     return tuple(sorted(numbers))
+
+
+def boots(seed_text: str | None, count: str | None, *, virtual_time: bool) -> tuple[int, ...]:
+    """Return the boots that the options --seeds and --boots name; empty for those of the profile.
+
+    Raises:
+        ConfigError: they name none, or the option is not for this time.
+    """
+    if virtual_time and count is not None:
+        raise ConfigError("--boots is for boards that do not run on virtual time: name seeds with --seeds")
+    if not virtual_time and seed_text:
+        raise ConfigError("--seeds is for virtual time: say how many boots with --boots")
+    if count is not None and "-" in count[1:]:
+        return seeds(count)
+    if count is not None and not (count.isdecimal() and 0 < int(count) <= _MOST_BOOTS):
+        raise ConfigError(f"--boots {count}: expected at least 1 (and at most {_MOST_BOOTS}), or numbers like 4-6")
+    return seeds(seed_text) if seed_text else tuple(range(1, int(count or 0) + 1))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,9 @@ from rtgate.target.qemu import version
 from rtgate.target.shared_boots import SharedBoots
 from rtgate.target.virtual import VirtualBoard
 from rtgate.validity import registry
+
+OURS = frozenset({"virtual", "host"})
+"""Consoles of boards that boot what they are given: QEMU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,35 +68,47 @@ def make_arms(request: ArmRequest, stop: threading.Event | None = None) -> tuple
         InfrastructureError: QEMU or the root filesystem is not to be had.
     """
     board = boards.board(request.board)
-    console = request.console or ("virtual" if board.virtual else "")
+    console = console_of(board, request.console)
     if request.flavour and request.flavour not in FLAVOURS:
         raise ConfigError(f"unknown flavour {request.flavour!r} (allowed: {', '.join(FLAVOURS)})")
     registry.not_applicable(board)  # a mistake in its file is said before anybody measures
-    _consistent(board, console, request)
+    check_console(board, console, request.kernels, request.power_cycle)
     stop = stop or threading.Event()
-    if console in {"virtual", "host"}:
+    if console in OURS:
         return _virtual(request, board, console, stop)
     if console == "lava":
         return (_in_job(request, board, stop),)
     return (_attach(request, board, console, stop),)
 
 
-def _consistent(board: Board, console: str, request: ArmRequest) -> None:
-    kernels = request.kernels
+def console_of(board: Board, option: str | None) -> str:
+    """Return the console that the option `--console` names, or the board's usual one; empty for none."""
+    return option or ("virtual" if board.virtual else "")
+
+
+def check_console(board: Board, console: str, kernels: Collection[str], power_cycle: str | None) -> None:
+    """Check that a console can be had of a board, with these kernels by arm. Raises ConfigError."""
     if not console:
         raise ConfigError(
             f"{board.name} is not a virtual board: say where its console is, for example --console serial:/dev/ttyUSB0:"
             f"{board.console.baud} (or tcp:HOST:PORT, command:CMD, lava)"
         )
-    ours = console in {"virtual", "host"}
+    ours = console in OURS
     if ours and not board.virtual:
         raise ConfigError(f"{board.name} is not a virtual board, --console {console} starts QEMU")
     if ours and not kernels:
         raise ConfigError("a virtual board needs a kernel: --kernel DIR (a directory made by `rtgate build`)")
-    if ours and request.power_cycle:
+    if ours and power_cycle:
         raise ConfigError(f"--power-cycle is for boards that are attached; --console {console} starts QEMU anew")
+    if console == "lava" and (kernels or power_cycle):
+        raise ConfigError(
+            "--console lava: the job says which kernel it has booted (RTGATE_KERNEL), and LAVA turns the board on: "
+            "leave out every option that names a kernel, and --power-cycle"
+        )
     if not ours and ArmName.BASELINE in kernels:
-        raise ConfigError(f"--console {console} is attached to one running kernel, and --baseline names a second")
+        raise ConfigError(
+            f"--console {console} is attached to one running kernel, and a baseline is a second one: leave it out"
+        )
 
 
 def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> tuple[Arm, ...]:

@@ -7,7 +7,7 @@ import contextlib
 import re
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -18,13 +18,13 @@ from rtgate.board.boot import ArmName
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
-from rtgate.measure.profiles import profile, seeds
+from rtgate.measure.profiles import boots, profile
 from rtgate.process import die_with_parent
 from rtgate.records import schedule
 from rtgate.records.schedule import Steps
 from rtgate.report.notices import say, silence
 from rtgate.workflow import suites
-from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.arms import ArmRequest, check_console, console_of, make_arms
 from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
 
 LOG = "measure.log"
@@ -72,12 +72,18 @@ class SuiteOptions:
     select: str = ""
     boot_cache: bool = True
 
-    def check(self, board: Board) -> None:
-        """Find mistakes now, not after an hour of building and measuring. Raises ConfigError."""
+    def check(self, kernels: Collection[str]) -> None:
+        """Find mistakes now, not after an hour of building and measuring. Raises ConfigError.
+
+        Args:
+            kernels: the arms whose kernels are named, or are going to be built.
+        """
+        board = boards.board(self.board)
+        console = console_of(board, self.console)
         board.tuning(self.tuning)
         profile(self.profile)
-        if self.seeds:
-            seeds(self.seeds)
+        check_console(board, console, kernels, self.power_cycle)
+        boots(self.seeds, self.boots or None, virtual_time=console == "virtual")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
