@@ -50,7 +50,7 @@ def test_boots_that_could_not_run_the_tool_prove_nothing(lab: Lab, capsys: pytes
 def test_samples_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     boots = iter([measured_outcome(), measured_outcome(cyclictest_json=_other())])
     monkeypatch.setattr(repeat, "make_arms", arms(arm(FakeTarget({None: lambda _: next(boots)}))))
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert main.main([*COMMON, "--times", "2"]) == 4
     assert "seed 1: DIFFERENT: 2 histograms and 1 consoles in 2 boots" in capsys.readouterr().out
 

@@ -82,7 +82,7 @@ OTHER = replace(CASE, load="hackbench")
 
 
 def test_boots_of_two_cases_run_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(2)))
     both = threading.Barrier(2, timeout=20)
 
     def act(_: Plan) -> Outcome:
@@ -103,7 +103,7 @@ def test_boots_of_two_cases_run_beside_each_other(tmp_path: Path, monkeypatch: p
 def test_a_case_that_the_machine_could_not_measure_is_told_when_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(2)))
 
     def act(plan: Plan) -> Outcome:
         if plan.case == OTHER.name:
@@ -141,8 +141,8 @@ def test_a_live_board_boots_one_at_a_time_the_arms_in_turns(tmp_path: Path) -> N
     }
 
 
-def test_virtual_boots_use_all_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 4))
+def test_virtual_boots_use_all_cores_that_rtgate_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(4)))
     both = threading.Barrier(4, timeout=20)
 
     def act(_: Plan) -> Outcome:
@@ -152,14 +152,12 @@ def test_virtual_boots_use_all_cores(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run = _run(tmp_path, arm(FakeTarget({None: act})), seeds=(1, 2, 3, 4))
     assert run.jobs == 4
     assert len(run.measure(CASE, _ignore)) == 4
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: None))
-    assert run.jobs == 1
 
 
 def test_a_machine_that_fails_ends_the_other_boots_and_leaves_whole_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(2)))
     target = FakeTarget()
     run = _run(tmp_path, arm(target), seeds=(1, 2, 3, 4, 5))
     both = threading.Barrier(2, timeout=20)
@@ -193,7 +191,7 @@ def _stopped() -> Outcome:
 
 
 def test_ctrl_c_leaves_no_half_written_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "os", SimpleNamespace(cpu_count=lambda: 2))
+    monkeypatch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(2)))
     target = FakeTarget()
     run = _run(tmp_path, arm(target), seeds=(1, 2, 3, 4))
     told, ended = threading.Event(), threading.Event()

@@ -56,7 +56,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--work", type=Path, metavar="DIR", help="where kernels and boots are kept (default: the cache)")
     how.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compilers, or boots, at the same time"
+        "--jobs",
+        type=command_options.positive,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="compilers, or boots, at the same time",
     )
 
 
@@ -80,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             profile=arguments.profile,
             cases=tuple(arguments.case),
             seeds=seeds(arguments.seeds) if arguments.seeds else (),
-            jobs=max(1, arguments.jobs),
+            jobs=arguments.jobs,
             say=tell,
         )
         for sentence in placebos.learn(request):

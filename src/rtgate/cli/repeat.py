@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
     case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
     boot_seeds = [seed for seed in seeds(arguments.seeds) for _ in range(arguments.times)]
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:
         digests = list(pool.map(lambda seed: _digests(case, arm, seed), boot_seeds))
     except BaseException:

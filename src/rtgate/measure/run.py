@@ -51,7 +51,7 @@ class Run:
     @property
     def jobs(self) -> int:
         """How many boots may run at once: virtual time does not care, a live board is one."""
-        return max(1, os.cpu_count() or 1) if self.virtual_time else 1
+        return len(os.sched_getaffinity(0)) if self.virtual_time else 1
 
     def boots(self, case: Case) -> tuple[int, ...]:
         """Return the seeds, or the numbers, of a case's boots on each arm."""
