@@ -126,12 +126,24 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         raise
 
 
+@contextmanager
+def writing(path: Path, remedy: str = "") -> Iterator[None]:
+    """Say what cannot be written within the block, and what to do.
+
+    Raises:
+        InfrastructureError: the disk is full, for one.
+    """
+    try:
+        yield
+    except OSError as error:
+        advice = f": {remedy}" if remedy else ""
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror or error}{advice}") from error
+
+
 def write_user_file(path: Path, text: str) -> None:
     """Write a file that somebody named, which may be a device. Raises InfrastructureError: it cannot be written."""
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def copy(path: Path, to: Path) -> None:
@@ -204,11 +216,9 @@ def exclusive_lock(path: Path, what: str) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> TextIO:
-    try:
+    with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+")
-    except OSError as error:
-        raise InfrastructureError(f"{path.parent} cannot be written: {error.strerror}") from error
 
 
 def _try_lock(file: TextIO) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.records.codec import decode, encode
 
 FORMAT = 2
@@ -18,10 +18,8 @@ _Value = TypeVar("_Value")
 
 def write(path: Path, value: object) -> None:
     """Write a value, whole or not at all. Raises InfrastructureError."""
-    try:
+    with files.writing(path.parent):
         files.write_text(path, json.dumps({"format": FORMAT, **encode(value)}, indent=1) + "\n")
-    except OSError as error:
-        raise InfrastructureError(f"{path.parent} cannot be written: {error}") from error
 
 
 def read(path: Path, kind: type[_Value]) -> _Value | None:

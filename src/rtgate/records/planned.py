@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
@@ -146,11 +146,9 @@ def _write(place: Place, case_plan: CasePlan) -> None:
     data = encode(_File(seeds=case_plan.seeds, boots=case_plan.boots, looks=case_plan.schedule))
     if case_plan.schedule.is_single_look:
         del data["looks"]
-    try:
+    with files.writing(place.directory):
         place.directory.mkdir(parents=True, exist_ok=True)
         files.write_text(place.directory / _PLANNED, json.dumps(data) + "\n")
-    except OSError as error:
-        raise InfrastructureError(f"{place.directory} cannot be written: {error}") from error
 
 
 def read(place: Place) -> CasePlan:

@@ -55,11 +55,9 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
     """
     judging = judge_run(request)
     code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
-    try:
+    with files.writing(path, "name a file with --verdict"):
         judging.write(path, request.records)
         write_ending(path, judging.verdicts, code=code, whole=judging.is_complete)
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}: name a file with --verdict") from error
     records = [record for subject in judging.subjects for record in (*subject.records, *subject.baseline)]
     terminal.show(records, judging.verdicts, code, None)
     return code
@@ -142,19 +140,13 @@ def write_report(
         page_path = page()
         code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
         summary = output / SUMMARY
-        _write(summary, page_of.summary(cases(records, verdicts), code, plots))
+        with files.writing(summary):
+            files.write_text(summary, page_of.summary(cases(records, verdicts), code, plots))
         junit.write(records, verdicts, output / "junit.xml")
         if not ending.over:
             write_ending(output / "verdict.json", verdicts, code=code, whole=ending.whole)
     terminal.show(records, verdicts, code, page_path or summary)
     return code
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        files.write_text(path, text)
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
 
 
 _NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})

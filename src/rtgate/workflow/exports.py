@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Verdict
 from rtgate.records.record import Record
 from rtgate.report import kcidb, squad
@@ -54,10 +54,8 @@ class Export:
             ConfigError: there is something in its place, or KCIDB's name of the CI system is missing.
             InfrastructureError: it cannot be written.
         """
-        try:
+        with files.writing(self.path):
             FORMATS[self.format](run, self.path)
-        except OSError as error:
-            raise InfrastructureError(f"{self.path} cannot be written: {error.strerror}") from error
 
 
 def _write_kcidb(run: JudgedRun, path: Path) -> None:

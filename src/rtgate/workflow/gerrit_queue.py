@@ -12,7 +12,7 @@ from typing import Any
 
 from rtgate import files
 from rtgate.durations import DAY_S
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_change import PatchSet
 
 FORMAT = 1
@@ -88,10 +88,8 @@ class Journal:
         oldest = self.now() - _KEEP_S
         self._entries = {number: row for number, row in self._entries.items() if row.at >= oldest} | {change: entry}
         changes = {str(number): asdict(row) for number, row in sorted(self._entries.items())}
-        try:
+        with files.writing(self.path):
             files.write_text(self.path, json.dumps({"format": FORMAT, "changes": changes}, indent=1) + "\n")
-        except OSError as error:
-            raise InfrastructureError(f"{self.path} cannot be written: {error}") from error
 
 
 def _read(path: Path) -> dict[int, Entry]:

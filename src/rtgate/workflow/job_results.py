@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from rtgate import files
 from rtgate.board.boot import ArmName
-from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
@@ -44,7 +44,7 @@ def keep(
         InfrastructureError: the directory cannot be written.
         ConfigError: it holds something damaged.
     """
-    try:
+    with files.writing(output):
         (output / "lava").mkdir(parents=True, exist_ok=True)
         for attempt in attempts:
             where = output / "lava" / f"job-{attempt.job.number}"
@@ -54,8 +54,6 @@ def keep(
                 where = output / "lava" / f"job-{job.number}"
                 where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
                 where.with_suffix(".yaml").write_text(job.definition.text, encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"{output} cannot be written: {error.strerror}") from error
     last = attempts[-1]
     ended_job = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
     expectation, part = order.expected(), output / ".part"

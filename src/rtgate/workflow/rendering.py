@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rtgate import files as regular_file
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.lava.client.devices import Lab
 from rtgate.lava.client.server import Lava
 from rtgate.lava.job.artefacts import Directory
@@ -56,11 +56,9 @@ def render_job(submission: Submission, url: str, output: Path, watch: JobWatch) 
     definition = job_writer.job(plan.order, new_nonce(), _tags(submission, lab))
     _validate(lava, definition)
     path = output / JOB
-    try:
+    with regular_file.writing(path):
         output.mkdir(parents=True, exist_ok=True)
         regular_file.write_text(path, definition)
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from error
     if store is not None:
         watch.say(f"upload what is in {store.path} to {store.url}")
     _say_unchecked(submission, lava, watch)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case, plan
 from rtgate.records import planned
 from rtgate.records.codec import decode, encode, require_keys
@@ -81,11 +81,9 @@ def read(records: Path) -> SoakSpec:
 
 def write(order: SoakSpec, records: Path) -> None:
     """Write `soak.json`, whole or not at all. Raises InfrastructureError."""
-    try:
+    with files.writing(records):
         records.mkdir(parents=True, exist_ok=True)
         files.write_text(records / _FILE, json.dumps({"format": FORMAT, **encode(order)}, indent=1) + "\n")
-    except OSError as error:
-        raise InfrastructureError(f"{records} cannot be written: {error}") from error
 
 
 def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> SoakSpec:
