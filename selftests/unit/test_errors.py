@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rtgate import errors
-from rtgate.errors import ConfigError, Location, ParseError, RtgateError, TargetError
+from rtgate.errors import ConfigError, Location, RtgateError
 
 CLASSES = [found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, RtgateError)]
 
@@ -53,13 +53,3 @@ def test_a_mistake_in_a_file_starts_with_its_place() -> None:
 
 def test_a_mistake_on_the_command_line_has_no_place() -> None:
     assert str(ConfigError("no such board")) == "no such board"
-
-
-def test_output_that_cannot_be_read_names_the_raw_bytes() -> None:
-    assert str(ParseError("no JSON", Path("raw/tool.out"))) == "no JSON (raw output: raw/tool.out)"
-    assert str(ParseError("no JSON")) == "no JSON"
-
-
-def test_a_fault_of_the_target_keeps_the_last_lines_of_the_console() -> None:
-    assert TargetError("it hung", "last line").console == "last line"
-    assert TargetError("it hung").console == ""

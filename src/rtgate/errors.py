@@ -69,13 +69,9 @@ class TransportError(InfrastructureError):
 
 
 class TargetError(RtgateError):
-    """The kernel under test misbehaved; `console` holds the last lines it printed."""
+    """The kernel under test misbehaved."""
 
     exit_code = 1
-
-    def __init__(self, message: str, console: str = "") -> None:
-        super().__init__(message)
-        self.console = console
 
 
 class KernelFaultError(TargetError):
@@ -106,13 +102,9 @@ class ChangedError(RtgateError):
 
 
 class ParseError(RtgateError):
-    """A tool's output could not be understood: a new version of it, or a mistake of ours. `raw` names the bytes."""
+    """A tool's output could not be understood: a new version of it, or a mistake of ours."""
 
     exit_code = 4
-
-    def __init__(self, message: str, raw: Path | None = None) -> None:
-        super().__init__(f"{message} (raw output: {raw})" if raw else message)
-        self.raw = raw
 
 
 class UnfinishedError(ParseError):

@@ -12,29 +12,18 @@ from pathlib import Path
 from rtgate.arches import ARCHES
 from rtgate.errors import InfrastructureError
 
-PACKAGES = {
+PACKAGES = {  # where a package has another name than its program
     "apt-cache": "apt",
     "apt-get": "apt",
     "autoreconf": "autoconf automake",
-    "bc": "bc",
-    "bison": "bison",
     "bwrap": "bubblewrap",
-    "ccache": "ccache",
-    "clang": "clang",
     "dpkg-deb": "dpkg",
     "dtc": "device-tree-compiler",
     "fdtoverlay": "device-tree-compiler",
-    "flex": "flex",
-    "gcc": "gcc",
-    "git": "git",
     "ld.lld": "lld",
     "libtoolize": "libtool",
     "llvm-objcopy": "llvm",
-    "make": "make",
-    "patch": "patch",
-    "rsync": "rsync",
     "ssh": "openssh-client",
-    "tar": "tar",
     "xz": "xz-utils",
     **{arch.compiler: arch.packages[0] for arch in ARCHES.values()},
 }
