@@ -64,7 +64,7 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("board: []", "1:1: unknown key 'board' (allowed: boards, build_disk, build_time, builds, screen, unproven)"),
         ("boards: [{board: virt-arm64, build: virt-arm64-preempt_rt}]", "1:18: virt-arm64 is a virtual board"),
         ("build_disk: 20", "1:13: "),
-        ("build_disk: 0 GiB", "1:13: is not a size (examples: 900 MiB, 20 GiB)"),
+        ("build_disk: 0 GiB", "1:13: '0 GiB' is not a size (allowed: a number and MiB or GiB, for example 512 MiB)"),
         ("build_time: 20", "1:13: "),
         ("boards: [{board: rk3588-evb1}]", "1:10: missing key 'build'"),
         ("boards: [{board: rk3588-evb1, build: virt-x86_64-preempt_rt}]", "1:38: "),

@@ -162,7 +162,7 @@ def _profile(name: str, entry: Entry) -> Profile:
         required=("description", *_LENGTHS), optional=("tools", "only", "suites", "minimum", "nfs", "loads", "boards")
     )
     lengths = Lengths(
-        duration_s=_seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
+        duration_s=seconds(data["duration"]), seeds=_seeds(data["seeds"]), boots=data["boots"].integer(minimum=1)
     )
     own = {} if "tools" not in data else data["tools"].entries()
     return Profile(
@@ -274,13 +274,14 @@ def _case(value: Value) -> str:
 def _read_lengths(value: Value, lengths: Lengths) -> Lengths:
     data = value.mapping(optional=(*_LENGTHS, "options"))
     return Lengths(
-        duration_s=_seconds(data["duration"]) if "duration" in data else lengths.duration_s,
+        duration_s=seconds(data["duration"]) if "duration" in data else lengths.duration_s,
         seeds=_seeds(data["seeds"]) if "seeds" in data else lengths.seeds,
         boots=data["boots"].integer(minimum=1) if "boots" in data else lengths.boots,
     )
 
 
-def _seconds(value: Value) -> float:
+def seconds(value: Value) -> float:
+    """Return a duration of a file, at most a week. Raises ConfigError."""
     return value.parse(partial(durations.parse, most_s=7 * durations.DAY_S))
 
 

@@ -6,24 +6,22 @@ Only the target branch's own file counts: a merge request cannot change what it 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from rtgate import durations, site
+from rtgate import site
 from rtgate.board import boards
 from rtgate.errors import ConfigError
-from rtgate.kernel.build_limits import DISK, GIB, MIB, TIME_S, BuildLimits
-from rtgate.measure.profiles import profile, profiles
+from rtgate.kernel.build_limits import DISK, MIB, TIME_S, BuildLimits
+from rtgate.measure.profiles import profile, profiles, seconds
 from rtgate.strict_yaml import Mapping, Value, load
+from rtgate.units import mib
 from rtgate.workflow import references
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
 from rtgate.workflow.sections import unfollowed
 
 FILE = "policy.yaml"
-_SIZE = re.compile(r"(?P<number>[0-9]{1,6}) ?(?P<unit>MiB|GiB)")
 _ALLOW, _BLOCK = "allow", "block"
 
 
@@ -190,20 +188,9 @@ def _build(data: Mapping) -> str:
 
 
 def _limits(data: Mapping) -> BuildLimits:
-    time_s = _seconds(data["build_time"]) if "build_time" in data else TIME_S
-    return BuildLimits(time_s=time_s, disk=_bytes(data["build_disk"]) if "build_disk" in data else DISK)
-
-
-def _bytes(value: Value) -> int:
-    match = _SIZE.fullmatch(value.text())
-    if match is None or not int(match["number"]):
-        value.fail("is not a size (examples: 900 MiB, 20 GiB)")
-    return int(match["number"]) * {"MiB": MIB, "GiB": GIB}[match["unit"]]
+    time_s = seconds(data["build_time"]) if "build_time" in data else TIME_S
+    return BuildLimits(time_s=time_s, disk=data["build_disk"].parse(mib) * MIB if "build_disk" in data else DISK)
 
 
 def _minutes(value: Value) -> float:
-    return _seconds(value) / 60
-
-
-def _seconds(value: Value) -> float:
-    return value.parse(partial(durations.parse, most_s=7 * durations.DAY_S))
+    return seconds(value) / 60
