@@ -298,7 +298,7 @@ def data(text: str) -> Any:
         ConfigError: it is no YAML, or has tags that are not YAML's own.
     """
     try:
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - it is a safe one
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ConfigError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
 

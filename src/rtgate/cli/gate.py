@@ -11,6 +11,7 @@ from pathlib import Path
 from rtgate import files
 from rtgate.board import boards
 from rtgate.board.boards import Board
+from rtgate.board.boot import ArmName
 from rtgate.cli import command_options, requests
 from rtgate.errors import ConfigError
 from rtgate.history.url import history_url
@@ -18,7 +19,7 @@ from rtgate.workflow.arms import OURS, make_root_filesystem
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
-from rtgate.workflow.kernels import Sources, baseline_of, candidate_of
+from rtgate.workflow.kernels import Sources, build_arm
 from rtgate.workflow.report_directory import lock, replacing, require_report_directory
 from rtgate.workflow.sections import unfollowed
 from rtgate.workflow.sequential import ComparisonOptions, ComparisonOutcome
@@ -174,6 +175,6 @@ def _kernels(arguments: argparse.Namespace, board: Board) -> dict[str, Path]:
     if _boots_ours(arguments):
         make_root_filesystem(board)
     if sources.base:
-        kernels["baseline"] = baseline_of(sources, board)
-    kernels["candidate"] = candidate_of(sources, board)
+        kernels["baseline"] = build_arm(sources, board, ArmName.BASELINE)
+    kernels["candidate"] = build_arm(sources, board, ArmName.CANDIDATE)
     return kernels

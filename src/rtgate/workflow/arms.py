@@ -184,7 +184,7 @@ def _images(board: Board) -> Callable[[Plan], RootfsImage]:
 
 def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Event) -> Arm:
     directory = request.kernels.get(ArmName.CANDIDATE)
-    kernel = identity(artefacts.load(directory), request.flavour) if directory else running(request.flavour)
+    kernel = identity(artefacts.load(directory), request.flavour) if directory else unknown_kernel(request.flavour)
     return Arm(
         name=ArmName.CANDIDATE,
         board=board,
@@ -207,7 +207,7 @@ def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     return Arm(
         name=job.arm,
         board=board,
-        kernel=job.kernel or running(request.flavour),
+        kernel=job.kernel or unknown_kernel(request.flavour),
         profile=board_profile,
         tuning=board.tuning(request.tuning),
         time=time_of(board),
@@ -258,13 +258,15 @@ def _source(kernel: KernelBuild) -> str:
     return " ".join([*words, *subject, *changes, *patches]) or "unknown"
 
 
-def running(flavour: str | None) -> KernelIdentity:
+def unknown_kernel(
+    flavour: str | None, name: str = "running", source: str = "whatever the target runs"
+) -> KernelIdentity:
     """Return a kernel of which only the flavour is known, or not even that."""
     return KernelIdentity(
-        name="running",
+        name=name,
         flavour=flavour or "preempt_rt",
         release="",
         image_sha256="",
-        source="whatever the target runs",
+        source=source,
         provenance="unknown",
     )

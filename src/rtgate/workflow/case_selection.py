@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
+from rtgate.judge.compare.on_boards import BOOT_MINUTES
 from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose
 from rtgate.judge.verdict import Verdict
 from rtgate.lava.results.expected import Expected
@@ -16,9 +17,8 @@ from rtgate.measure.case import Arm, Case, plan
 from rtgate.measure.profiles import Lengths, Profile, profile
 from rtgate.tools.needs import unmet_needs
 from rtgate.workflow import suites
-from rtgate.workflow.arms import running
+from rtgate.workflow.arms import unknown_kernel
 
-_BOOT_MINUTES = 1.5  # of a board: power, boot loader, kernel, LAVA's own steps
 _CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
 
 
@@ -46,7 +46,7 @@ class Wish:
     @property
     def booting(self) -> float:
         """Board-minutes that the boots take, whatever is measured in them."""
-        return 2 * self.pairs * _BOOT_MINUTES
+        return 2 * self.pairs * BOOT_MINUTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
 
 def _arm(wish: Wish, board_profile: Profile) -> Arm:
     """Return an arm of a kernel that is not built yet."""
-    kernel = running(wish.flavour)
+    kernel = unknown_kernel(wish.flavour)
     if wish.flavour:  # said by a report or a build, not guessed
         kernel = replace(kernel, provenance="rtgate")
     return Expected(

@@ -14,6 +14,7 @@ from rtgate import files
 from rtgate.durations import DAY_S
 from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_change import PatchSet
+from rtgate.records.codec import decode
 
 FORMAT = 1
 # A review that takes the machine down with it must not do so for ever.
@@ -103,11 +104,7 @@ def _read(path: Path) -> dict[int, Entry]:
 def _entries(data: Any) -> dict[int, Entry]:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r} is not {FORMAT}")
-    return {int(change): _entry(**entry) for change, entry in data["changes"].items()}
-
-
-def _entry(*, number: int, starts: int, ended: bool, at: float) -> Entry:
-    return Entry(number=int(number), starts=int(starts), ended=bool(ended), at=float(at))
+    return {int(change): decode(entry, Entry) for change, entry in data["changes"].items()}
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ from rtgate.report.notices import step_printer
 from rtgate.rootfs import images
 from rtgate.tools import loads
 from rtgate.tools.xenomai import COBALT
-from rtgate.workflow.arms import identity
+from rtgate.workflow.arms import identity, unknown_kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,8 @@ def source(
     kernel = None if files else artefacts.load(Path(spec.kernel))
     if kernel is not None and kernel.arch and kernel.arch != board.arch:
         raise ConfigError(f"{kernel.directory} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
-    booted = identity(kernel, flavour) if kernel is not None else _unknown(spec.kernel, flavour)
+    file_name = urlsplit(spec.kernel).path.rpartition("/")[2] or "kernel"
+    booted = identity(kernel, flavour) if kernel is not None else unknown_kernel(flavour, file_name, spec.kernel)
     family = _family(board, spec, kernel)
     if kernel is not None:
         files["kernel"] = str(kernel.image)
@@ -221,17 +222,6 @@ def _unpack(archive: Path, name: str, into: Path) -> Path:
             return path
     except (OSError, tarfile.TarError, EOFError) as error:
         raise ConfigError(f"{archive}: cannot be read: {error}") from error
-
-
-def _unknown(url: str, flavour: str | None) -> KernelIdentity:
-    return KernelIdentity(
-        name=urlsplit(url).path.rpartition("/")[2] or "kernel",
-        flavour=flavour or "preempt_rt",
-        release="",
-        image_sha256="",
-        source=url,
-        provenance="unknown",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

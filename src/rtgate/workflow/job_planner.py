@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from rtgate.judge.compare.on_boards import BOOT_MINUTES
 from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.sequential import PairQueue
-
-_BOOT_S = 90.0  # power, boot loader, kernel, LAVA's own steps
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +71,7 @@ class JobPlanner:
 
 
 def _minutes(order: MeasurementRequest) -> float:
-    return len(order.boots) * (order.usual_s + _BOOT_S) / 60
+    return len(order.boots) * (order.usual_s / 60 + BOOT_MINUTES)
 
 
 def _time(text: str) -> datetime | None:

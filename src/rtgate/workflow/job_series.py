@@ -119,8 +119,7 @@ def carry_out(series: Series, output: Path) -> list[JobAttempts]:
             break
         job_results.look(all_jobs, output)
         order = further.order()
-        if order is not None and not series.kept:
-            series.watch.say(_NOT_KEPT)
+        if order is not None and not _may_go_on(series, order):
             break
     job_results.look(all_jobs, output)
     return all_jobs

@@ -60,16 +60,6 @@ class Sources:
         return description
 
 
-def baseline_of(sources: Sources, board: Board) -> Path:
-    """Build the base; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
-    return _build(sources, board, ArmName.BASELINE)
-
-
-def candidate_of(sources: Sources, board: Board) -> Path:
-    """Build the candidate; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
-    return _build(sources, board, ArmName.CANDIDATE)
-
-
 def build_commit(
     build: str,
     repository: Path,
@@ -134,7 +124,8 @@ class CommitBuilds:
             raise BuildError(f"{error.first_error} (log: {self.logs.name}/{copy.name} of the report)") from error
 
 
-def _build(sources: Sources, board: Board, arm: ArmName) -> Path:
+def build_arm(sources: Sources, board: Board, arm: ArmName) -> Path:
+    """Build a kernel of a gate; return the build's directory. Raises as `kernel.build.build` and `checkout`."""
     description = sources.description(board)
     patches = sources.patches if arm is ArmName.CANDIDATE else None
     options = kernel_build.Options(patches=patches)

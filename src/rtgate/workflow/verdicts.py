@@ -33,7 +33,7 @@ from rtgate.workflow.verdict_file import FORMAT
 from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
-_Seen = TypeVar("_Seen", CaseExplanation, SectionComparison)
+_Seen = TypeVar("_Seen")
 
 
 def limits(path: Path | None) -> Thresholds:
@@ -139,8 +139,8 @@ def subjects(
 
 def _schedule(mine: Sequence[Record]) -> Schedule:
     """Return when somebody was going to look at a case's boots. Raises ConfigError: planned.json is damaged."""
-    directory = next((record.directory.parent for record in mine if record.directory), None)
-    return planned.read_in(directory).schedule if directory else Schedule()
+    case_plan = _beside(planned.read_in, mine)
+    return case_plan.schedule if case_plan else Schedule()
 
 
 def _explained(mine: Sequence[Record], here: Sequence[Record]) -> CaseExplanation | None:

@@ -21,6 +21,7 @@ from rtgate.forge.hooks import BadDelivery, Hook
 from rtgate.forge.run_command import Command, CommandForge, obstacle
 from rtgate.http.receiver import Receiver
 from rtgate.http.secret import Token
+from rtgate.records.codec import decode
 
 FORMAT = 1
 # Delivered again after it was forgotten, a comment allows what it allowed: a commit that was there before it.
@@ -83,7 +84,7 @@ class Journal:
 def _read(document: Any) -> tuple[dict[str, Command], list[str]]:
     if document["format"] != FORMAT:
         raise ValueError(f"format {document['format']!r} is not {FORMAT}")
-    commands = [Command(**entry) for entry in document["waiting"]]
+    commands = [decode(entry, Command) for entry in document["waiting"]]
     return {command.key: command for command in commands}, [str(key) for key in document["ended"]]
 
 

@@ -30,7 +30,8 @@ from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.units import plural
 
-_BOOT_MINUTES = 1.5  # of a board, around its measurements, where nobody measured it
+BOOT_MINUTES = 1.5
+"""Of a board, around its measurements: power, boot loader, kernel, LAVA's own steps; where nobody measured it."""
 _FEWEST_PAIRS = 3  # with a history; without one the paired test says how many it takes
 
 
@@ -221,5 +222,5 @@ def _boot_minutes(pairs: Sequence[tuple[Record, Record]]) -> float:
     boots = [record for pair in pairs for record in pair]
     total = [record.seconds["total"] / 60 for record in boots if "total" in record.seconds]
     if not total:
-        return _BOOT_MINUTES
+        return BOOT_MINUTES
     return max(0.0, mean(total) - summaries.minutes(boots[0]))
