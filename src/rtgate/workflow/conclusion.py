@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rtgate import files
@@ -106,12 +107,8 @@ def finish(output: Path, run_verdicts: Sequence[Verdict], ending: Ending) -> int
         say(sentence)
     store_failure = keep(ending.history, directory)
     verdicts += [_lab(store_failure)] if store_failure else []
-
-    def page() -> Path | None:
-        page_path, failure = _page(output) if ending.page else (None, "")
-        verdicts.extend([_lab(failure)] if failure else [])
-        return page_path
-
+    generate = partial(html.generate, output / "allure-results", output)
+    page: Callable[[], Path | None] = generate if ending.page else lambda: None
     return write_report(output, records, verdicts, page, ending)
 
 
@@ -127,17 +124,18 @@ def write_report(
     Args:
         output: the directory.
         records: what was measured.
-        verdicts: what was judged; `page` may add what went wrong with it.
+        verdicts: what was judged.
         page: makes the page of Allure's results; None if there is none.
-        ending: of the run.
+        ending: of the run. A page that cannot be made is a MISS of it, but of a run that ended before.
 
     Raises:
-        InfrastructureError: the directory cannot be written.
+        ConfigError, InfrastructureError: the directory cannot be written, or as `page` of a run that ended before.
     """
     code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
     with step("writing the report"):
         plots = allure.write(records, verdicts, output / "allure-results", code=code)
-        page_path = page()
+        page_path, failures = (page(), []) if ending.over else _page(page, output)
+        verdicts = [*verdicts, *failures]
         code = exit_code(verdicts, allow_unjudged=ending.allow_unjudged)
         summary = output / SUMMARY
         with files.writing(summary):
@@ -157,15 +155,15 @@ def missing_verdicts(records: Sequence[Record], verdicts: Sequence[Verdict]) -> 
     return [case.headline for case in cases(records, verdicts) if not case.verdicts]
 
 
-def _page(output: Path) -> tuple[Path | None, str]:
+def _page(page: Callable[[], Path | None], output: Path) -> tuple[Path | None, list[Verdict]]:
     """Return the report page, or what failed: a verdict must not get lost because its page could not be made."""
     try:
-        return html.generate(output / "allure-results", output), ""
+        return page(), []
     except html.NoAllureError as error:
         say(f"no report page: {error}. Then: rtgate report {output / 'records'} -o {output}")
-        return None, ""
+        return None, []
     except (ConfigError, InfrastructureError) as error:
-        return None, f"no report page: {error}"
+        return None, [_lab(f"no report page: {error}")]
 
 
 def _lab(sentence: str) -> Verdict:
