@@ -41,7 +41,8 @@ from rtgate.explain.section_changes import changes
 from rtgate.kernel.source import default_tree, open_tree
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.lava.results import log, records
-from rtgate.measure.case import Case, measure
+from rtgate.measure.case import Case
+from rtgate.measure.case_record import measure
 from rtgate.records.record import read, write
 from rtgate.tools import Output, Setting
 from rtgate.tools.cyclictest import Cyclictest

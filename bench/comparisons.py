@@ -49,7 +49,8 @@ from rtgate.kernel.configuration import BuildDescription
 from rtgate.kernel.patches import synchronise
 from rtgate.kernel.source import Tree, default_tree, open_tree
 from rtgate.kernel.source_copy import SourceCopy
-from rtgate.measure.case import Case, plan
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.target import qemu as emulator

@@ -29,7 +29,8 @@ from rtgate.board.boot import ArmName
 from rtgate.cli.explain import as_json
 from rtgate.errors import RtgateError
 from rtgate.explain.comparing import Side, compare
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import seeds
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from bench import ROOT
 from rtgate.board import boards
-from rtgate.measure.case import Case, measure
+from rtgate.measure.case import Case
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity.check import CheckResult

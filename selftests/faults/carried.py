@@ -27,7 +27,8 @@ from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import raw_output
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.observations import uname_flavour
 from rtgate.measure.profiles import Profile, profile
 from rtgate.records import record as record_file

@@ -21,7 +21,7 @@ from rtgate.lava.in_job import on_board
 from rtgate.lava.results import records
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
-from rtgate.measure.case import plan as made
+from rtgate.measure.case_plan import plan as made
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.records import record as records_file
 from rtgate.records.record import KernelIdentity, Record

@@ -20,7 +20,8 @@ from rtgate.console.transport import Transport, open_transport
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import Profile
 from rtgate.records.record import KernelIdentity, Record
 from rtgate.rootfs import images

@@ -13,7 +13,9 @@ from rtgate.board.storage import Overwrite, Storage
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status, Verdict, worst
-from rtgate.measure.case import Arm, Case, make_record, measure, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import make_record, measure
 from rtgate.records.record import Record
 from rtgate.tools.fio import FioWrite
 from rtgate.tools.loads import Load

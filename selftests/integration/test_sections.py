@@ -20,7 +20,7 @@ from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.raw_locks import lock_functions, lock_name
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
-from rtgate.measure.case import measure
+from rtgate.measure.case_record import measure
 from rtgate.records.codec import decode
 from rtgate.target.qemu import version
 from rtgate.workflow.arms import ArmRequest, make_arms

@@ -35,7 +35,8 @@ from rtgate.board.boot import ArmName, TimeBase
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.placebos import version
 from rtgate.kernel.fragments import load_fragment
-from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
 from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.target.plan import script

@@ -27,7 +27,7 @@ from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Interr
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.measure.case import plan as make_plan
+from rtgate.measure.case_plan import plan as make_plan
 from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
 from rtgate.records.record import Record, read_all

@@ -13,7 +13,8 @@ from rtgate.board import isolation
 from rtgate.board.boot import TimeBase
 from rtgate.board.tuning import Tuning, Write
 from rtgate.measure import observations
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Chunk, Record
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.validity import isolation as isolation_check

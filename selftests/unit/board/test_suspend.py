@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm, facts, files, measured_outcome
 
 from rtgate.board import suspend
-from rtgate.measure.case import Case, measure, plan
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Record
 from rtgate.tools.cyclictest import Cyclictest
 

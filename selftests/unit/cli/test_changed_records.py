@@ -11,7 +11,7 @@ from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli.main import main
-from rtgate.measure.case import measure
+from rtgate.measure.case_record import measure
 from rtgate.records import record as records_file
 from rtgate.workflow import archive
 

@@ -13,7 +13,7 @@ from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli import lava_tool, main
-from rtgate.measure.case import measure
+from rtgate.measure.case_record import measure
 from rtgate.records import record as records_file
 from rtgate.workflow import suites
 from rtgate.workflow.verdicts import write_verdicts

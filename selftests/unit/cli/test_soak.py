@@ -10,7 +10,8 @@ from selftests.fake_target import FakeTarget, arm
 from selftests.unit.cli.conftest import Lab
 
 from rtgate.cli import main
-from rtgate.measure.case import Case, measure
+from rtgate.measure.case import Case
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Chunk
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.units import Quantity

@@ -34,7 +34,9 @@ from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measure.case import Case, beforehand, measure, plan, reading, setting
+from rtgate.measure.case import Case, reading, setting
+from rtgate.measure.case_plan import beforehand, plan
+from rtgate.measure.case_record import measure
 from rtgate.measure.observations import LOG_GOES_ON, LOG_LOST, uname_flavour
 from rtgate.measure.raw_output import Reading
 from rtgate.records.evidence import LoadSample

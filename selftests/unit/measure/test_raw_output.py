@@ -18,7 +18,7 @@ from selftests.unit.measure.test_case import CASE
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
-from rtgate.measure.case import measure
+from rtgate.measure.case_record import measure
 from rtgate.measure.raw_output import Reading
 from rtgate.measure.run import records_by_case
 from rtgate.records import record as records_file

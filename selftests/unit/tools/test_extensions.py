@@ -19,7 +19,8 @@ from rtgate.board import boards
 from rtgate.cli import suite_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases
-from rtgate.measure.case import Case, plan
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
 from rtgate.measure.run import Run, records_by_case
 from rtgate.tools import extensions, loads, registry
 from rtgate.tools.registry import COMPANIONS, TOOLS

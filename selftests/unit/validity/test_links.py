@@ -14,7 +14,9 @@ from rtgate.board.pcie import Function
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Status
-from rtgate.measure.case import Case, measure, plan
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Record
 from rtgate.target.plan import Plan, script
 from rtgate.tools.cyclictest import Cyclictest

@@ -13,7 +13,8 @@ from pathlib import Path
 from rtgate.board.boot import State
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import seeds
 from rtgate.records.record import digest_source
 from rtgate.report.text import plain_text

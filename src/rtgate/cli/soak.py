@@ -16,7 +16,8 @@ from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.files import exclusive_lock
 from rtgate.judge.thresholds import Thresholds
-from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
 from rtgate.measure.profiles import Lengths, Profile
 from rtgate.measure.run import records_by_case
 from rtgate.report.notices import say

@@ -26,7 +26,8 @@ from rtgate.files import scratch
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.raw_locks import LockFunctions, lock_functions
 from rtgate.kernel.vmlinux import Vmlinux
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.records.record import Record
 from rtgate.target.outcome import State
 from rtgate.target.qemu import version

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.errors import ConfigError, Interrupted
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.raw_output import verify
 from rtgate.records import planned
 from rtgate.records import record as records_file

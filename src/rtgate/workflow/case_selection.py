@@ -13,7 +13,8 @@ from rtgate.judge.compare.on_boards import BOOT_MINUTES
 from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose
 from rtgate.judge.verdict import Verdict
 from rtgate.lava.results.expected import Expected
-from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
 from rtgate.measure.profiles import Lengths, Profile, profile
 from rtgate.tools.needs import unmet_needs
 from rtgate.workflow import suites

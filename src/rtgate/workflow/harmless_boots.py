@@ -16,7 +16,9 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError
 from rtgate.kernel.harmless import UNPATCHED, KernelChange
-from rtgate.measure.case import Arm, Case, measure, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import measure
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.target.virtual import VirtualBoard

@@ -12,7 +12,8 @@ from selftests.fake_target import FakeTarget, arm
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.lava.in_job import signals
 from rtgate.lava.results.plain_text import plain_line
-from rtgate.measure.case import Case, measure
+from rtgate.measure.case import Case
+from rtgate.measure.case_record import measure
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit

@@ -17,7 +17,8 @@ from rtgate.lava.results.boot_log import BootLog
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import boots
-from rtgate.measure.case import Case, measure
+from rtgate.measure.case import Case
+from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file

@@ -9,7 +9,8 @@ import pytest
 from selftests.fake_target import FakeTarget, arm
 
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.measure.case import Arm, Case, measure
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
 from rtgate.records import record as records_file
 from rtgate.records.planned import missing
 from rtgate.records.record import Chunk, Place

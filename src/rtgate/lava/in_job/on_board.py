@@ -37,7 +37,9 @@ from rtgate.lava.job import environment
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.frames import frames
 from rtgate.lava.results.plain_text import plain_line
-from rtgate.measure.case import Arm, Case, make_record, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import make_record
 from rtgate.measure.profiles import profile
 from rtgate.records import planned
 from rtgate.records import record as records_file

@@ -19,7 +19,9 @@ from rtgate.board.boot import ArmName
 from rtgate.lava.in_job.target import time_of
 from rtgate.lava.results import boot_log
 from rtgate.lava.results.boot_log import BootLog
-from rtgate.measure.case import Arm, Case, make_record, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import make_record
 from rtgate.measure.profiles import Profile
 from rtgate.records import planned
 from rtgate.records import record as records_file

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError, Interrupted
-from rtgate.measure.case import Arm, Case, make_record, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.case_record import make_record
 from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Chunk, Place, Record

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.errors import ConfigError
-from rtgate.measure.case import Arm, Case, plan
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_plan import plan
 from rtgate.records import planned
 from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.record import KernelIdentity, Place
