@@ -467,7 +467,7 @@ def test_boots_that_were_begun_end_when_the_rest_cannot_be(suite: Suite, error: 
 
     suite.patch.setattr("rtgate.files.require_free_space", room)
     suite.patch.setattr(run_module, "os", SimpleNamespace(sched_getaffinity=lambda _: range(2)))
-    suite.patch.setattr("rtgate.plugin.BootPool", Watched)
+    suite.patch.setattr("rtgate.cli.suite_runs.BootPool", Watched)
     suite.fake(arm(FakeTarget()))
     options = ("--board", "virt-arm64", "--kernel", "k", "--seeds", "1-2", "--thresholds", "limits.yaml")
     suite.pytester.runpytest_inprocess(

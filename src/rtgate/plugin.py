@@ -23,13 +23,12 @@ import pytest
 from rtgate.board.boot import ArmName
 from rtgate.cli import suite_options
 from rtgate.cli.suite_cases import CaseMark, Offers, case_mark, offered_cases, selected_cases
+from rtgate.cli.suite_runs import MeasuredRun, StoredRun
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, Interrupted, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, worst
 from rtgate.lava.job import cases as cases_file
 from rtgate.measure.case import Case
-from rtgate.measure.case_plan import plan as make_plan
-from rtgate.measure.run import BootPool, Run, records_by_case
-from rtgate.records import planned
+from rtgate.measure.run import Run
 from rtgate.records.record import Record, read_all
 from rtgate.report import junit
 from rtgate.report.progress import Progress
@@ -67,108 +66,37 @@ class Session:
     """What all test items of one pytest session share."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._measured: list[Record] = []
         self.cases: dict[str, Case] = {}
         self.boards: dict[str, frozenset[str | None]] = {}
-        self.stored: dict[str, list[Record]] | None = None
-        self.run: Run | None = None
-        self._beside: BootPool | None = None
         self.compared: tuple[Verdict, ...] = ()
         self.judging = None if config.getoption("--no-judge") else _judging(config)
-        board, replay = config.getoption("--board"), config.getoption("--replay")
-        self.board = board
-        if replay:
-            self.records = Path(replay)
-            if not self.records.is_dir():
-                raise ConfigError(f"--replay {replay}: no such directory")
-            self.stored = records_by_case(self.records, board)
-        elif board:
-            self.records = Path(config.getoption("--records")).absolute()
-            self.run = suite_options.run(config, board, self.records)
-        else:
-            raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
-
-    @property
-    def profile(self) -> str:
-        """The profile if the command line names none. Raises ConfigError for records of several."""
-        names = {record.profile for records in (self.stored or {}).values() for record in records}
-        if len(names) > 1:
-            raise ConfigError(f"these are records of {', '.join(sorted(names))}: name one with --profile")
-        return names.pop() if names else suite_options.PROFILE
-
-    @property
-    def known_boards(self) -> tuple[str | None, ...]:
-        """The boards that cases are chosen for: the one that was named, or those of the stored records."""
-        if self.board or self.stored is None:
-            return (self.board,)
-        there = {record.board for records in self.stored.values() for record in records}
-        return tuple(sorted(there | set(planned.arms(self.records)))) or (None,)
-
-    def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
-        """Return the case's records: measured now, or stored."""
-        if self.stored is not None:
-            return tuple(self.stored.get(case.name, ()))
-        assert self.run is not None
-        with progress.case(case.name):
-            if self.run.jobs == 1:
-                return self.run.measure(case, progress.note_boot)
-            if self._beside is None:
-                self._beside = self._begin_all(case)
-            try:
-                return self._beside.end(case, progress.note_boot)
-            except BaseException:
-                self._beside = None
-                raise
-
-    def _begin_all(self, first: Case) -> BootPool:
-        """Begin this case and all after it, so that no core waits for the last boot of a case."""
-        assert self.run is not None
-        beside = BootPool(self.run)
-        queue = list(self.cases.values())
-        try:
-            for case in queue[queue.index(first) :]:
-                beside.begin(case)
-        except BaseException:
-            beside.close()
-            raise
-        return beside
-
-    def close(self) -> None:
-        """End what is still under way."""
-        if self._beside is not None:
-            self._beside.close()
+        self.source = _source(config)
 
     def judge(self, judging: Judging, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
-        self._measured += records
-        names = {entry.name for entry in self.cases.values()}
-        beside = [record for name, every in (self.stored or {}).items() if name in names for record in every]
-        missing_boots = partial(self._missing, case)
-        return judging.case(case.name, records, self._arms(case, records), missing_boots, beside or self._measured)
+        beside = self.source.beside({entry.name for entry in self.cases.values()})
+        return judging.case(case.name, records, self._arms(case, records), partial(self.source.missing, case), beside)
 
     def note(self, verdict: Verdict) -> None:
         """Keep a verdict that no record shows."""
         if self.judging is not None:
             self.judging.verdicts.append(verdict)
 
-    def _missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
-        """Return the boots that left no record: of this run, or of those that were planned when they were measured."""
-        if self.run is not None:
-            return self.run.missing(case, records)
-        from rtgate.workflow.verdicts import planned_in  # noqa: PLC0415 - as `_judging`
-
-        return planned_in(self.records, case.name)(board, arm, records)
-
     def _arms(self, case: Case, records: tuple[Record, ...]) -> dict[str, set[str]]:
-        """Return the arms by board, of boards on which a case is measured: of all that is stored or planned, or run."""
-        by_board = planned.arms(self.records) if self.stored is not None else {}
-        by_board = {board: arms for board, arms in by_board.items() if self.board in (None, "", board)}
-        for record in (*records, *(entry for case in (self.stored or {}).values() for entry in case)):
-            by_board.setdefault(record.board, set()).add(record.arm)
-        for arm in self.run.arms if self.run else ():
-            by_board.setdefault(arm.board.name, set()).add(arm.name)
+        """Return the arms by board, of boards on which a case is measured."""
+        by_board = self.source.arms()
         boards = {record.board for record in records} | self.boards.get(case.name, by_board.keys())
         return {board: arms for board, arms in by_board.items() if board in boards}
+
+
+def _source(config: pytest.Config) -> MeasuredRun | StoredRun:
+    board, replay = config.getoption("--board"), config.getoption("--replay")
+    if replay:
+        return StoredRun.of(replay, board)
+    if board:
+        records = Path(config.getoption("--records")).absolute()
+        return MeasuredRun(run=suite_options.run(config, board, records), board=board)
+    raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
 
 
 def _judging(config: pytest.Config) -> Judging:
@@ -189,8 +117,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # would interrupt the orderly end, and every boot that waits for its turn would still be measured.
         signal.signal(number, lambda *_: None)
         session = config.stash.get(_SESSION, None)
-        if session and session.run:
-            session.run.stop.set()
+        if session:
+            session.source.stop()
         raise KeyboardInterrupt
 
     if config.getoption("--board") or config.getoption("--replay"):
@@ -206,27 +134,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     every = list(items)
     try:
         session = None if config.option.collectonly else Session(config)
-        boards = session.known_boards if session else (config.getoption("--board"),)
-        offers = Offers.of(config, session.profile if session else suite_options.PROFILE, boards)
+        boards = session.source.boards if session else (config.getoption("--board"),)
+        offers = Offers.of(config, session.source.profile if session else suite_options.PROFILE, boards)
         cases = selected_cases(config, items, offers)
-        if session and session.run:
-            for case in cases.values():
-                make_plan(case, session.run.arms[0], 1)  # raises for an unknown load, before anything is written down
-            for case in cases.values():
-                session.run.plan(case)
+        boots = session.source.prepare(cases.values()) if session else 0
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
     if cases_path:
         cases_file.write(cases.values(), Path(cases_path))
     if session is None:
         return
-    config.stash[_SESSION], run = session, session.run
+    config.stash[_SESSION], source = session, session.source
     session.cases = cases
     session.boards = {cases[item.nodeid].name: offers.boards(item) for item in items if item.nodeid in cases}
-    if run and config.getoption("--tell-placebos"):
-        _tell_placebos(config, every, run, cases.values())
-    boots = sum(len(run.boots(case)) * len(run.arms) for case in cases.values()) if run else 0
-    config.stash[_PROGRESS] = Progress(total=boots, workers=run.jobs if run else 1)
+    if isinstance(source, MeasuredRun) and config.getoption("--tell-placebos"):
+        _tell_placebos(config, every, source.run, cases.values())
+    config.stash[_PROGRESS] = Progress(total=boots, workers=source.workers)
 
 
 def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run, cases: Collection[Case]) -> None:
@@ -266,7 +189,7 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 
 def _records(session: Session, case: Case, progress: Progress) -> tuple[Record, ...]:
     try:
-        return session.records_of(case, progress)
+        return session.source.records_of(case, progress)
     except ChangedError as error:
         session.note(_verdict(Status.ERROR, Kind.VALIDITY, str(error), case.name))
         pytest.exit(plain_text(str(error)), returncode=ChangedError.suites_code)
@@ -297,7 +220,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ours = session.config.stash.get(_SESSION, None)
     if ours is None:
         return
-    ours.close()
+    ours.source.close()
     if ours.judging is not None:
         _judge_session(session, ours, ours.judging)
     # What is left takes no second, and an interrupt would end it with a traceback: pytest catches none in its summary.
@@ -311,8 +234,8 @@ def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> 
         if case.name not in judged_cases:
             sentence = "the test ended without a verdict: see its own output"
             ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
-    path = Path(session.config.getoption("--verdict") or ours.records / "verdict.json")
-    judging.write(path, ours.records)
+    path = Path(session.config.getoption("--verdict") or ours.source.records / "verdict.json")
+    judging.write(path, ours.source.records)
     _write_allure(session.config, ours, judging.verdicts)
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
         junit.add(ours.compared, Path(own))
@@ -330,7 +253,9 @@ def _write_allure(config: pytest.Config, ours: Session, verdicts: Sequence[Verdi
 
     names = {case.name for case in ours.cases.values()}
     records = [
-        record for record in read_all(ours.records) if record.case in names and ours.board in (None, "", record.board)
+        record
+        for record in read_all(ours.source.records)
+        if record.case in names and ours.source.board in (None, "", record.board)
     ]
     results.write(records, verdicts, Path(directory), fresh=False)
 

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Where the records of a pytest session come from: a run that measures, or one that is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rtgate.cli import suite_options
+from rtgate.errors import ConfigError
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.run import BootPool, Run, records_by_case
+from rtgate.records import planned
+from rtgate.records.record import Record
+from rtgate.report.progress import Progress
+
+
+@dataclass(slots=True, kw_only=True)
+class MeasuredRun:
+    """A run that measures now.
+
+    Attributes:
+        board: its name.
+    """
+
+    run: Run
+    board: str
+    _cases: Sequence[Case] = ()
+    _pool: BootPool | None = None
+    _records: list[Record] = field(default_factory=list)
+
+    @property
+    def records(self) -> Path:
+        """The directory of the records."""
+        return self.run.records
+
+    @property
+    def profile(self) -> str:
+        """The profile if the command line names none."""
+        return suite_options.PROFILE
+
+    @property
+    def boards(self) -> tuple[str | None, ...]:
+        """The boards that cases are chosen for."""
+        return (self.board,)
+
+    @property
+    def workers(self) -> int:
+        """How many boots are made at once."""
+        return self.run.jobs
+
+    def prepare(self, cases: Collection[Case]) -> int:
+        """Write down what is going to be measured; return how many boots. Raises ConfigError, InfrastructureError."""
+        self._cases = tuple(cases)
+        for case in cases:
+            plan(case, self.run.arms[0], 1)  # raises for an unknown load, before anything is written down
+        for case in cases:
+            self.run.plan(case)
+        return sum(len(self.run.boots(case)) * len(self.run.arms) for case in cases)
+
+    def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
+        """Measure a case. Raises as `Run.measure`."""
+        with progress.case(case.name):
+            records = self._measure(case, progress)
+        self._records += records
+        return records
+
+    def _measure(self, case: Case, progress: Progress) -> tuple[Record, ...]:
+        if self.run.jobs == 1:
+            return self.run.measure(case, progress.note_boot)
+        if self._pool is None:
+            self._pool = self._begin_all(case)
+        try:
+            return self._pool.end(case, progress.note_boot)
+        except BaseException:
+            self._pool = None
+            raise
+
+    def _begin_all(self, first: Case) -> BootPool:
+        """Begin this case and all after it, so that no core waits for the last boot of a case."""
+        pool = BootPool(self.run)
+        try:
+            for case in self._cases[self._cases.index(first) :]:
+                pool.begin(case)
+        except BaseException:
+            pool.close()
+            raise
+        return pool
+
+    def beside(self, _names: Collection[str]) -> Iterable[Record]:
+        """Return the records of every case that was measured so far."""
+        return self._records
+
+    def missing(self, case: Case, _board: str, _arm: str, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the boots of one arm that left no record, as people name them."""
+        return self.run.missing(case, records)
+
+    def arms(self) -> dict[str, set[str]]:
+        """Return the arms by board."""
+        by_board: dict[str, set[str]] = {}
+        for arm in self.run.arms:
+            by_board.setdefault(arm.board.name, set()).add(arm.name)
+        return by_board
+
+    def stop(self) -> None:
+        """End all boots now."""
+        self.run.stop.set()
+
+    def close(self) -> None:
+        """End what is still under way."""
+        if self._pool is not None:
+            self._pool.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run whose records are judged again.
+
+    Attributes:
+        records: the directory of the records.
+        board: only this one; empty or None for all.
+        by_case: the records.
+    """
+
+    records: Path
+    board: str | None
+    by_case: Mapping[str, Sequence[Record]]
+    workers: int = 1
+
+    @classmethod
+    def of(cls, directory: str, board: str | None) -> StoredRun:
+        """Read stored records. Raises ConfigError: there are none, or one is damaged."""
+        records = Path(directory)
+        if not records.is_dir():
+            raise ConfigError(f"--replay {directory}: no such directory")
+        return cls(records=records, board=board, by_case=records_by_case(records, board))
+
+    @property
+    def profile(self) -> str:
+        """The profile if the command line names none. Raises ConfigError for records of several."""
+        names = {record.profile for record in self._all()}
+        if len(names) > 1:
+            raise ConfigError(f"these are records of {', '.join(sorted(names))}: name one with --profile")
+        return names.pop() if names else suite_options.PROFILE
+
+    @property
+    def boards(self) -> tuple[str | None, ...]:
+        """The boards that cases are chosen for: the one that was named, or those of the records."""
+        if self.board:
+            return (self.board,)
+        there = {record.board for record in self._all()}
+        return tuple(sorted(there | set(planned.arms(self.records)))) or (None,)
+
+    def prepare(self, _cases: Collection[Case]) -> int:
+        """Return how many boots are going to be made: none."""
+        return 0
+
+    def records_of(self, case: Case, _progress: Progress) -> tuple[Record, ...]:
+        """Return a case's records."""
+        return tuple(self.by_case.get(case.name, ()))
+
+    def beside(self, names: Collection[str]) -> Iterable[Record]:
+        """Return the records of the cases with these names."""
+        return [record for name in names for record in self.by_case.get(name, ())]
+
+    def missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the boots that were planned when they were measured, and left no record, as people name them."""
+        from rtgate.workflow.verdicts import planned_in  # noqa: PLC0415 - half a second to load
+
+        return planned_in(self.records, case.name)(board, arm, records)
+
+    def arms(self) -> dict[str, set[str]]:
+        """Return the arms by board, of all that is stored or planned."""
+        by_board = {
+            board: set(arms) for board, arms in planned.arms(self.records).items() if self.board in (None, "", board)
+        }
+        for record in self._all():
+            by_board.setdefault(record.board, set()).add(record.arm)
+        return by_board
+
+    def _all(self) -> Iterable[Record]:
+        return (record for records in self.by_case.values() for record in records)
+
+    def stop(self) -> None:
+        """Do nothing: no boot is made."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is under way."""
