@@ -365,13 +365,11 @@ class GerritService:
         return members if self._vouched(members[-1]) else ()
 
     def _has_answered(self, code: int | None, tip: PatchSet) -> bool:
+        # Not by the code alone: a FAIL hides that Gerrit was away, and that nobody has read it.
         return code in _ENDS and self.settings.answered(tip).exists()
 
     def _note_end(self, patch_set: PatchSet, code: int, tip: PatchSet) -> None:
-        """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again.
-
-        A code says nothing of it: a FAIL is worse than Gerrit being away, so it hides that nobody has read it.
-        """
+        """What is in Gerrit is an end, also that a lab failed; what was killed, or could not answer, is tried again."""
         if self._has_answered(code, tip):
             try:
                 self._queue.journal.end(patch_set)
@@ -381,11 +379,10 @@ class GerritService:
             return
         what = f"review {'left no answer' if code in _ENDS else 'was interrupted'} (exit code {code})"
         if self._queue.offer(patch_set):
-            self.say(f"{patch_set.name}: {what}, waits for another one")
-        elif self._queue.journal.open(patch_set):
-            self.say(f"{patch_set.name}: {what}, a newer patch set waits")
+            what += ", waits for another one"
         else:
-            self.say(f"{patch_set.name}: {what} {STARTS} times, given up")
+            what += ", a newer patch set waits" if self._queue.journal.open(patch_set) else f" {STARTS} times, given up"
+        self.say(f"{patch_set.name}: {what}")
 
     def _end_review(self, reason: str) -> tuple[PatchSet, ...]:
         """End the review that runs, without a vote, as if it had not begun; return the patch sets below it."""
