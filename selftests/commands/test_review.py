@@ -316,6 +316,18 @@ def test_a_mistake_in_the_policy_is_said_with_its_place(
     assert builds.made == []
 
 
+@pytest.mark.parametrize("name", ["thresholds.yaml", "waivers.yaml", "placebos.yaml"])
+def test_a_mistake_in_what_judges_is_said_before_anything_is_built(
+    repository: Repository, builds: Builds, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.commit("wrong", **{f".rtgate/{name}": "wrong: yes\n"})
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    assert _review() == 2
+    assert f".rtgate/{name}:1:1: " in capsys.readouterr().err
+    assert builds.made == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -39,7 +39,7 @@ from rtgate.workflow.bisect import bisect
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.conclusion import Ending, finish
 from rtgate.workflow.gate import run_gate
-from rtgate.workflow.judging import Criteria, JudgingRequest, judge_run
+from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
 from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import FILE as POLICY
 from rtgate.workflow.policy import Policy, Screen, read_policy
@@ -111,6 +111,7 @@ def review(request: ReviewRequest) -> Answer:
                 return _conflict(request, str(error))
         with _policy(place, request.tree, commits) as policy, replacing(output):
             request = replace(request, limits=policy.limits)
+            Judging(request.criteria)  # reads limits, waivers and placebos: a mistake in them shows now
             check_lab(policy.boards)
             _make_root_filesystems(policy)
             others = [*_screen(request, commits, policy), *build_unbooted(request.builds, policy.builds, commits)]
