@@ -88,7 +88,7 @@ def test_a_limit_that_the_baseline_breaks_too_is_a_limit_all_the_same_and_says_s
     assert "baseline" not in fine.sentence
     dead = _only(_judge([record(late)], [maximum()], baseline=[record(arm="baseline", state="hang")]))
     assert "baseline" not in dead.sentence
-    unsound = evidence(before, threads=(replace(before.evidence.threads[0], policy="SCHED_OTHER"),))
+    unsound = evidence(before, threads=(replace(before.evidence.threads[0], policy=0),))
     unsure = _only(_judge([record(late)], [maximum()], baseline=[unsound]))
     assert unsure.status is Status.FAIL
     assert "the baseline breaks" not in unsure.sentence
