@@ -188,6 +188,14 @@ def test_patched_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> N
     assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree), "--patches", str(tmp_path / "p")]
 
 
+def test_a_clone_is_built_with_patches(describe: Describe, fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """What is built is a copy without a repository, in which git would compare nothing."""
+    options = Options(patches=make_series(tmp_path / "p", one=ADD))
+    made = build(describe(), open_tree(fake_tree), tmp_path / "out", options)
+    assert made.source is not None
+    assert made.source["commit"] == git("rev-parse", "HEAD")
+
+
 @_LONG
 def test_relative_paths(describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -182,3 +182,14 @@ def test_what_a_build_beside_this_one_keeps_for_a_moment_is_not_copied(fake_tree
     patches.synchronise(fake_tree, tmp_path / "copy")
     assert (tmp_path / "copy" / "Makefile").is_file()
     assert not list((tmp_path / "copy").glob(".merge*"))
+
+
+def test_a_tree_that_is_edited_while_it_is_copied_gives_no_copy(fake_tree: Path, git: Git, tmp_path: Path) -> None:
+    """The copy would be of another state than its name says, and be taken again when the edit is undone."""
+    series = patches.load_series(make_series(tmp_path / "p", one=ADD))
+    tree = open_tree(fake_tree)
+    (fake_tree / "kernel/sched.c").write_text("int saved_meanwhile;\n")
+    with pytest.raises(ConfigError, match="was changed while it was built: build again"):
+        patches.patched_tree(tree, series)
+    git("checkout", "--", "kernel/sched.c")
+    assert (patches.patched_tree(tree, series).path / "kernel/sched.c").read_text() != "int saved_meanwhile;\n"

@@ -12,7 +12,7 @@ from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import BuildError, BuildLimitError, ConfigError, InfrastructureError
 from rtgate.files import remove_tree, waiting_lock
-from rtgate.kernel import artefacts, build_log, identity, jailhouse, publish, tuxmake
+from rtgate.kernel import artefacts, build_log, jailhouse, publish, tuxmake
 from rtgate.kernel.configure import configure_if_needed, refuse_lost
 from rtgate.kernel.make import make
 from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
@@ -141,17 +141,10 @@ def _make(work: Work, listener: Listener) -> publish.BuildResult:
         refuse_lost(work)
         steps, hits, misses = _compile(work, listener)
         refuse_lost(work)
-    _refuse_edits(work.tree)
+    work.tree.refuse_edits()
     build_result = publish.BuildResult(work.inputs, round(time.monotonic() - start, 1), steps, hits, misses)
     build_result.write(stamp)
     return build_result
-
-
-def _refuse_edits(tree: Tree) -> None:
-    """Refuse a git tree of a user that was edited while it was built: no identity would be that of the image."""
-    commit = tree.identity.commit
-    if commit and tree.sources and identity.sources(tree.path, commit) != tree.sources:
-        raise ConfigError(f"{tree.path} was changed while it was built: build again")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ changes that are not committed.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -99,7 +98,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
     """Return a copy of `tree` with the series applied.
 
     Raises:
-        ConfigError: a patch does not apply; names the patch, the file and the hunk.
+        ConfigError: a patch does not apply; names the patch, the file and the hunk. Or the tree is edited meanwhile.
         InfrastructureError: rsync or patch is missing or fails.
     """
     copy = copy_of(tree, series)
@@ -113,6 +112,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
             note_origins(copy, tree.path, series.directory, notice=notice)
             notice(f"copying {tree.path} for {', '.join(parts)}")
             synchronise(tree.path, copy)
+            tree.refuse_edits()
             for patch in series.patches:
                 apply(patch.path, copy)
             if series.core:
@@ -121,14 +121,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
                 add_code(path, copy, path.stem)
                 _add_symbol(path, copy)
             stamp.write_text(json.dumps(state), encoding="utf-8")
-    both = hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    return dataclasses.replace(
-        tree,
-        path=copy,
-        version=read_version(copy),
-        identity=dataclasses.replace(tree.identity, fingerprint=both),
-        owned=True,
-    )
+    return tree.copied_to(copy, hashlib.sha256(json.dumps(state).encode()).hexdigest())
 
 
 def copy_of(tree: Tree, series: Series) -> Path:

@@ -40,6 +40,31 @@ class Tree:
     warnings: tuple[str, ...] = ()
     sources: str = ""
 
+    def copied_to(self, path: Path, fingerprint: str) -> Tree:
+        """Return the copy of this tree at `path`, which rtgate owns; `fingerprint` also covers what was changed there.
+
+        Raises:
+            ConfigError: what was changed there left no kernel tree.
+        """
+        return Tree(
+            path=path,
+            version=read_version(path),
+            identity=dataclasses.replace(self.identity, fingerprint=fingerprint),
+            owned=True,
+            warnings=self.warnings,
+        )
+
+    def refuse_edits(self) -> None:
+        """Refuse a git tree of a user that was edited since it was opened: no identity would be that of the image.
+
+        Raises:
+            ConfigError: it was edited.
+            InfrastructureError: git fails on it.
+        """
+        commit = self.identity.commit
+        if commit and self.sources and identity.sources(self.path, commit) != self.sources:
+            raise ConfigError(f"{self.path} was changed while it was built: build again")
+
 
 def open_tree(path: Path) -> Tree:
     """Look at a source tree; reads only.

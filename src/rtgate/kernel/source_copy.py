@@ -7,7 +7,6 @@ each change would take longer than to compile what it changes.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 import shutil
@@ -36,7 +35,7 @@ class SourceCopy:
         """Return the copy with the files of a change and of no other; None for the source as it is.
 
         Raises:
-            ConfigError: a patch does not apply.
+            ConfigError: a patch does not apply, or the source is edited while it is copied.
             InfrastructureError: rsync or patch is missing or fails.
         """
         self._renew()
@@ -53,13 +52,13 @@ class SourceCopy:
         return self._tree(*patches, *((code,) if code else ()))
 
     def _tree(self, *parts: Path) -> Tree:
+        fingerprint = self.source.identity.fingerprint
         if not parts:
-            return dataclasses.replace(self.source, path=self._place, owned=True)
-        state = hashlib.sha256(self.source.identity.fingerprint.encode())
+            return self.source.copied_to(self._place, fingerprint)
+        state = hashlib.sha256(fingerprint.encode())
         for part in parts:
             state.update(part.read_bytes())
-        identity = dataclasses.replace(self.source.identity, fingerprint=state.hexdigest())
-        return dataclasses.replace(self.source, path=self._place, identity=identity, owned=True)
+        return self.source.copied_to(self._place, state.hexdigest())
 
     def _renew(self) -> None:
         """Copy the source, unless it is there as it is now."""
@@ -70,6 +69,7 @@ class SourceCopy:
         self._state.unlink(missing_ok=True)
         self._place.parent.mkdir(parents=True, exist_ok=True)
         synchronise(self.source.path, self._place)
+        self.source.refuse_edits()
         self._touched.unlink(missing_ok=True)
         self._state.write_text(fingerprint, encoding="utf-8")
 
