@@ -56,6 +56,18 @@ def test_all_configurations_are_answered_as_each_alone(describe: Describe, fake_
     assert [len(checked.lost) for checked in together] == [1, 0, 1]
 
 
+def test_an_option_outside_its_versions_is_listed_if_the_tree_has_it(describe: Describe, fake_tree: Path) -> None:
+    """Its range may be wrong, and nothing else would say so."""
+    newer = "SELECTOR", "HZ_100", "NOPE", "NESTED"  # settable; of a choice; not in this tree; depends on EXPERT
+    lines = (f"CONFIG_{name}=y" for name in newer)
+    fragment = "\n".join(("#: kernel >= 6.13", *lines, "#: end", ""))
+    tree = open_tree(fake_tree)
+    checked = check_config(describe(fragment), tree)
+    assert ([option.symbol for option in checked.unrequested], checked.lost) == (["SELECTOR"], ())
+    line = "CONFIG_SELECTOR: Linux 6.12.7 has it, and it is asked of >= 6.13.0 alone (asked at "
+    assert any(row.startswith(line) for row in config_table.lines([checked], tree.version))
+
+
 @pytest.mark.parametrize(("asked", "found"), [("", "6"), ("CONFIG_NR_CPUS=8\n", "8")])
 def test_fragments_of_the_kernel_come_in_their_order_and_before_ours(
     describe: Describe, fake_tree: Path, asked: str, found: str

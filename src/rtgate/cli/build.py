@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(check: ConfigCheck, tree: Tree) -> int:
     name = check.description.name
+    for unrequested in check.unrequested:
+        print(config_table.unrequested_line(unrequested, tree.version))
     if not check.lost:
         print(f"Linux {tree.version} takes all {check.requested} options of {name}")
         return 0

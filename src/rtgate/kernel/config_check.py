@@ -18,7 +18,7 @@ from rtgate.errors import BuildError, ConfigError
 from rtgate.files import scratch
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
-from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from, series_hint
+from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from, series_hint, unrequested_from
 from rtgate.kernel.patches import load_series, misfit
 from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work, short_hash
 
@@ -39,6 +39,7 @@ class ConfigCheck:
     """What a tree takes of one build.
 
     Attributes:
+        unrequested: options that are asked of other versions alone, and that this tree has, too.
         requested: how many options were asked of a kernel of this version.
         lost: those that the tree did not take.
         unsupported: why this build is not for this tree, which then was not asked; empty where it is.
@@ -49,6 +50,7 @@ class ConfigCheck:
     description: BuildDescription
     requested: int = 0
     lost: tuple[LostOption, ...] = ()
+    unrequested: tuple[Option, ...] = ()
     unsupported: str = ""
     failure: str = ""
     hint: str = ""
@@ -63,7 +65,7 @@ def check_config(description: BuildDescription, tree: Tree, options: Options | N
         InfrastructureError: a tool is missing.
     """
     with _scratch([description]) as place, _prepared(description, tree, options or Options()) as work:
-        return _check(description, work, place.lost(work))
+        return place.check(description, work)
 
 
 def check_configs(
@@ -80,15 +82,11 @@ def check_configs(
             options.listener.notice(f"configuring {description.name} for Linux {tree.version}")
             try:
                 with _prepared(description, tree, options) as work:
-                    yield _check(description, work, place.lost(work))
+                    yield place.check(description, work)
             except UnsupportedTreeError as error:
                 yield ConfigCheck(description, unsupported=error.reason)
             except (BuildError, ConfigError) as error:
                 yield ConfigCheck(description, failure=str(error))
-
-
-def _check(description: BuildDescription, work: Work, losses: tuple[LostOption, ...]) -> ConfigCheck:
-    return ConfigCheck(description, len(work.requested_options), losses, hint=series_hint(work, losses))
 
 
 def _prepared(description: BuildDescription, tree: Tree, options: Options) -> AbstractContextManager[Work]:
@@ -124,18 +122,20 @@ class _Scratch:
     frequency: Counter[tuple[str, tuple[str, ...]]]
     scan: Callable[[kconfig.Sources], kconfig.Definitions]
     bases: dict[tuple[Path, str, tuple[str, ...]], Path] = field(default_factory=dict)
-    answers: dict[_Key, tuple[LostOption, ...]] = field(default_factory=dict)
+    answers: dict[_Key, tuple[tuple[LostOption, ...], tuple[Option, ...]]] = field(default_factory=dict)
 
-    def lost(self, work: Work) -> tuple[LostOption, ...]:
-        """Return the options that the tree does not take."""
+    def check(self, description: BuildDescription, work: Work) -> ConfigCheck:
+        """Return what the tree takes of a build; the work is that of its part for which no copy is needed."""
         build = work.description
-        key = (work.tree.path, build.arch, build.bases, tuple(work.requested_options.values()), build.optional)
+        key = (work.tree.path, build.arch, build.bases, build.options, build.optional)
         if key not in self.answers:
             aside = self._aside(work)
             with _log_kept(aside, work):
                 configure(self._from_base(aside))
-            self.answers[key] = lost_from(aside, self.scan)
-        return self.answers[key]
+            self.answers[key] = (lost_from(aside, self.scan), unrequested_from(aside, self.scan))
+        losses, unrequested = self.answers[key]
+        hint = series_hint(work, losses)
+        return ConfigCheck(description, len(work.requested_options), losses, unrequested, hint=hint)
 
     def _aside(self, work: Work) -> Work:
         """Return the work with a place here, which all builds of an architecture share: Kconfig is compiled once."""

@@ -294,6 +294,25 @@ def lost_options(
     )
 
 
+def unrequested_options(
+    description: BuildDescription,
+    version: KernelVersion,
+    config: Mapping[str, str],
+    read_definitions: Callable[[], kconfig.Definitions],
+) -> tuple[Option, ...]:
+    """Return the options that a build asks of other kernel versions alone, and that this one could have as well."""
+    requested_options = description.requested_options(version)
+    absent_options = [
+        option
+        for option in description.options
+        if option.symbol not in requested_options and config.get(option.symbol, UNSET) != option.value
+    ]
+    if not absent_options:
+        return ()
+    definitions = read_definitions()
+    return tuple(option for option in absent_options if definitions.is_settable(option.symbol, config))
+
+
 def read_config(path: Path) -> dict[str, str]:
     """Read a `.config` that Kconfig wrote: symbol to value, `n` for "is not set".
 

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 
 from rtgate import files
 from rtgate.kernel import artefacts, kconfig, tuxmake
-from rtgate.kernel.configuration import LostOption, LostOptionsError, lost_options, parse_config, read_config
+from rtgate.kernel.configuration import (
+    LostOption,
+    LostOptionsError,
+    lost_options,
+    parse_config,
+    read_config,
+    unrequested_options,
+)
 from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.make import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rtgate.kernel.fragments import Option
     from rtgate.kernel.work import Listener, Work
 
 
@@ -82,6 +90,13 @@ def lost_from(
     config = read_config(work.job.build_directory / ".config")
     sources = work.kconfig_sources
     return lost_options(work.requested_options, work.description.optional, config, lambda: scan(sources))
+
+
+def unrequested_from(work: Work, scan: Callable[[kconfig.Sources], kconfig.Definitions]) -> tuple[Option, ...]:
+    """Return what is asked of other kernel versions alone, and is not in this configuration though it could be."""
+    config = read_config(work.job.build_directory / ".config")
+    sources = work.kconfig_sources
+    return unrequested_options(work.description, work.tree.version, config, lambda: scan(sources))
 
 
 def refuse_lost(work: Work) -> None:

@@ -80,6 +80,13 @@ class Definitions:
             return f"{definitions[0].place}: it has no prompt: only another option can select it"
         return f"{definitions[0].place}: Kconfig does not tell"
 
+    def is_settable(self, symbol: str, config: Mapping[str, str]) -> bool:
+        """Return whether a fragment could decide `symbol` by itself: of a choice another member may be wanted."""
+        return any(
+            definition.prompt and definition.choice is None and self._unmet(definition, config) is None
+            for definition in self.by_symbol.get(symbol, [])
+        )
+
     def _why_set(self, symbol: str, definitions: list[Definition], config: Mapping[str, str]) -> str:
         selectors = [
             f"CONFIG_{name}"

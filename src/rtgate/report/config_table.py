@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rtgate.kernel.config_check import ConfigCheck
+from rtgate.kernel.fragments import Option
 from rtgate.kernel.version import KernelVersion
 
 _COLUMNS = ("build", "arch", "options", "lost")
@@ -21,6 +22,8 @@ def lines(checks: Sequence[ConfigCheck], version: KernelVersion) -> Iterator[str
         row = _row((check.description.name, check.description.arch, *numbers), width)
         yield f"{row}  {check.unsupported or ('cannot be configured' if check.failure else '')}".rstrip()
     yield from _losses(checks)
+    for option in dict.fromkeys(option for check in checks for option in check.unrequested):
+        yield unrequested_line(option, version)
     yield from _failures(checks)
     lossy_count = sum(bool(check.lost) for check in checks)
     unsupported_count = sum(bool(check.unsupported) for check in checks)
@@ -29,6 +32,12 @@ def lines(checks: Sequence[ConfigCheck], version: KernelVersion) -> Iterator[str
     counts = f"{whole} of {len(checks)} builds get all their options, {lossy_count} do not"
     failures = f", {failure_count} cannot be configured" if failure_count else ""
     yield f"Linux {version}: {counts}, {unsupported_count} are not for this tree{failures}"
+
+
+def unrequested_line(option: Option, version: KernelVersion) -> str:
+    """Return a hint at a range of versions that may be wrong."""
+    place = f"asked at {option.location}"
+    return f"CONFIG_{option.symbol}: Linux {version} has it, and it is asked of {option.versions} alone ({place})"
 
 
 def _row(cells: Sequence[str], width: int) -> str:
