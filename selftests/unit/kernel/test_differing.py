@@ -41,6 +41,15 @@ def test_code_that_only_moved_is_the_same(arch: str, tmp_path: Path) -> None:
 
 
 @ARCHES
+def test_an_address_in_a_packed_structure_may_move(arch: str, tmp_path: Path) -> None:
+    """As x86's idt_descr."""
+    source = "int counter = 5; struct __attribute__((packed)) { short size; int *at; } descriptor = {4, &counter};"
+    one = kernel(arch, tmp_path, "one", top=source)
+    two = kernel(arch, tmp_path, "two", padding="int unused[5000] = {7};", top=source)
+    assert differing(one, two).data == ("unused",)
+
+
+@ARCHES
 def test_a_kernel_does_not_differ_from_itself(arch: str, tmp_path: Path) -> None:
     one = kernel(arch, tmp_path, "one", top=TOP, bottom=BOTTOM)
     found = differing(one, one)
@@ -71,6 +80,20 @@ def test_what_differs_is_named(
     assert found.changed == changed
     assert found.data == data
     assert found.functions == frozenset(changed)
+
+
+@ARCHES
+@pytest.mark.parametrize(("old", "new"), [("1UL << 24", "1UL << 25"), ("-4096L", "-8192L"), ("16", "80")])
+def test_a_number_that_changed_is_a_difference_wherever_it_would_lead(
+    arch: str, old: str, new: str, tmp_path: Path
+) -> None:
+    """Read as a distance or an address it may lead twice to nothing, or twice into what has no name."""
+    space = 'asm(".data\\n.balign 8\\n.space 256\\n.text");'
+    one, two = (
+        kernel(arch, tmp_path, f"k{number}", top=f"unsigned long limit = {value};", bottom=space)
+        for number, value in enumerate((old, new))
+    )
+    assert differing(one, two).data == ("limit",)
 
 
 @ARCHES

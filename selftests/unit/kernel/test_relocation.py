@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rtgate.kernel.relocation import _meets, target
+from rtgate.kernel.relocation import _Piece, _same_address, target
 
 from .linked import kernel
 
@@ -30,7 +30,8 @@ def test_the_space_between_things_means_nothing(tmp_path: Path, section: str, sa
     place = next(one for one in found.sections.values() if one.name == section)
     first, second = place.address + 128, place.address + 160
     assert target(found, first) == target(found, second) == ("unnamed", section)
-    assert _meets(found, first, found, second) is same
+    piece = _Piece(found, place.address, b"")
+    assert _same_address(piece, first, piece, second) is same
 
 
 def test_x86_reaches_low_addresses_around_the_end(tmp_path: Path) -> None:

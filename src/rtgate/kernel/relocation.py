@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from rtgate.kernel import arm64, pages
 from rtgate.kernel.arm64 import ADR, ADR_BITS, ADRP
@@ -18,6 +19,7 @@ from rtgate.kernel.pages import PageRegister
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_0000_0000_0000  # addresses from here on are the kernel's
+_ADDRESS = (1 << 64) - 1
 _TEXT = 96  # bytes by which data without a name are compared
 
 _BRANCH = 0x05  # bits 30 to 26 of b and bl
@@ -34,7 +36,7 @@ def same_code(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbo
     if mine.size != theirs.size:
         return False
     if baseline.arch != "arm64":
-        return _same_x86(baseline, mine, candidate, theirs)
+        return _same_x86(_Piece.of(baseline, mine), _Piece.of(candidate, theirs))
     codes = Code(baseline, mine), Code(candidate, theirs)
     differences = [number for number, (a, b) in enumerate(zip(*(code.tokens for code in codes), strict=True)) if a != b]
     if not all(_fits(codes, number) for number in differences):
@@ -147,41 +149,87 @@ def _instructions(kernel: Vmlinux, symbol: Symbol) -> list[int]:
     return [word for (word,) in struct.iter_unpack("<I", code)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The bytes of a function or of a variable, and where they lie in which kernel."""
+
+    kernel: Vmlinux
+    address: int
+    data: bytes
+
+    @classmethod
+    def of(cls, kernel: Vmlinux, symbol: Symbol) -> _Piece:
+        return cls(kernel, symbol.address, kernel.bytes_at(symbol.address, symbol.size))
+
+    def number(self, at: int) -> int:
+        """Return four bytes as a number with a sign."""
+        return int.from_bytes(self.data[at : at + 4], "little", signed=True)
+
+    def target(self, address: int) -> Meaning:
+        return target(self.kernel, address)
+
+    def marks(self, address: int) -> frozenset[str]:
+        return self.kernel.marks_at(address & _ADDRESS)
+
+
+def _same_address(mine: _Piece, here: int, theirs: _Piece, there: int, *, named: bool = False) -> bool:
+    """Return whether two addresses mean the same, and something; `named`: what they mean has a name, or is a text."""
+    # The end of a table is often the begin of the next, and then has two names.
+    if mine.marks(here) & theirs.marks(there):
+        return True
+    meaning = mine.target(here)
+    is_known = _has_name(meaning) if named else not _says_nothing(meaning)
+    return is_known and meaning == theirs.target(there)
+
+
 def same_data(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
     """Return whether two variables start with the same value."""
-    if mine.size != theirs.size:
-        return False
-    a, b = baseline.bytes_at(mine.address, mine.size), candidate.bytes_at(theirs.address, theirs.size)
-    if a == b:
-        return True
-    whole = len(a) // 8 * 8
-    if a[whole:] != b[whole:]:
-        return False
-    for at, ((left,), (right,)) in enumerate(zip(_words(a[:whole]), _words(b[:whole]), strict=True)):
-        if left != right and not (
-            (min(left, right) >= _KERNEL and target(baseline, left) == target(candidate, right))
-            or all(_relative(baseline, mine, candidate, theirs, 8 * at + half) for half in (0, 4))
-        ):
+    a, b = _Piece.of(baseline, mine), _Piece.of(candidate, theirs)
+    return mine.size == theirs.size and _same_fields(a, b, lambda at: _data_field_end(a, b, at))
+
+
+def _same_fields(mine: _Piece, theirs: _Piece, field_end: Callable[[int], int]) -> bool:
+    """Return whether all bytes that differ are in addresses that mean the same.
+
+    `field_end` returns the end of such an address for one of its bytes, or 0 where there is none.
+    """
+    if mine.data == theirs.data or len(mine.data) != len(theirs.data):
+        return mine.data == theirs.data
+    at = 0
+    while at < len(mine.data):
+        if mine.data[at] == theirs.data[at]:
+            at += 1
+            continue
+        at = field_end(at)
+        if not at:
             return False
     return True
 
 
-def _words(data: bytes) -> Iterator[tuple[int]]:
-    return struct.iter_unpack("<Q", data)
+def _data_field_end(mine: _Piece, theirs: _Piece, at: int) -> int:
+    # Not only where eight bytes are aligned: a descriptor of x86 (`idt_descr`) has its address after two bytes.
+    for start in range(max(0, at - 7), min(at, len(mine.data) - 8) + 1):
+        here, there = (int.from_bytes(piece.data[start : start + 8], "little") for piece in (mine, theirs))
+        # x86 links per-CPU variables from 0 on; what else is so small is a number, and has no name.
+        is_number = min(here, there) < _KERNEL
+        if not (is_number and start % 8) and _same_address(mine, here, theirs, there, named=is_number):
+            return start + 8
+    start = at // 4 * 4  # of a table of 32-bit distances
+    return start + 4 if start + 4 <= len(mine.data) and _same_distance(mine, theirs, start) else 0
 
 
-def _relative(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol, at: int) -> bool:
-    """Return whether four bytes are equal, or distances to the same thing (x86's and arm64's 32-bit tables)."""
-    a, b = baseline.bytes_at(mine.address + at, 4), candidate.bytes_at(theirs.address + at, 4)
-    if a == b:
-        return True
-    left, right = (struct.unpack("<i", data)[0] for data in (a, b))
-    return target(baseline, mine.address + at + left) == target(candidate, theirs.address + at + right)
+def _same_distance(mine: _Piece, theirs: _Piece, at: int) -> bool:
+    """Return whether four bytes are distances to the same thing with a name.
+
+    A plain number that changed may by chance lead twice to things without one.
+    """
+    here, there = (piece.address + at + piece.number(at) for piece in (mine, theirs))
+    return _same_address(mine, here, theirs, there, named=True)
 
 
 def target(kernel: Vmlinux, address: int) -> Meaning:
     """Return what an address means: a symbol and an offset; for things without a name what is in them."""
-    address &= (1 << 64) - 1  # x86 reaches its per-CPU variables, which are linked from 0 on, around the end
+    address &= _ADDRESS  # x86 reaches its per-CPU variables, which are linked from 0 on, around the end
     place = kernel.resolve(address)
     if place is not None:
         symbol, offset = place
@@ -196,66 +244,39 @@ def target(kernel: Vmlinux, address: int) -> Meaning:
     return ("unnamed", section.name)
 
 
-def _same_x86(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
-    a, b = baseline.bytes_at(mine.address, mine.size), candidate.bytes_at(theirs.address, theirs.size)
-    if len(a) != len(b):
-        return False
-    at = 0
-    while at < len(a):
-        if a[at] == b[at]:
-            at += 1
-            continue
-        after = max(
-            (
-                start + 4
-                for start in range(max(0, at - 3), min(at, len(a) - 4) + 1)
-                if _same_field(baseline, mine.address, candidate, theirs.address, a, b, start)
-            ),
-            default=0,
-        )
-        if not after:
-            return False
-        at = after
-    return _same_calls(baseline, mine.address, candidate, theirs.address, a, b)
+def _same_x86(mine: _Piece, theirs: _Piece) -> bool:
+    def field_end(at: int) -> int:
+        starts = range(max(0, at - 3), min(at, len(mine.data) - 4) + 1)
+        return max((start + 4 for start in starts if _same_field(mine, theirs, start)), default=0)
+
+    return _same_fields(mine, theirs, field_end) and _same_calls(mine, theirs)
 
 
-def _same_calls(
-    baseline: Vmlinux, baseline_start: int, candidate: Vmlinux, candidate_start: int, a: bytes, b: bytes
-) -> bool:
+def _same_calls(mine: _Piece, theirs: _Piece) -> bool:
     """Return whether calls over the same distance go to the same function."""
-    for match in _CALL_OR_JUMP.finditer(a):
+    for match in _CALL_OR_JUMP.finditer(mine.data):
         at = match.start() + 1
-        distance = a[at : at + 4]
-        if len(distance) < 4 or distance != b[at : at + 4]:
+        distance = mine.data[at : at + 4]
+        if len(distance) < 4 or distance != theirs.data[at : at + 4]:
             continue
-        (far,) = struct.unpack("<i", distance)
-        ends = [baseline.resolve(baseline_start + at + 4 + far), candidate.resolve(candidate_start + at + 4 + far)]
+        ends = [piece.kernel.resolve(piece.address + at + 4 + piece.number(at)) for piece in (mine, theirs)]
         callees = [plain_name(end[0].name) for end in ends if end is not None and end[1] == 0 and end[0].function]
         if len(callees) == 2 and callees[0] != callees[1]:
             return False
     return True
 
 
-def _same_field(  # noqa: PLR0913, PLR0917 - two kernels, two addresses, two codes
-    baseline: Vmlinux, baseline_start: int, candidate: Vmlinux, candidate_start: int, a: bytes, b: bytes, at: int
-) -> bool:
-    left, right = struct.unpack_from("<i", a, at)[0], struct.unpack_from("<i", b, at)[0]
+def _same_field(mine: _Piece, theirs: _Piece, at: int) -> bool:
+    """Return whether four bytes of code may be an address that means the same in both."""
+    here, there = mine.number(at), theirs.number(at)
     # Absolute, signed 32 bits: the kernel is in the last 2 GiB.
-    if left < 0 and right < 0 and _meets(baseline, left & (1 << 64) - 1, candidate, right & (1 << 64) - 1):
+    if here < 0 and there < 0 and _same_address(mine, here, theirs, there):
         return True
     # Relative to the end of the instruction: after the address up to four bytes of a constant may follow.
     return any(
-        _meets(baseline, baseline_start + at + 4 + more + left, candidate, candidate_start + at + 4 + more + right)
+        _same_address(mine, mine.address + at + 4 + more + here, theirs, theirs.address + at + 4 + more + there)
         for more in (0, 1, 2, 4)
     )
-
-
-def _meets(baseline: Vmlinux, left: int, candidate: Vmlinux, right: int) -> bool:
-    # The end of a table is often the begin of the next, and then has two names.
-    if baseline.marks_at(left) & candidate.marks_at(right):
-        return True
-    meaning = target(baseline, left)
-    return meaning == target(candidate, right) and not _says_nothing(meaning)
 
 
 _SPACE = (".text", ".bss", ".orc_unwind")
