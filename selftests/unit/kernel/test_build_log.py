@@ -62,6 +62,7 @@ NO_RULE = "make[2]: *** No rule to make target 'a.o', needed by 'b'.  Stop.\n"
 NO_BASE = "make: *** No rule to make target 'my_defconfig'.  Stop.\n"
 NO_DEFCONFIG = '***\n*** Can\'t find default configuration "arch/arm64/configs/x_defconfig"!\n'
 NO_HEADER = "../init/main.c:3:1: fatal error: x.h: No such file or directory\n"
+NO_PROGRAM = "/bin/sh: 1: {}: not found\nmake[2]: *** [arch/arm64/boot/Makefile:24: Image] Error 127\n"
 NO_LIBELF = "x.c:5:10: fatal error: gelf.h: No such file or directory\n"
 
 
@@ -81,6 +82,12 @@ NO_LIBELF = "x.c:5:10: fatal error: gelf.h: No such file or directory\n"
         ("gcc: fatal error: Killed signal terminated program cc1\n", InfrastructureError, "--jobs"),
         (NO_LIBELF, InfrastructureError, "apt-get install libelf-dev"),
         ("/bin/sh: 1: flex: not found\n", InfrastructureError, "the program flex is missing"),
+        ("/bin/sh: 1: flex: not found\n" + COMPILER, BuildError, "kernel/fork.c:13:9: error: 'x' undeclared"),
+        (NO_PROGRAM.format("-O"), BuildError, "/bin/sh: 1: -O: not found"),  # $(OBJCOPYY) -O binary
+        (NO_PROGRAM.format("objcopyy"), BuildError, "/bin/sh: 1: objcopyy: not found"),
+        (NO_PROGRAM.format("lz4"), InfrastructureError, "the program lz4 is missing (Debian: apt-get install lz4)"),
+        (f"/home/u/linux/kernel/{NO_LIBELF}", BuildError, "kernel/x.c:5:10: fatal error: gelf.h"),
+        (f"/home/u/linux/tools/objtool/{NO_LIBELF}", InfrastructureError, "apt-get install libelf-dev"),
         (NO_BASE, ConfigError, "has no configuration 'my_defconfig'"),
         (NO_DEFCONFIG, ConfigError, "x_defconfig"),
     ],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rtgate import process
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 
 if TYPE_CHECKING:
@@ -30,12 +31,27 @@ _HEADERS = {
     "gmp.h": "libgmp-dev",
     "dwarf.h": "libdw-dev",
 }
-_MISSING_HEADER = re.compile(r"fatal error: '?([^\s':]+)'?(?:: No such file or directory| file not found)")
-_MISSING_PROGRAM = re.compile(r"(?:/bin/sh|sh|bash): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
+# What a kernel's makefiles start. Another name is an author's slip, or what only this change needs.
+_PROGRAMS = {
+    **process.PACKAGES,
+    **{name: name for name in ("bindgen", "bzip2", "cpio", "gawk", "gzip", "hostname", "lz4", "lzop", "openssl")},
+    **{name: name for name in ("pahole", "perl", "python3", "rustc", "sed", "zstd")},
+    "awk": "gawk",
+    "cmp": "diffutils",
+    "depmod": "kmod",
+    "ld": "binutils",
+    "mkimage": "u-boot-tools",
+}
+_MISSING_HEADER = re.compile(
+    r"(\S+?):\d+(?::\d+)?: fatal error: '?([^\s':]+)'?(?:: No such file or directory| file not found)"
+)
+_HOST_CODE = {"scripts", "tools", "certs", "usr"}  # directories; the rest of a kernel has no header of the machine
+_MISSING_PROGRAM = re.compile(r"^(?:/bin/sh|sh|bash): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
 _UNKNOWN_BASE = re.compile(r"Can't find default configuration \"?([^\"!\n]+)|No rule to make target '(\w*config)'")
 
+_COMPILER_ERROR = re.compile(r"^\S+?:\d+(?::\d+)?: (?:fatal )?[Ee]rror: .*")  # and the assembler's
 _SOURCE_ERRORS = (
-    re.compile(r"^\S+?:\d+(?::\d+)?: (?:fatal )?[Ee]rror: .*"),  # compiler, assembler
+    _COMPILER_ERROR,
     re.compile(r"^\S*Kconfig\S*:\d+: .*"),
     re.compile(
         r"^.*undefined reference to .*|^.*multiple definition of .*|^\S*ld\S*: .*(?:error|cannot|failed).*",
@@ -43,6 +59,7 @@ _SOURCE_ERRORS = (
     ),
     re.compile(r"^ERROR: modpost: .*"),
     re.compile(r"^\S+: error: .*|^error: .*", re.IGNORECASE),  # objtool and others
+    _MISSING_PROGRAM,
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*"),
 )
 
@@ -87,12 +104,21 @@ def _machine_failure(lines: list[str]) -> str | None:
         for sign, meaning in _MACHINE.items():
             if sign in line:
                 return f"{meaning}: {line.strip()}"
-        if match := _MISSING_HEADER.search(line):
-            for header, package in _HEADERS.items():
-                if match[1].startswith(header):
-                    return f"the header {match[1]} is missing (Debian: apt-get install {package})"
-        if (match := _MISSING_PROGRAM.search(line)) and "/" not in match[1]:
-            return f"the program {match[1]} is missing"
+    absences = [(line, _absence(line)) for line in lines]
+    if any(_COMPILER_ERROR.match(line) and not absence for line, absence in absences):
+        return None
+    return next((absence for _, absence in absences if absence), None)
+
+
+def _absence(line: str) -> str | None:
+    """Return what a line says that this machine lacks, a header or a program, and its package."""
+    if match := _MISSING_HEADER.match(line):
+        path, header = match.groups()
+        package = next((name for start, name in _HEADERS.items() if header.startswith(start)), None)
+        if package and ("/" not in path or _HOST_CODE & set(path.split("/"))):
+            return f"the header {header} is missing (Debian: apt-get install {package})"
+    if (match := _MISSING_PROGRAM.match(line)) and match[1] in _PROGRAMS:
+        return f"the program {match[1]} is missing (Debian: apt-get install {_PROGRAMS[match[1]]})"
     return None
 
 
