@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate import process
 from rtgate.errors import BuildError, ConfigError
 from rtgate.kernel.checkout import checkout
 from rtgate.kernel.source import open_tree
@@ -42,6 +43,20 @@ def test_identity_is_that_of_a_clean_tree(fake_tree: Path, git: Git) -> None:
     with checkout(fake_tree, "main", "baseline") as found:
         assert found.owned
         assert found.identity == open_tree(fake_tree).identity
+
+
+def test_a_sparse_clone_gives_whole_trees(fake_tree: Path, git: Git) -> None:
+    whole = state(fake_tree)
+    git("sparse-checkout", "set", "init")
+    assert state(fake_tree) != whole
+    with checkout(fake_tree, "main", "baseline") as tree:
+        assert state(tree.path).keys() == whole.keys()
+        # As in a cache from before.
+        environment = {"GIT_INDEX_FILE": str(tree.path.with_suffix(".index")), "GIT_WORK_TREE": str(tree.path)}
+        process.output(["git", "-C", str(fake_tree), "read-tree", "--reset", "-u", "main"], environment=environment)
+        assert state(tree.path).keys() != whole.keys()
+    with checkout(fake_tree, "main", "baseline") as tree:
+        assert state(tree.path).keys() == whole.keys()
 
 
 def test_damage_in_the_cache_is_mended(fake_tree: Path, git: Git) -> None:
