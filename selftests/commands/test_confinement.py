@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -57,6 +58,27 @@ def test_a_kernel_is_built_all_the_same(job: tuxmake.Job, tmp_path: Path) -> Non
     shutil.rmtree(job.build_directory)
     assert tuxmake.run(dataclasses.replace(job, trusted=True), ("config", "kernel"), tmp_path / "log.txt")
     assert (job.build_directory / "arch/arm64/boot/Image").read_bytes() == confined
+
+
+def test_a_machine_without_namespaces_is_not_the_build_s_fault(
+    job: tuxmake.Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bwrap = tmp_path / "bin" / "bwrap"
+    bwrap.parent.mkdir()
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bwrap.parent}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(InfrastructureError, match=r"confinement: bwrap: No permissions to create .* user namespaces"):
+        tuxmake.run(job, ("config", "kernel"), tmp_path / "log.txt")
+
+
+def test_a_python_beside_the_machine_s_programs_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "_PROGRAMS", (str(tmp_path / "opt"),))
+    for name in ("opt/python", "optional/python"):
+        (tmp_path / name).mkdir(parents=True)
+        monkeypatch.setattr(sys, "prefix", str(tmp_path / name))
+        words = confinement.confine(["true"], (), (), tmp_path)
+        assert (str(tmp_path / name) in words) == name.startswith("optional")
 
 
 def test_nothing_is_written_but_the_build(job: tuxmake.Job, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rtgate import process
-from rtgate.errors import BuildError
+from rtgate.errors import BuildError, InfrastructureError
 
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 # What programs look up: names and formats. Whatever else is in /etc may be a secret of this user.
@@ -23,6 +24,7 @@ _SETTINGS = (
     *("os-release", "passwd", "ssl/openssl.cnf"),
 )
 _MEMORY = 256 << 20  # bytes
+_TRIAL_S = 120.0  # a busy machine's disk; Python starts within a second
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "PYTHONUNBUFFERED", "CCACHE_DIR", "CCACHE_STATSLOG")
 
 
@@ -49,6 +51,34 @@ def confine(command: Sequence[str], readable: Sequence[Path], writable: Sequence
     words += [word for path in (*_python(), *readable) for word in ("--ro-bind", str(path), str(path))]
     words += [word for path in writable for word in ("--bind", str(path), str(path))]
     return [*words, "--remount-ro", "/", "--chdir", str(directory), "--", *command]
+
+
+def require_trial(command: Sequence[str], directory: Path, variables: Mapping[str, str]) -> None:
+    """Check that a confined command which is nobody's build succeeds: a failure of the next one is then the build's.
+
+    Raises:
+        InfrastructureError: it fails; says why, and what confinement needs.
+    """
+    try:
+        trial = subprocess.run(
+            command,
+            cwd=directory,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_TRIAL_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(f"nothing starts in confinement within {_TRIAL_S:.0f} s") from None
+    if trial.returncode != 0:
+        reason = (trial.stderr.strip() or f"exit code {trial.returncode}").splitlines()[-1]
+        raise InfrastructureError(
+            f"nothing can be built in confinement: {reason} (bubblewrap needs user namespaces, and rtgate a Python "
+            "environment outside of the home directory's .local)"
+        )
 
 
 _LARGEST = 2 << 30  # bytes of a file that is read from outside: a vmlinux with all debug information has one
@@ -86,5 +116,6 @@ def _python() -> Iterator[Path]:
     """Yield where this Python, its packages and programs of the path lie, if not where all programs do."""
     paths = [sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep)]
     for path in dict.fromkeys(paths):
-        if path.startswith("/") and not path.startswith(_PROGRAMS) and Path(path).is_dir():
-            yield Path(path)
+        place = Path(path)
+        if place.is_absolute() and place.is_dir() and not any(place.is_relative_to(programs) for programs in _PROGRAMS):
+            yield place

@@ -146,7 +146,7 @@ def run(job: Job, targets: tuple[str, ...], log: Path, watch: Callable[[str], No
 
     Raises:
         BuildLimitError: it took too much, and was stopped.
-        InfrastructureError: there is no room for what it may take.
+        InfrastructureError: there is no room for what it may take, or nothing can run in confinement.
         Interrupted: Ctrl-C or SIGTERM; everything that was started is gone.
     """
     for directory in (job.build_directory, job.package_directory):
@@ -205,10 +205,14 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
         variables = {**_environment(job), "TMPDIR": str(place)}
         places = (*job.fillable, *(() if job.trusted else (place,)))
         require_room(places, job.limits)
+        if not job.trusted:
+            variables = confinement.environment(variables)
+            trial = [sys.executable, "-P", "-c", "import tuxmake"]
+            confinement.require_trial(_confine(trial, job, place), job.log_directory, variables)
         process = subprocess.Popen(
             command if job.trusted else _confine(command, job, place),
             cwd=job.log_directory,
-            env=variables if job.trusted else confinement.environment(variables),
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
