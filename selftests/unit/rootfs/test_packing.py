@@ -239,6 +239,35 @@ def test_a_recipe_adds_to_the_one_it_extends(tmp_path: Path, members: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ("files: {bin/own: {from: init}}", "bin/own cannot be: bin"),
+        ("files: {usr/lib/more/a/b/c: {from: init}}", "usr/lib/more/a/b/c cannot be: usr/lib/more/a/b"),
+        ("links: {usr/lib/more: elsewhere}", "usr/lib/more cannot be: usr/lib/more"),
+    ],
+)
+def test_nothing_lies_below_a_link_or_a_file(
+    tmp_path: Path, members: dict[str, dict[str, Member]], more: str, name: str
+) -> None:
+    text = "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 1\npackages: {more: [usr/lib/more/**]}\nlibraries: []\n"
+    outer = _recipe(tmp_path, f"{text}{more}\n", "large")
+    members["more"] = {"usr/lib/more/a/b": _file(b"x")}
+    with pytest.raises(ConfigError, match=rf"large\.yaml: {name} is not a directory, so nothing lies below it"):
+        packing.compose((_recipe(tmp_path), outer), "arm64", members, {**VERSIONS, "more": "1"})
+
+
+def test_a_mistake_of_the_inner_recipe_is_not_that_of_the_outer(
+    tmp_path: Path, members: dict[str, dict[str, Member]]
+) -> None:
+    text = "format: 1\nextends: tiny\nsuite: trixie\nmax-mib: 1\npackages: {more: [usr/lib/more/**]}\nlibraries: []\n"
+    outer = _recipe(tmp_path, text, "large")
+    members["more"] = {"usr/lib/more/a/b": _file(b"x")}
+    inner = _recipe(tmp_path, RECIPE.replace("[libc, libn]", "[libc]"))
+    with pytest.raises(ConfigError, match=r"tiny\.yaml: usr/bin/tool needs libn"):
+        packing.compose((inner, outer), "arm64", members, {**VERSIONS, "more": "1"})
+
+
+@pytest.mark.parametrize(
     ("name", "pattern", "expected"),
     [
         ("usr/bin/a", "usr/bin/a", True),
@@ -288,7 +317,10 @@ def test_an_image_holds_the_versions_that_the_inner_recipe_is_locked_to(
     monkeypatch.setattr(packing, "contents", lambda _: {})
     fetched = packing.fetch((inner, outer), "arm64", tmp_path, lambda _: None)
     assert (fetched.versions["tool"], fetched.versions["busybox"]) == ("2.10-1", "2.11-1")
-    assert fetched.warnings == ()
+    assert fetched.warnings == tuple(
+        f"{inner.lock} does not lock {name}: took 2.11-1 (rtgate rootfs tiny --update-lock)"
+        for name in ("busybox", "libc", "libn")
+    )
 
 
 class TestBuild:

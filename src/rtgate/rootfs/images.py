@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,13 +22,11 @@ from rtgate.files import scratch, waiting_lock
 from rtgate.rootfs import cpio
 from rtgate.rootfs import recipe as rootfs_recipe
 from rtgate.rootfs.debian import Archive
-from rtgate.rootfs.packing import MANIFEST_FORMAT, build
+from rtgate.rootfs.packing import MANIFEST_FORMAT, Progress, build
 from rtgate.rootfs.recipe import Recipe
 
 _LOCK_S = 1800.0  # longer than a build over a slow network
 _MANIFEST = "manifest.json"
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class RootfsImage:
         sha256: of the file.
         content_sha256: of the archive before compression: equal wherever the content is equal.
         versions: Debian package and version.
-        warnings: locked versions that the archive no longer had.
+        warnings: locked versions that the archive no longer had, and packages that a lock file lacks.
     """
 
     path: Path
@@ -56,7 +54,7 @@ class RootfsImage:
     warnings: tuple[str, ...] = ()
 
 
-def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress | None = None) -> RootfsImage:
+def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress = lambda _: None) -> RootfsImage:
     """Return the image of this name for an architecture; build it if it is not in the cache.
 
     `progress` is told what is being done, and each of the image's warnings.
@@ -66,20 +64,19 @@ def image(name: str, arch: str, *, cache: Path | None = None, progress: Progress
         InfrastructureError: the packages cannot be fetched, or the cache cannot be written.
     """
     _check_arch(arch)
-    say = progress or _silent
     chain = rootfs_recipe.find(name)
     home = (cache or site.cache()) / "rootfs"
     directory = home / f"{name}-{arch}-{rootfs_recipe.key(chain, arch)}"
     try:
         rootfs = read(directory)
         if rootfs is None:
-            with waiting_lock(home / f"{name}-{arch}.lock", "builds the same image", say, patience_s=_LOCK_S):
+            with waiting_lock(home / f"{name}-{arch}.lock", "builds the same image", progress, patience_s=_LOCK_S):
                 # Another process may have built it meanwhile.
-                rootfs = read(directory) or _build(chain, arch, directory, say)
+                rootfs = read(directory) or _build(chain, arch, directory, progress)
     except OSError as error:
         raise InfrastructureError(f"the root filesystem {name} for {arch} cannot be kept: {error}") from error
     for warning in rootfs.warnings:
-        say(f"warning: {warning}")
+        progress(f"warning: {warning}")
     return rootfs
 
 
@@ -114,7 +111,7 @@ def read(directory: Path) -> RootfsImage | None:
         return None
 
 
-def update_lock(name: str, *, progress: Progress | None = None) -> Path:
+def update_lock(name: str, *, progress: Progress = lambda _: None) -> Path:
     """Lock a recipe to the newest versions in the archive; return the lock file.
 
     Packages of a recipe that it extends stay as that recipe locks them.
@@ -123,12 +120,11 @@ def update_lock(name: str, *, progress: Progress | None = None) -> Path:
         ConfigError: no such recipe, or it is wrong.
         InfrastructureError: the archive cannot be reached, or the lock file cannot be written.
     """
-    say = progress or _silent
     chain = rootfs_recipe.find(name)
     recipe = chain[-1]
     versions: dict[str, dict[str, str]] = {}
     for arch, facts in ARCHES.items():
-        say(f"reading the versions of packages for {arch}")
+        progress(f"reading the versions of packages for {arch}")
         suites = rootfs_recipe.added_packages(chain, arch)
         with scratch(Path(tempfile.gettempdir()), "rtgate-apt-") as work:
             by_package = Archive.open(work, suites.values(), facts.debian).versions(suites)
@@ -145,17 +141,13 @@ def _check_arch(arch: str) -> None:
         raise ConfigError(f"unknown architecture {arch!r} (allowed: {', '.join(ARCHES)})")
 
 
-def _silent(_: str) -> None:
-    pass
-
-
-def _build(chain: tuple[Recipe, ...], arch: str, directory: Path, say: Progress) -> RootfsImage:
+def _build(chain: tuple[Recipe, ...], arch: str, directory: Path, progress: Progress) -> RootfsImage:
     # All work is done beside the final place, so that one rename makes the image appear whole.
     with scratch(directory.parent, f".{directory.name}-") as place:
         work, output = place / "work", place / "image"
         work.mkdir()
         output.mkdir()
-        build(chain, arch, output, work, say)
+        build(chain, arch, output, work, progress)
         if directory.exists():  # damaged, or it would have been used
             shutil.rmtree(directory)
         output.rename(directory)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rtgate.arches import ARCHES
@@ -36,10 +36,6 @@ _STAND_IN = "librtgate-absent.so"
 
 Members = Mapping[str, Mapping[str, Member]]
 Progress = Callable[[str], None]
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +117,13 @@ def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) 
         # The innermost recipe decides, so that its content is in the outer one.
         locks = locked_versions(part, arch) | locks
     versions, warnings = choose(archive.versions(suites), locks)
+    warnings += tuple(
+        f"{part.lock} does not lock {name}: took {versions[name]} (rtgate rootfs {part.name} --update-lock)"
+        for part in chain
+        if part.lock.exists()
+        for name in part.packages(arch)
+        if name not in locks
+    )
     progress(f"fetching {len(suites)} packages")
     paths = archive.download(versions)
     return FetchedPackages({name: contents(path) for name, path in paths.items()}, versions, warnings)
@@ -143,7 +146,11 @@ def choose(
 
 
 def compose(
-    chain: tuple[Recipe, ...], arch: str, members: Members, versions: Mapping[str, str], progress: Progress = _silent
+    chain: tuple[Recipe, ...],
+    arch: str,
+    members: Members,
+    versions: Mapping[str, str],
+    progress: Progress = lambda _: None,
 ) -> Content:
     """Return everything that the image holds.
 
@@ -209,18 +216,34 @@ def _add_xenomai(recipe: Recipe, arch: str, image: _Image, progress: Progress) -
 
 
 class _Image:
-    """Entries by name; a name that comes twice is an error of the recipe."""
+    """Entries by name; a name that comes twice, or below a link or a file, is an error of the recipe.
+
+    Attributes:
+        about: the recipe that is read, for messages.
+        origins: the recipe of each entry.
+    """
 
     def __init__(self) -> None:
         self.about = ""
         self.entries: dict[str, cpio.Entry] = {}
+        self.origins: dict[str, str] = {}
         self.absent: set[str] = set()
+        self._parents: set[str] = set()
 
     def add(self, entries: Iterable[cpio.Entry]) -> None:
         for entry in entries:
             if entry.name in self.entries:
                 raise ConfigError(f"{self.about}: two parts of the recipe both make {entry.name}")
-            self.entries[entry.name] = entry
+            parents = {str(place) for place in PurePosixPath(entry.name).parents}
+            self._parents |= parents
+            self.entries[entry.name], self.origins[entry.name] = entry, self.about
+            for name in parents & self.entries.keys() | {entry.name} & self._parents:
+                if not stat.S_ISDIR(self.entries[name].mode):
+                    raise self.mistake(entry, f"cannot be: {name} is not a directory, so nothing lies below it")
+
+    def mistake(self, entry: cpio.Entry, reason: str) -> ConfigError:
+        """Return an error of the recipe that an entry comes from."""
+        return ConfigError(f"{self.origins[entry.name]}: {entry.name} {reason}")
 
     def add_member(self, name: str, member: Member) -> None:
         self.add([cpio.Entry(name, member.mode, member.data)])
@@ -271,6 +294,7 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
     present = {posixpath.basename(name) for name in image.entries}
     while queue:
         entry = queue.pop()
+        image.about = image.origins[entry.name]
         needs = elf.needs(entry.data)
         interpreter = (usr_path(needs.interpreter.lstrip("/")),) if needs.interpreter else ()
         for library in (*interpreter, *needs.libraries):
@@ -285,9 +309,7 @@ def _add_libraries(image: _Image, packages: Members, absent: Collection[str]) ->
                 image.absent.add(library)
                 continue
             if not places:
-                raise ConfigError(
-                    f"{image.about}: {entry.name} needs {library}, which no package under `libraries` has"
-                )
+                raise image.mistake(entry, f"needs {library}, which no package under `libraries` has")
             # The plain variant lies above those for special processors (glibc-hwcaps).
             name, member = min(places, key=lambda place: (place[0].count("/"), place[0]))
             queue += _take_library(image, name, member, index)
@@ -314,9 +336,7 @@ def _add_stand_in(image: _Image) -> None:
             if symbol.library not in image.absent and (symbol.library or symbol.name in exports):
                 continue
             if not symbol.is_function:
-                raise ConfigError(
-                    f"{image.about}: {entry.name} needs the data {symbol.name} of an absent library: take the library"
-                )
+                raise image.mistake(entry, f"needs the data {symbol.name} of an absent library: take the library")
             functions.add((symbol.name, symbol.version))
     [processor] = processors
     # The dynamic linker looks here last, so a library that is present always comes first.
@@ -346,9 +366,7 @@ def _check_libc(image: _Image) -> None:
     own = max((_libc_version(entry) for entry in programs if posixpath.basename(entry.name) == "libc.so.6"), default=0)
     for entry in programs:
         if elf.needs(entry.data).libraries and _libc_version(entry) > own:
-            raise ConfigError(
-                f"{image.about}: {entry.name} needs GLIBC_2.{_libc_version(entry)}, the image's libc is 2.{own}"
-            )
+            raise image.mistake(entry, f"needs GLIBC_2.{_libc_version(entry)}, the image's libc is 2.{own}")
 
 
 def _libc_version(entry: cpio.Entry) -> int:
