@@ -30,6 +30,11 @@ def test_without_setpriv_the_command_runs_unguarded(monkeypatch: pytest.MonkeyPa
     assert die_with_parent(("qemu", "-x")) == ["qemu", "-x"]
 
 
+def test_a_program_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(InfrastructureError, match=r"sleep 60 took longer than .*, and was ended"):
+        process.attempt(["sleep", "60"], timeout_s=0.1)
+
+
 PARENT = """
 import subprocess, sys, time
 from rtgate.process import die_with_parent

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rtgate import durations
 from rtgate.arches import ARCHES
 from rtgate.errors import InfrastructureError
 
@@ -74,19 +75,32 @@ def _command_start(arguments: Sequence[str]) -> str:
 
 
 def attempt(
-    arguments: Sequence[str], *, directory: Path | None = None, environment: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    *,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program that may fail; its messages are in English."""
-    return subprocess.run(
-        arguments,
-        cwd=directory,
-        env={**_environment(), **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    """Run a program that may fail; its messages are in English.
+
+    Raises:
+        InfrastructureError: it takes longer than `timeout_s`, and was ended.
+    """
+    try:
+        return subprocess.run(
+            arguments,
+            cwd=directory,
+            env={**_environment(), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        limit = durations.format_s(error.timeout)
+        raise InfrastructureError(f"{_command_start(arguments)} took longer than {limit}, and was ended") from None
 
 
 def _environment() -> dict[str, str]:

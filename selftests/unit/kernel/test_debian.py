@@ -11,6 +11,8 @@ from rtgate import site
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.kernel import debian
 
+# Of apt 2.6.1 (Debian 12).
+_NOT_FOUND = """echo "E: Version '${last#*=}' for '${last%=*}' was not found" >&2"""
 PINNED, NEWER = "6.12.7-1~deb12u1", "6.12.9-1~deb12u1"
 
 
@@ -37,7 +39,7 @@ def fake_apt(directory: Path, monkeypatch: pytest.MonkeyPatch, tarball: Path, ve
     programs = directory / "programs"
     programs.mkdir()
     inside = directory / "usr/src" / tarball.name
-    known = f'*={version}|*6.12) touch source.deb;; *) echo "E: no $last" >&2; exit 100;;'
+    known = f"*={version}|*6.12) touch source.deb;; *) {_NOT_FOUND}; exit 100;;"
     extract = f'mkdir -p "$3{inside.parent}"; cp "{tarball}" "$3{inside}"'
     scripts = {
         "apt-get": f"for last; do :; done\ncase $last in {known} esac",
@@ -71,6 +73,19 @@ def test_debian_has_moved_on(tarball: Path, tmp_path: Path, monkeypatch: pytest.
     found = debian.unpacked_source(lambda _: None)
     assert (found.version, found.pinned) == (NEWER, PINNED)
     assert debian.unpacked_source(lambda _: pytest.fail("not from the cache")) == found
+
+
+def test_a_mirror_that_does_not_answer_is_no_reason_for_another_version(
+    tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every later build would be of it, and its warning would say that Debian no longer has the pinned one."""
+    fake_apt(tmp_path, monkeypatch, tarball, NEWER)
+    apt = tmp_path / "programs/apt-get"
+    failed = 'echo "E: Failed to fetch http://x/y.deb  Connection refused" >&2'
+    apt.write_text(apt.read_text().replace(_NOT_FOUND, failed))
+    with pytest.raises(InfrastructureError, match="Failed to fetch"):
+        debian.unpacked_source(lambda _: None)
+    assert not list((site.cache() / "sources").glob("6*"))
 
 
 def test_another_version_that_is_installed_is_no_reason_to_download_again(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _INSTALLED = Path("/usr/src")
+_DOWNLOAD_S = 900.0  # 140 MB over a slow network
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,9 @@ def _download(scratch: Path, pin: Pin) -> tuple[Path, str]:
     process.require("apt-get", "dpkg-deb")
     # As root apt would switch to a user who may not write into the cache.
     command = ["apt-get", "-o", f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}", "download"]
-    attempt = process.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch)
-    if attempt.returncode != 0:
-        attempt = process.attempt([*command, pin.package], directory=scratch)
+    attempt = process.attempt([*command, f"{pin.package}={pin.version}"], directory=scratch, timeout_s=_DOWNLOAD_S)
+    if f"Version '{pin.version}' for '{pin.package}' was not found" in attempt.stderr:
+        attempt = process.attempt([*command, pin.package], directory=scratch, timeout_s=_DOWNLOAD_S)
     package = next(scratch.glob("*.deb"), None)
     if attempt.returncode != 0 or package is None:
         message = " / ".join(line for line in attempt.stderr.split("\n") if line.startswith("E:"))

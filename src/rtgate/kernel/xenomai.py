@@ -32,6 +32,7 @@ DIRECTORIES = {"arm64": "arm64", "x86_64": "x86"}
 _DOVETAIL = "include/linux/dovetail.h"
 _SCRIPT = "scripts/prepare-kernel.sh"
 _VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3})(?:[.-][0-9A-Za-z.-]{1,20})?")
+_SCRIPT_S = 900.0  # it copies a kernel tree, and compares both
 _RELEASES = ("3.2", "3.3")
 # Kernels with Dovetail for which both have code (.gitlab-ci.yml; for the later ones 3.2 by vendors' patches).
 _FIRST, _LAST = KernelVersion(5, 10), KernelVersion(6, 12)
@@ -122,7 +123,8 @@ def core_patch(core: CobaltCore, tree: Path, directory: Path) -> Path:
     patch = directory / f"xenomai-{source.version}.patch"
     words = (f"--linux={tree}", f"--arch={DIRECTORIES[core.arch]}", f"--outpatch={patch}")
     # Where the script fails, it leaves a copy of the tree behind: in `directory`, with which it goes.
-    attempt = process.attempt(["sh", str(source.path / _SCRIPT), *words], environment={"TMPDIR": str(directory)})
+    command = ["sh", str(source.path / _SCRIPT), *words]
+    attempt = process.attempt(command, environment={"TMPDIR": str(directory)}, timeout_s=_SCRIPT_S)
     if attempt.returncode != 0:
         line = (attempt.stderr.strip() or attempt.stdout.strip() or f"exit code {attempt.returncode}").splitlines()[-1]
         raise ConfigError(f"Xenomai {source.version} cannot prepare {tree}: {line}")

@@ -36,6 +36,7 @@ _CONFIGURE = (
     "--mandir=/man",
     "--includedir=/include",
 )
+_STEP_S = 3600.0  # of configuring, or of compiling; minutes on two cores
 _ERROR = re.compile("error:|undefined reference|No rule to make")
 
 
@@ -90,7 +91,7 @@ def _build(tree: XenomaiTree, arch: str, place: Path, progress: Callable[[str], 
 
 
 def _run(command: Sequence[str], directory: Path, log: Path) -> None:
-    child = process.attempt(command, directory=directory)
+    child = process.attempt(command, directory=directory, timeout_s=_STEP_S)
     with log.open("a", encoding="utf-8") as file:
         file.write(f"$ {' '.join(command)}\n{child.stdout}{child.stderr}\n")
     if child.returncode != 0:
