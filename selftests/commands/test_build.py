@@ -379,6 +379,10 @@ def test_a_directory_named_by_content_is_written_once(
     assert len({one.directory for one in made}) == 3  # of three commits, whatever they hold
     assert [artefacts.load(one.directory).image_sha256 for one in made] == [one.image_sha256 for one in made]
     before = state(first)
+    commit = git("rev-parse", "HEAD~2")
+    *_, check_out, again = str(stored(first)["command"][2]).split(" && ")  # type: ignore[index]
+    assert check_out == f"git -C linux-{commit[:12]} checkout --quiet --detach {commit}"
+    assert again == f"rtgate build fake --tree linux-{commit[:12]}"  # fake_tree is at another commit
     with checkout(fake_tree, "HEAD~2", "candidate") as tree:
         assert build_by_content(describe(), tree, tmp_path / "build" / "fake").directory == first
     assert state(first) == before

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -171,7 +172,9 @@ def _description(work: Work, build_result: BuildResult, files: dict[str, dict[st
 def _command(work: Work) -> list[str]:
     """Return the command that builds this again."""
     source = work.source.identity
-    tree = [] if source.kind == "debian" else ["--tree", source.path]
+    commit = source.commit if work.source.owned else None  # the repository itself may stand at another
+    place = f"linux-{commit[:12]}" if commit else source.path
+    tree = [] if source.kind == "debian" else ["--tree", place]
     patches = ["--patches", str(work.series.directory)] if work.series and work.series.patches else []
     core = work.series.core if work.series else None
     environment = ["env", f"{xenomai.VARIABLE}={core.source.path}"] if core else []
@@ -179,4 +182,9 @@ def _command(work: Work) -> list[str]:
         environment = ["env", f"{jailhouse.VARIABLE}={work.hypervisor.path}"]
     toolchain = work.job.toolchain
     other = [] if toolchain is Toolchain.GCC else ["--toolchain", str(toolchain)]
-    return [*environment, "rtgate", "build", work.description.name, *tree, *patches, *other]
+    command = [*environment, "rtgate", "build", work.description.name, *tree, *patches, *other]
+    if not commit:
+        return command
+    clone = ["git", "clone", "--quiet", "--no-checkout", "--shared", source.path, place]
+    check_out = ["git", "-C", place, "checkout", "--quiet", "--detach", commit]
+    return ["sh", "-c", " && ".join(shlex.join(words) for words in (clone, check_out, command))]
