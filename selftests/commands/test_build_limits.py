@@ -35,7 +35,7 @@ def _run(job: tuxmake.Job, command: str, limits: BuildLimits) -> bool:
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_build_that_never_ends_is_stopped(job: tuxmake.Job, tmp_path: Path, *, trusted: bool) -> None:
     began = time.monotonic()
-    with pytest.raises(BuildLimitError, match=r"took longer than 2 s .*author of the change.*build_time"):
+    with pytest.raises(BuildLimitError, match=r"took longer than 2 s\..*author of .*--build-time, or build_time"):
         _run(dataclasses.replace(job, trusted=trusted), "while :; do sleep 1; done", BuildLimits(time_s=2.0))
     assert time.monotonic() - began < 30.0
     # What is in a namespace of its own dies after its first process, which is all that is waited for.
@@ -46,7 +46,7 @@ def test_a_build_that_never_ends_is_stopped(job: tuxmake.Job, tmp_path: Path, *,
 
 def test_a_build_that_fills_the_disk_is_stopped(job: tuxmake.Job) -> None:
     fill = f"for i in $(seq 100); do head -c 10M /dev/zero >{job.build_directory}/$i; sleep 0.1; done"
-    with pytest.raises(BuildLimitError, match=r"filled more than 100 MiB of the disk"):
+    with pytest.raises(BuildLimitError, match=r"filled more than 100 MiB of the disk.*set build_disk in policy.yaml"):
         _run(job, fill, BuildLimits(disk=100 * MIB))
     assert len(list(job.build_directory.glob("[0-9]*"))) < 100
 
@@ -65,7 +65,7 @@ def test_a_build_that_prints_for_ever_is_stopped(
     monkeypatch.setattr(tuxmake, "LOG", MIB)
     job.log_directory.mkdir()
     trusted = dataclasses.replace(job, trusted=True, limits=BuildLimits(time_s=30.0))
-    with pytest.raises(BuildLimitError, match="printed more than 1 MiB"):
+    with pytest.raises(BuildLimitError, match=r"printed more than 1 MiB.*look at what it does$"):
         tuxmake._run_with_log(["sh", "-c", command], trusted, tmp_path / "log.txt")
     assert (tmp_path / "log.txt").stat().st_size < 2 * MIB
 

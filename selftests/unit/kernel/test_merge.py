@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError, ConfigError, InfrastructureError
 from rtgate.kernel.merge import (
     ConflictError,
     changed_files,
@@ -102,6 +104,23 @@ def test_there_must_be_something_to_review(repository: Repository, head: str) ->
     repository.commit("second", Makefile="VERSION = 7\n")
     with pytest.raises(ConfigError, match="there is nothing to review"):
         prepare_merge(repository.place, "main", head)
+
+
+def test_an_older_git_is_the_machine_s_to_replace(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit("meanwhile", **{"kernel/other.c": "three\n"})
+    place = tmp_path / "bin"
+    place.mkdir()
+    old = 'case " $* " in *" merge-tree "*) echo "usage: git merge-tree <base-tree>" >&2; exit 129;; esac'
+    (place / "git").write_text(f'#!/bin/sh\n{old}\nexec {shutil.which("git")} "$@"\n')
+    (place / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(InfrastructureError, match=r"2\.38"):
+        prepare_merge(repository.place, "main", "mine")
 
 
 @pytest.mark.parametrize("name", ["nothing", "--help", "main:Makefile", ""])

@@ -29,6 +29,7 @@ RESERVE = 256 * MIB
 LOG = 256 * MIB  # what a build may print; an allmodconfig with all its warnings prints 50 MiB
 _POLL_S = 1.0
 _FULL = "filled the disk"
+_POLICY = "policy.yaml of the target branch"
 _COUNT_S = 60.0  # `du` of a kernel's sources takes one second, ten with nothing cached
 
 
@@ -102,6 +103,7 @@ class Watch:
     places: Sequence[Path]
     stop: Callable[[], None]
     _reason: str = ""
+    _option: str = ""
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def follow(self) -> None:
@@ -110,7 +112,8 @@ class Watch:
         before = disk_usage(self.places) if self.places else None
         while not self._ended.wait(min(_POLL_S, max(0.0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
-                self.give_up(f"took longer than {durations.format_s(self.limits.time_s)} (build_time)")
+                option = f"--build-time, or build_time in {_POLICY}"
+                self.give_up(f"took longer than {durations.format_s(self.limits.time_s)}", option)
             elif self.places:
                 self._look_at_disk(before)
             if self._reason:
@@ -119,13 +122,13 @@ class Watch:
     def _look_at_disk(self, before: int | None) -> None:
         now = disk_usage(self.places)
         if before is not None and now is not None and now - before > self.limits.disk:
-            self.give_up(f"filled more than {_size(self.limits.disk)} of the disk (build_disk)")
+            self.give_up(f"filled more than {_size(self.limits.disk)} of the disk", f"build_disk in {_POLICY}")
         elif is_full(self.places):
             self.give_up(_FULL)
 
-    def give_up(self, reason: str) -> None:
-        """Stop the build for a reason, `took` or `filled` something."""
-        self._reason = reason
+    def give_up(self, reason: str, option: str = "") -> None:
+        """Stop the build for a reason, `took` or `filled` something; `option` is what would allow it more."""
+        self._reason, self._option = reason, option
         self.stop()
 
     def end(self) -> None:
@@ -144,7 +147,7 @@ class Watch:
                 f"{self.places[0]} is full, and not by this build: whoever runs this machine must make room"
             )
         if self._reason:
+            more = f"; where the kernel does need so much, set {self._option}" if self._option else ""
             raise BuildLimitError(
-                f"the build was stopped: it {self._reason}. The author of the change must look at what it does; where "
-                "the kernel does need so much, set build_time or build_disk in policy.yaml of the target branch"
+                f"the build was stopped: it {self._reason}. The author of the change must look at what it does{more}"
             )

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtgate import process
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError, ConfigError, InfrastructureError
 
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 """The whole name of a commit, SHA-1 or SHA-256."""
+_USAGE = 129  # of git, for arguments that it does not know
 _WHO = {"NAME": "rtgate", "EMAIL": "rtgate@localhost", "DATE": "2000-01-01T00:00:00Z"}
 COMMITTER = {f"GIT_COMMITTER_{name}": value for name, value in _WHO.items()}
 """Commits of ours depend on nothing but what they hold."""
@@ -77,7 +78,7 @@ def prepare_merge(tree: Path, base: str, head: str) -> Commits:
     The merge is a commit that no branch names. The same two commits make the same merge, on any machine.
 
     Raises:
-        ConfigError: a commit is not there, or there is nothing to merge.
+        ConfigError: a commit is not there, there is nothing to merge, or the two have no history in common.
         ConflictError: they do not merge; the message names the files.
         InfrastructureError: git is older than 2.38, or fails.
     """
@@ -97,6 +98,8 @@ def prepare_merge(tree: Path, base: str, head: str) -> Commits:
         files = sorted(set(merge.stdout.split("\0")[1:]) - {""})
         names = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
         raise ConflictError(f"{head[:12]} does not merge into {base[:12]}: conflicts in {names}: rebase it")
+    if merge.returncode == _USAGE:
+        raise InfrastructureError("git merges without a work tree from 2.38 on, and this one is older: install it")
     if merge.returncode:
         raise ConfigError(f"{head[:12]} cannot be merged into {base[:12]}: {merge.stderr.strip()[:300]}")
     arguments = [
