@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -24,6 +25,16 @@ def test_kernel_of_unknown_provenance(tmp_path: Path, name: str, content: bytes,
     assert (found.name, found.flavour, found.release, found.config) == (None, None, None, None)
     assert found.vmlinux == tmp_path / "vmlinux"
     assert found.image_sha256 == artefacts.sha256(tmp_path / name)
+
+
+def test_an_image_that_nobody_may_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(image: Path) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(image))
+
+    (tmp_path / "Image").write_bytes(ARM64)
+    monkeypatch.setattr(artefacts, "image_arch", deny)  # root may read everything
+    with pytest.raises(ConfigError, match=r"Image: cannot be read: Permission denied"):
+        artefacts.load(tmp_path)
 
 
 def test_no_kernel(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def test_other_architectures_do_not_count(fake_tree: Path) -> None:
     assert "ONLY_X86" in scan(Sources(fake_tree, "x86")).by_symbol
 
 
+@pytest.mark.parametrize("place", ["samples", "Documentation"])
+def test_every_directory_of_the_kernel_s_options_counts(fake_tree: Path, place: str) -> None:
+    (fake_tree / place).mkdir()
+    (fake_tree / place / "Kconfig").write_text('config SAMPLE_X\n\tbool "x"\n\tdepends on SAMPLES\n')
+    reason = scan(Sources(fake_tree, "arm64")).reason("SAMPLE_X", "y", {})
+    assert reason == f"{place}/Kconfig:1: depends on SAMPLES (SAMPLES=n)"
+
+
 def test_continued_lines_and_menus(tmp_path: Path) -> None:
     (tmp_path / "Kconfig").write_text(
         'menu "M"\n\tdepends on OUTER\nconfig A\n\tbool "a"\n\tdepends on B && \\\n\t\tC\nendmenu\n'

@@ -56,11 +56,13 @@ def load(directory: Path) -> KernelBuild:
     """Read a build directory, and check that its files are what `build.json` says.
 
     Raises:
-        ConfigError: there is no kernel in it, or a file is missing, no file, or has changed.
+        ConfigError: there is no kernel in it, or a file is missing, no file, cannot be read, or has changed.
     """
-    if os.path.lexists(directory / "build.json"):
-        return _load_own_build(directory)
-    return _load_unknown(directory)
+    try:
+        own = os.path.lexists(directory / "build.json")
+        return _load_own_build(directory) if own else _load_unknown(directory)
+    except OSError as error:
+        raise ConfigError(f"{error.filename or directory}: cannot be read: {error.strerror}") from error
 
 
 def sha256(path: Path) -> str:
@@ -145,8 +147,6 @@ def _load_own_build(directory: Path) -> KernelBuild:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: not understood ({type(error).__name__}: {error}): build it again") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _check_artefact(directory: Path, entry: Mapping[str, str]) -> Path:

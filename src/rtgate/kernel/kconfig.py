@@ -32,7 +32,6 @@ class Sources:
 
     def files(self) -> Iterator[Path]:
         """Return the Kconfig files that this architecture can see."""
-        exclusions = {"Documentation", "tools", "samples"}
         for top in sorted(self.tree.iterdir()):
             if top.is_symlink():
                 continue  # it may lead anywhere; Linux has none here
@@ -41,7 +40,7 @@ class Sources:
             elif top.is_dir() and top.name == "arch":
                 yield from (path for path in top.glob("Kconfig*"))
                 yield from (top / self.source_arch).rglob("Kconfig*")
-            elif top.is_dir() and top.name not in exclusions and not top.name.startswith("rtgate-build-"):
+            elif top.is_dir() and top.name != "tools" and not top.name.startswith("rtgate-build-"):
                 yield from top.rglob("Kconfig*")
 
 
