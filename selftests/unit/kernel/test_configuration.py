@@ -13,6 +13,7 @@ from rtgate import site
 from rtgate.errors import ConfigError
 from rtgate.kernel.configuration import (
     LostOptionsError,
+    description_files,
     load_description,
     lost_options,
     parse_config,
@@ -22,7 +23,7 @@ from rtgate.kernel.fragments import config_line
 from rtgate.kernel.kconfig import Sources, scan
 from rtgate.kernel.version import KernelVersion
 
-from .conftest import Describe
+from .conftest import Describe, make_series
 
 SHIPPED = Path(__file__).resolve().parents[3] / "kernel-configs"
 BUILDS = sorted(path for path in SHIPPED.glob("*.yaml") if not path.name.endswith(".lock.yaml"))
@@ -41,7 +42,7 @@ def test_description(describe: Describe) -> None:
     [
         (
             "colour: red\n",
-            "fake.yaml:5:1: unknown key 'colour' (allowed: arch, base, built_in, cells, device_trees, flavour",
+            "fake.yaml:5:1: unknown key 'colour' (allowed: arch, base, built_in, cells, device_trees, extends",
         ),
         ("arch: arm64\n", "fake.yaml:5:1: duplicate key 'arch' (first at line 1)"),
         ("targets: [kernel, dtb]\n", "fake.yaml:5:19: unknown value 'dtb' (allowed: dtbs, kernel, modules)"),
@@ -118,6 +119,38 @@ def test_a_site_may_use_fragments_of_other_directories(shipped_fragments: Path, 
     assert {symbol: option.value for symbol, option in asked.items()} == {"A": "y", "B": "y"}
 
 
+def test_a_build_that_extends_another_one_has_its_own_keys_and_the_rest(
+    shipped_fragments: Path, describe: Describe
+) -> None:
+    """Also where the other one lies elsewhere: its fragments and patches are those beside it."""
+    (shipped_fragments / "only.config").write_text("CONFIG_A=y\n")
+    series = shipped_fragments.with_name("series")
+    make_series(series, one="")
+    text = "arch: arm64\nflavour: generic\nbase: tinyconfig\nfragments: [only]\ntargets: [kernel, dtbs]\n"
+    shipped_fragments.with_name("other.yaml").write_text(f"{text}patches: series\n")
+    path = describe("CONFIG_B=y\n").path
+    path.write_text("extends: other\ntargets: [kernel]\n")
+    build = load_description(path)
+    assert (build.name, build.arch, build.targets, build.patches) == ("fake", "arm64", ("kernel",), series)
+    assert [option.symbol for option in build.options] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("extends: nope\n", "unknown name 'nope' in kernel-configs"),
+        ("extends: mine\n", "mine.yaml:1:10: the build extends itself by way of 'mine'"),
+        ("extends: fake\ncolour: red\n", "mine.yaml:2:1: unknown key 'colour'"),
+    ],
+)
+def test_what_a_build_extends_is_checked(describe: Describe, text: str, complaint: str) -> None:
+    path = describe().path.with_name("mine.yaml")
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_description(path)
+    assert complaint in str(caught.value)
+
+
 def test_lost_options_are_named_with_reasons(describe: Describe, fake_tree: Path) -> None:
     description = describe("CONFIG_PREEMPT_RT=y\nCONFIG_NOPE=y\nCONFIG_NR_CPUS=8\n# CONFIG_TINY is not set\n")
     asked = description.requested_options(KernelVersion(6, 12))
@@ -183,5 +216,6 @@ def test_all_shipped_fragments_are_used() -> None:
 
 
 def _fragments(build: Path) -> list[str]:
-    names: list[str] = yaml.safe_load(build.read_text())["fragments"]
+    files = (yaml.safe_load(path.read_text()) for path in description_files(build))
+    names: list[str] = next(data["fragments"] for data in files if "fragments" in data)
     return names

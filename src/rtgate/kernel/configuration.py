@@ -26,6 +26,12 @@ TARGETS = ("kernel", "modules", "dtbs")
 
 # Make targets that need no answer (`make help` of Linux); `menuconfig` or `oldconfig` would wait for one.
 BASES = ("tinyconfig", "allnoconfig", "defconfig", "alldefconfig", "allmodconfig", "allyesconfig")
+_EXTENDS = "extends"
+_REQUIRED = ("arch", "flavour", "base", "fragments")
+_OPTIONAL = (
+    *("targets", "patches", "built_in", "optional", "device_trees", "cells"),
+    *("kernel_fragments", "series_commits"),
+)
 _DEVICE_TREE = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+")
 _CELL = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _FILE_BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*_defconfig")
@@ -113,21 +119,17 @@ class BuildDescription:
 def load_description(path: Path) -> BuildDescription:
     """Read a build description and its fragments.
 
-    Fragments are looked for in `fragments/` beside the description, then in those of the site, the kernel repository
-    and rtgate, so that a site's builds can use shipped fragments.
+    A description may extend another one: of a key that both have its own value counts. Fragments and other
+    descriptions are looked for beside it, then in the site, the kernel repository and rtgate, so that a site's builds
+    can use shipped ones.
 
     Raises:
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
     """
-    top = strict_yaml.load(path).mapping(
-        ("arch", "flavour", "base", "fragments"),
-        (
-            *("targets", "patches", "built_in", "optional", "device_trees", "cells"),
-            *("kernel_fragments", "series_commits"),
-        ),
-    )
-    places = (path.parent, *(layer.directory / "kernel-configs" for layer in site.layers()))
-    fragments = [_fragment(item, [place / "fragments" for place in places]) for item in top["fragments"].items()]
+    top: dict[str, strict_yaml.Value] = {}
+    for file in reversed(description_files(path)):
+        top |= _read(file)
+    fragments = [_fragment(item) for item in top["fragments"].items()]
     options = tuple(option for fragment in fragments for option in load_fragment(fragment))
     targets = _targets(top.get("targets"))
     return BuildDescription(
@@ -140,12 +142,31 @@ def load_description(path: Path) -> BuildDescription:
         options=options,
         optional=_optional(top.get("optional"), options),
         targets=targets,
-        patches=_patches(top.get("patches"), path.parent),
+        patches=_patches(top.get("patches")),
         built_in=tuple(_module(item) for item in top["built_in"].items()) if "built_in" in top else (),
         device_trees=_device_trees(top.get("device_trees"), targets),
         series_commits=_series_commits(top.get("series_commits")),
         cells=_cells(top["cells"], top) if "cells" in top else {},
     )
+
+
+def description_files(path: Path) -> tuple[Path, ...]:
+    """Return the file of a description, then those that it extends. Raises ConfigError as `load_description`."""
+    chain = [path]
+    while (base := _read(chain[-1]).get(_EXTENDS)) is not None:
+        beside = base.path.parent / f"{base.text()}.yaml"
+        file = beside if beside.is_file() else site.find("kernel-configs", f"{base.text()}.yaml")
+        if file in chain:
+            base.fail(f"the build extends itself by way of {base.text()!r}")
+        chain.append(file)
+    return tuple(chain)
+
+
+def _read(path: Path) -> dict[str, strict_yaml.Value]:
+    value = strict_yaml.load(path)
+    if _EXTENDS in value.entries():
+        return dict(value.mapping((_EXTENDS,), (*_REQUIRED, *_OPTIONAL)).entries)
+    return dict(value.mapping(_REQUIRED, (_EXTENDS, *_OPTIONAL)).entries)
 
 
 def _base(value: strict_yaml.Value) -> str:
@@ -183,8 +204,10 @@ def _series_commits(value: strict_yaml.Value | None) -> dict[KernelVersion, str]
     return commits
 
 
-def _fragment(value: strict_yaml.Value, directories: Sequence[Path]) -> Path:
+def _fragment(value: strict_yaml.Value) -> Path:
     name = value.text()
+    places = (value.path.parent, *(layer.directory / "kernel-configs" for layer in site.layers()))
+    directories = [place / "fragments" for place in places]
     for directory in directories:
         if (directory / f"{name}.config").is_file():
             return directory / f"{name}.config"
@@ -210,10 +233,10 @@ def _optional(value: strict_yaml.Value | None, options: Sequence[Option]) -> fro
     return frozenset(item.text(symbols).removeprefix("CONFIG_") for item in value.items())
 
 
-def _patches(value: strict_yaml.Value | None, directory: Path) -> Path | None:
+def _patches(value: strict_yaml.Value | None) -> Path | None:
     if value is None:
         return None
-    series = directory / value.text() / "series"
+    series = value.path.parent / value.text() / "series"
     if not series.is_file():
         value.fail(f"{series}: no such file: a patch series is a directory with a file 'series'")
     return series.parent
@@ -237,7 +260,7 @@ def _device_trees(value: strict_yaml.Value | None, targets: Sequence[str]) -> di
     return {name: entry.value.text() for name, entry in trees.items()}
 
 
-def _cells(value: strict_yaml.Value, top: strict_yaml.Mapping) -> dict[str, str]:
+def _cells(value: strict_yaml.Value, top: Mapping[str, strict_yaml.Value]) -> dict[str, str]:
     if top["flavour"].text() != jailhouse.FLAVOUR or top["arch"].text() not in jailhouse.DEMOS:
         value.fail(f"only builds of flavour jailhouse have cells, for {', '.join(jailhouse.DEMOS)}")
     names = value.mapping(jailhouse.CELLS)

@@ -17,6 +17,7 @@ from typing import Any
 from rtgate import files, site, strict_yaml
 from rtgate.board.boards import Board, Lava
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.kernel.configuration import load_description
 from rtgate.units import mib
 from rtgate.workflow import references
 
@@ -262,11 +263,8 @@ class NewBoard:
         return f"{self.name}-{self.like.build.rpartition('-')[2]}" if self._own_build else self.like.build
 
     def _build_description(self) -> str:
-        like = site.find(_BUILDS, f"{self.like.build}.yaml")
-        data = strict_yaml.load(like).as_written()
-        if "patches" in data:
-            data["patches"] = str((like.parent / data["patches"]).resolve())
-        if "device_trees" in data:
+        data: dict[str, Any] = {"extends": self.like.build}
+        if load_description(site.find(_BUILDS, f"{self.like.build}.yaml")).device_trees:
             data["device_trees"] = {self.answer("device-tree"): "which kernels have it is not known yet"}
         comment = f"The kernel of {self.name}; like {self.like.build}, with its own device tree."
         return f"# {comment}\n{strict_yaml.dump(data)}"
