@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -301,6 +302,11 @@ def tidy(parent: Path, prefix: str) -> None:
                 shutil.rmtree(place)
             finally:
                 os.close(lock)
+
+
+def short_hash(text: str) -> str:
+    """Return a hash short enough for a file name."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def cksum(data: bytes) -> int:

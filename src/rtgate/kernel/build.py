@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import BuildError, BuildLimitError, ConfigError, InfrastructureError
-from rtgate.files import remove_tree, waiting_lock
+from rtgate.files import remove_tree, short_hash, waiting_lock
 from rtgate.kernel import artefacts, build_log, jailhouse, publish, tuxmake
 from rtgate.kernel.configure import configure_if_needed, refuse_lost
 from rtgate.kernel.make import make
-from rtgate.kernel.work import Listener, Options, Work, prepare_work, short_hash
+from rtgate.kernel.work import Listener, Options, Work, prepare_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

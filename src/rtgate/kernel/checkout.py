@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rtgate import process, site
 from rtgate.errors import BuildError, InfrastructureError
-from rtgate.files import remove_tree, waiting_lock
+from rtgate.files import remove_tree, short_hash, waiting_lock
 from rtgate.kernel import merge
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
 from rtgate.kernel.orphans import note_origins
@@ -42,8 +42,7 @@ def checkout(
     git = [*merge.git(repository), "-c", "core.sparseCheckout=false"]
     commit = merge.commit_of(repository, reference)
     _refuse_build_directories(git, commit)
-    key = hashlib.sha256(f"{repository}\0{label}".encode()).hexdigest()[:16]
-    place = site.cache().absolute() / "checkouts" / key
+    place = site.cache().absolute() / "checkouts" / short_hash(f"{repository}\0{label}")
     index = {"GIT_INDEX_FILE": str(place.with_suffix(".index")), "GIT_WORK_TREE": str(place)}
     with waiting_lock(place.with_suffix(".lock"), f"builds the {label} of {repository}", notice):
         place.mkdir(parents=True, exist_ok=True)

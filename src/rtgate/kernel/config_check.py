@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate.errors import BuildError, ConfigError
-from rtgate.files import scratch
+from rtgate.files import scratch, short_hash
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
 from rtgate.kernel.configure import CONFIG_LOG, configure, lost_from, series_hint, unrequested_from
 from rtgate.kernel.patches import load_series, misfit
-from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work, short_hash
+from rtgate.kernel.work import Options, UnsupportedTreeError, Work, prepare_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

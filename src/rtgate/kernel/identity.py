@@ -71,7 +71,7 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
     state = hashlib.sha256(f"{commit}\n{changes}".encode("utf-8", "surrogateescape"))
     for name in untracked_files:
         if not name.endswith("/"):  # a repository within this one
-            state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+            state.update(_state(tree / name, name, f"{name}\0gone\n").encode("utf-8", "surrogateescape"))
     for name in _repositories_within(tree, untracked_files):
         for line in sorted(_states(str(tree / name), f"{name}/")):
             state.update(line.encode("utf-8", "surrogateescape"))
@@ -95,7 +95,7 @@ def sources(tree: Path, commit: str) -> str:
     state = hashlib.sha256(_git(tree, "diff", commit, "--binary", "--no-ext-diff").encode("utf-8", "surrogateescape"))
     for name in sorted(_git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")):
         if name.endswith(_SOURCE_NAMES):
-            state.update(_file_state(tree / name, name).encode("utf-8", "surrogateescape"))
+            state.update(_state(tree / name, name, f"{name}\0gone\n").encode("utf-8", "surrogateescape"))
     return state.hexdigest()
 
 
@@ -146,20 +146,12 @@ def _states(directory: str, prefix: str) -> Iterator[str]:
                 if entry.name != ".git" and not name.startswith(BUILD_DIRECTORY_PREFIX):
                     yield from _states(entry.path, f"{name}/")
             elif prefix or not any(fnmatchcase(name, pattern) for pattern in TEMPORARY):
-                yield _entry_state(entry, name)
+                yield _state(entry.path, name)
 
 
-def _entry_state(entry: os.DirEntry[str], name: str) -> str:
+def _state(path: str | Path, name: str, gone: str = "") -> str:
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = os.lstat(path)
     except FileNotFoundError:
-        return ""  # an editor's, or that of a build beside this one
-    return f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
-
-
-def _file_state(path: Path, name: str) -> str:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return f"{name}\0gone\n"
+        return gone  # an editor's, or that of a build beside this one
     return f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"

@@ -127,8 +127,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
 def copy_of(tree: Tree, series: Series) -> Path:
     """Return where `patched_tree` puts its copy: the same for every state of a tree and of a series."""
     arch = f"\0{series.core.arch}" if series.core else ""
-    key = hashlib.sha256(f"{tree.path}\0{series.directory}{arch}".encode()).hexdigest()[:16]
-    return site.cache().absolute() / "trees" / key
+    return site.cache().absolute() / "trees" / files.short_hash(f"{tree.path}\0{series.directory}{arch}")
 
 
 def _is(stamp: Path, state: dict[str, str]) -> bool:

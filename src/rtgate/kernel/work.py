@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
-from rtgate.files import waiting_lock
+from rtgate.files import short_hash, waiting_lock
 from rtgate.kernel import jailhouse, kconfig, tuxmake, xenomai
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
@@ -260,8 +260,3 @@ def _log_directory(place: Path, tree: Tree, *, trusted: bool) -> Path:
     if trusted:
         return place.with_name(f"{place.name}.log")
     return site.cache().absolute() / "builds" / f"{place.name}-{short_hash(str(tree.path))}.log"
-
-
-def short_hash(text: str) -> str:
-    """Return a hash short enough for a file name."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -6,7 +6,6 @@ They measure Cobalt because they are linked with its library, so they must be of
 
 from __future__ import annotations
 
-import hashlib
 import os
 import posixpath
 import re
@@ -19,7 +18,7 @@ from pathlib import Path
 from rtgate import process, site
 from rtgate.arches import ARCHES
 from rtgate.errors import BuildError
-from rtgate.files import scratch, waiting_lock
+from rtgate.files import scratch, short_hash, waiting_lock
 from rtgate.kernel.patches import synchronise
 from rtgate.kernel.xenomai import XenomaiTree, require_arch
 from rtgate.rootfs import programs
@@ -48,8 +47,8 @@ def key(tree: XenomaiTree, arch: str) -> str:
         InfrastructureError: there is no compiler.
     """
     require_arch(arch)
-    text = f"{tree.version} {tree.identity.fingerprint} {arch} {_CONFIGURE} {programs.compiler(arch).identity}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    compiler = programs.compiler(arch).identity
+    return short_hash(f"{tree.version} {tree.identity.fingerprint} {arch} {_CONFIGURE} {compiler}")
 
 
 def installed(tree: XenomaiTree, arch: str, progress: Callable[[str], None]) -> Mapping[str, Member]:
