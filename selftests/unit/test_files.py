@@ -80,7 +80,7 @@ def test_a_tree_is_removed_whatever_its_modes_are() -> None:
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
     (tmp_path / "planned.json").write_text('{"seeds": []}')
-    with pytest.raises(ConfigError, match=r"planned\.json: damaged: field `boots` is missing: measure"):
+    with pytest.raises(ConfigError, match=r"planned\.json: damaged: Object missing required field `boots`: measure"):
         planned.read_in(tmp_path)
 
 

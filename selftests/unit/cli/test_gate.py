@@ -639,8 +639,8 @@ def test_an_option_that_would_build_nothing_is_refused(
     [
         ([FAILED, (Status.FAIL, Kind.SHARE), PASSED], 0, "was found out by 2 limits; the report: demo/index.html"),
         ([PASSED], 1, "the slow kernel got through: that is a defect of rtgate or of its limits"),
-        ([(Status.FAIL, Kind.BOOT)], 1, "got through"),
-        ([(Status.ERROR, Kind.VALIDITY)], 1, "got through"),
+        ([(Status.FAIL, Kind.BOOT)], 1, "the gate ended with exit code 1 for another reason"),
+        ([(Status.ERROR, Kind.VALIDITY)], 4, "the gate ended with exit code 4 for another reason"),
     ],
 )
 def test_the_demo_is_good_when_its_slow_kernel_fails_by_a_limit(

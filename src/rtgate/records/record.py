@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -160,13 +159,13 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
     record = replace(record, sources=digests)
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
-        with regular_file.scratch(case, ".writing-") as draft:
-            (draft / "raw").mkdir()
+        with regular_file.scratch(case, ".writing-") as place:
+            draft = place / "record"
+            (draft / "raw").mkdir(parents=True)
             for name, data in raw.items():
                 (draft / name).write_bytes(data)
             (draft / "console.log").write_bytes(console)
             (draft / "record.json").write_text(json.dumps(as_json(record), indent=1) + "\n", encoding="utf-8")
-            draft.chmod(0o755)
             return _place(draft, case, record)
     except (OSError, InfrastructureError) as error:
         raise InfrastructureError(f"the record could not be written to {case}: {error}") from error
@@ -187,13 +186,10 @@ def _place(draft: Path, case: Path, record: Record) -> Path:
     """Rename to the number of the seed or chunk, in place of an older record of it, or to the next free number."""
     number = record.seed if record.chunk is None else record.chunk.number
     if number is not None:
-        target, older = case / f"{number:03d}", draft.with_name(f"{draft.name}-older")
-        if not target.exists():
-            return draft.rename(target)
-        target.rename(older)  # not removed yet: whoever is killed here has lost nothing
-        draft.rename(target)
-        shutil.rmtree(older)
-        return target
+        target = case / f"{number:03d}"
+        if target.exists():
+            target.rename(draft.with_name("older"))  # not removed yet: whoever is killed here has lost nothing
+        return draft.rename(target)
     return move_to_number(draft, case, 1)
 
 
