@@ -135,7 +135,19 @@ def test_errors_of_a_slot_that_the_baseline_has_too_are_pre_existing_whatever_th
     assert "(pre-existing: the baseline shows it too)" in found.sentence
     (worse,) = judged(with_errors("candidate", 3, 4, 51), baseline)
     assert worse.status is Status.FAIL
-    assert "(the baseline's boots count 5 at most, and these 51)" in worse.sentence
+    assert "(the baseline's boots count 5 RxErr at most, and these 51)" in worse.sentence
+
+
+def test_which_types_of_errors_come_together_is_chance() -> None:
+    def boots(name: str, single: int, both: int) -> list[Record]:
+        two = "2 new correctable AER errors of nvme (0000:01:00.0) (RxErr 1, BadTLP 1)"
+        faults_by_boot = [counted(1)] * single + [(Fault(kind=FaultKind.AER, line=two, text=two),)] * both
+        return [record(seed=seed, arm=name, faults=found) for seed, found in enumerate(faults_by_boot, 1)]
+
+    assert statuses(boots("candidate", 4, 2), boots("baseline", 3, 3)) == {Status.DONE}
+    (other,) = judged(boots("candidate", 4, 2), boots("baseline", 6, 0))
+    assert other.status is Status.FAIL
+    assert "(the baseline's boots count 0 BadTLP at most, and these 1)" in other.sentence
 
 
 @pytest.mark.parametrize("other", [counted(2, "nvme (0000:02:00.0)"), counted(2, kind="BadTLP")])

@@ -79,6 +79,8 @@ def test_records_behind_a_link_are_part_of_it(tmp_path: Path) -> None:
     (tmp_path / "run" / "records" / "rk3568-evb1").symlink_to(disk)
     _sealed(tmp_path / "run")
     assert check(tmp_path / "run") == SAME
+    (tmp_path / "run" / "records" / "latest").symlink_to(".")
+    assert check(tmp_path / "run") == SAME
     (disk / "1" / "record.json").write_text("{} ")
     assert check(tmp_path / "run").changed == ("records/rk3568-evb1/1/record.json",)
 

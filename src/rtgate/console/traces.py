@@ -60,7 +60,7 @@ _STALLS = OF_TIME - {FaultKind.THROTTLING}
 # Their line says all that there is.
 _WHOLE = frozenset({FaultKind.THROTTLING, FaultKind.AER, FaultKind.PCIE_LINK})
 # How many errors there were, of a line of `rtgate.validity.links`: in all, and of each type.
-_ERROR_COUNT = re.compile(r"^[0-9]+ | [0-9]+(?=[,)])")
+_ERRORS = re.compile(r"^[0-9]+ | \(\w+ [0-9]+(?:, \w+ [0-9]+)*\)$")
 # Their line names the file in which they are; that of a sleeping function names the helper's.
 _FILED = frozenset({FaultKind.WARNING, FaultKind.BUG})
 
@@ -69,7 +69,7 @@ def place(fault: Fault) -> tuple[str, ...]:
     """Return the words that name where a fault happened: locks, functions, or a file; none if it does not say."""
     kind, line, text = fault.kind, fault.line, fault.text
     if kind in _WHOLE:
-        return (_ERROR_COUNT.sub("", line),) if kind is FaultKind.AER else (line,)
+        return (_ERRORS.sub("", line),) if kind is FaultKind.AER else (line,)
     if kind is FaultKind.LOCKDEP:
         return (*_locks(text), *_frames(text))
     before = text if kind in _STALLS else _TRACE.split(text, maxsplit=1)[0]
@@ -82,10 +82,13 @@ def place(fault: Fault) -> tuple[str, ...]:
     return _frames(text) or ((file[1],) if file else ())
 
 
-def count(fault: Fault) -> int:
-    """Return how many errors a fault stands for: what its counters rose by, 1 of what a kernel says."""
-    match = re.match("[0-9]+", fault.line) if fault.kind is FaultKind.AER else None
-    return int(match[0]) if match else 1
+def counts(fault: Fault) -> dict[str, int]:
+    """Return how many errors a fault stands for, by their type: what its counters rose by; of no other fault any."""
+    if fault.kind is not FaultKind.AER:
+        return {}
+    by_type = {name: int(number) for name, number in re.findall(r"[(,] ?(\w+) ([0-9]+)(?=[,)])", fault.line)}
+    total = re.match("[0-9]+", fault.line)
+    return by_type or ({"errors": int(total[0])} if total else {})
 
 
 def said_at(fault: Fault) -> float | None:

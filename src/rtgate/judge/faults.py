@@ -42,7 +42,9 @@ class Signature:
     def of(cls, fault: Fault) -> Signature:
         """Return the signature of a fault."""
         place = traces.place(fault)
-        return cls(fault.kind, _NUMBERS.sub("#", fault.line), place)
+        # Which types of counted errors come together in a boot is chance.
+        line = place[0] if fault.kind is FaultKind.AER else fault.line
+        return cls(fault.kind, _NUMBERS.sub("#", line), place)
 
 
 def findings(
@@ -93,18 +95,18 @@ class _Arm:
     """In which of an arm's boots faults were seen, and how many boots there were whose faults would have been seen.
 
     Attributes:
-        errors: the most that one of these boots counts.
+        errors: the most that one of these boots counts, by type.
     """
 
     seen: Mapping[Signature, Collection[object]]
-    errors: Mapping[Signature, int]
+    errors: Mapping[Signature, Mapping[str, int]]
     boots: int
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> _Arm:
         boots: set[object] = set()
         boots_by_signature: dict[Signature, set[object]] = {}
-        errors: dict[Signature, int] = {}
+        errors: dict[Signature, dict[str, int]] = {}
         for number, record in enumerate(records):
             # A boot that nobody can name is one of its own.
             boot = (record.seed, record.boot_id or number)
@@ -113,7 +115,8 @@ class _Arm:
             for fault in record.faults:
                 signature = Signature.of(fault)
                 boots_by_signature.setdefault(signature, set()).add(boot)
-                errors[signature] = max(errors.get(signature, 0), traces.count(fault))
+                most = errors.setdefault(signature, {})
+                most.update({kind: max(number, most.get(kind, 0)) for kind, number in traces.counts(fault).items()})
         return cls(boots_by_signature, errors, len(boots))
 
     def count(self, signature: Signature) -> int:
@@ -124,11 +127,17 @@ def _is_preexisting(signature: Signature, mine: _Arm, theirs: _Arm) -> bool:
     """Return whether the baseline shows a fault in no smaller a share of its boots; one without a place it does not."""
     share = theirs.count(signature) * mine.boots
     is_as_frequent = share >= mine.count(signature) * theirs.boots > 0
-    return bool(signature.place) and is_as_frequent and not _has_more_errors(signature, mine, theirs)
+    return bool(signature.place) and is_as_frequent and not _more_errors(signature, mine, theirs)
 
 
-def _has_more_errors(signature: Signature, mine: _Arm, theirs: _Arm) -> bool:
-    return mine.errors.get(signature, 0) > _MOST_TIMES * theirs.errors.get(signature, 0)
+def _more_errors(signature: Signature, mine: _Arm, theirs: _Arm) -> list[str]:
+    """Return of which types an arm counts more errors than the other one's excuse: numbers of both, for people."""
+    other = theirs.errors.get(signature, {})
+    return [
+        f"{other.get(kind, 0)} {kind} at most, and these {number}"
+        for kind, number in mine.errors.get(signature, {}).items()
+        if number > _MOST_TIMES * other.get(kind, 0)
+    ]
 
 
 def _unlike(signature: Signature, mine: _Arm, theirs: _Arm) -> list[str]:
@@ -137,8 +146,8 @@ def _unlike(signature: Signature, mine: _Arm, theirs: _Arm) -> list[str]:
         return []
     if not signature.place:
         return ["the baseline shows one with this line, but neither log says where it happened"]
-    if _has_more_errors(signature, mine, theirs):
-        return [f"the baseline's boots count {theirs.errors[signature]} at most, and these {mine.errors[signature]}"]
+    if more := _more_errors(signature, mine, theirs):
+        return [f"the baseline's boots count {', '.join(more)}"]
     less = f"{theirs.count(signature)} of {theirs.boots}, not {mine.count(signature)} of {mine.boots}"
     return [f"the baseline shows it in a smaller share of its boots: {less}"]
 

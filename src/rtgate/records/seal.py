@@ -144,14 +144,22 @@ def _difference(before: Mapping[str, str], now: Mapping[str, str]) -> Difference
     )
 
 
+def _leads_back(directory: Path) -> bool:
+    if not directory.is_symlink():
+        return False
+    parent, target = directory.parent.resolve(), directory.resolve()
+    return target in {parent, *parent.parents}
+
+
 def _digests(directory: Path, records: Path) -> dict[str, str]:
     """Return the digest of every file; what is not a regular file has none that anything could equal."""
     digests: dict[str, str] = {}
     # Not `rglob`: to sort the paths of 10 000 boots takes as long as to read them.
-    # Links are followed, as by those who read records: a board's may lie on another disk.
+    # Links are followed, as by those who read records: a board's may lie on another disk. One that leads back is not.
     for place, directories, names in os.walk(records, followlinks=True):
-        directories[:] = (name for name in directories if name not in _NOT_RECORDS)
-        below = Path(place).relative_to(directory)
+        here = Path(place)
+        directories[:] = (name for name in directories if name not in _NOT_RECORDS and not _leads_back(here / name))
+        below = here.relative_to(directory)
         for file in names:
             if file in _NOT_RECORDS or file.endswith(".writing"):
                 continue

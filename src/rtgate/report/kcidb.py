@@ -37,7 +37,7 @@ _NO_KERNEL = frozenset({Kind.BUILD, Kind.MERGE})
 def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str) -> str:
     """Return the JSON document of a run, as the CI system that KCIDB knows as `origin` submits it."""
     names = Identifiers(origin, run_digest(records, verdicts))
-    kernels = [checkout_and_build(record, names) for record in records]
+    kernels = [checkout_and_build(record, names) for record in _identified(records)]
     obstacles = [verdict for verdict in verdicts if verdict.kind in _NO_KERNEL]
     kernels += [failed_build(obstacles, names)] if obstacles else []
     tests: list[dict[str, Any]] = []
@@ -53,6 +53,12 @@ def document(records: Sequence[Record], verdicts: Sequence[Verdict], origin: str
         "tests": tests,
     }
     return json.dumps({"version": _VERSION, **{name: every for name, every in parts.items() if every}}, indent=1) + "\n"
+
+
+def _identified(records: Sequence[Record]) -> list[Record]:
+    """Return the records that say which kernel they are of; of a kernel without any all, as one that did not boot."""
+    kernels = {(record.board, record.arm) for record in records if record.kernel_id}
+    return [record for record in records if record.kernel_id or (record.board, record.arm) not in kernels]
 
 
 def _tests(case: CaseReport, build: str, names: Identifiers) -> Iterator[dict[str, Any]]:
