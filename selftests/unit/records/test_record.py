@@ -204,16 +204,26 @@ def test_a_seed_that_is_measured_again_is_not_lost_when_its_record_cannot_be_pla
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records.write(replace(SMALL, seed=7, message="old"), {}, b"", tmp_path)
-    # As if it were killed before it tidies.
+    case, rename = tmp_path / "virt-arm64/candidate/latency.cyclictest:idle", Path.rename
+
+    def full(path: Path, target: Path) -> Path:
+        if path.name == ".record":
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(InfrastructureError):
+        records.write(replace(SMALL, seed=7, message="new"), {}, b"", tmp_path)
+    monkeypatch.undo()
+    assert [path.name for path in case.iterdir()] == ["007"]
+    assert [one.message for one in records.read_all(tmp_path)] == ["old"]
+    # What a killed process leaves is tidied by the next one.
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     records.write(replace(SMALL, seed=7, message="new"), {}, b"", tmp_path)
+    assert len(list(case.glob(".writing-*"))) == 1
     monkeypatch.undo()
-    assert [one.message for one in records.read_all(tmp_path)] == ["new"]
-    case = tmp_path / "virt-arm64/candidate/latency.cyclictest:idle"
-    (old,) = case.glob(".writing-*/older")
-    assert records.read(old).message == "old"
     records.write(replace(SMALL, seed=8), {}, b"", tmp_path)
-    assert sorted(path.name for path in case.iterdir()) == ["007", "008"]  # what a killed process leaves is tidied
+    assert sorted(path.name for path in case.iterdir()) == ["007", "008"]
 
 
 def test_live_boots_are_numbered(tmp_path: Path) -> None:

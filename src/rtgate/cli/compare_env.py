@@ -133,7 +133,7 @@ def _measured_records(path: Path) -> list[Record]:
     """Return the records of a directory that measured. Raises ConfigError: there is none."""
     if (path / "record.json").is_file():
         return [records_file.read(path)]
-    every = (records_file.read(record.parent) for record in sorted(path.rglob("record.json")))
+    every = (records_file.read(record.parent) for record in records_file.paths(path))
     records = [record for record in every if record.has_results]
     if not records:
         raise ConfigError(f"{path} holds no record of a boot that measured")

@@ -160,7 +160,7 @@ def write(record: Record, files: Mapping[str, bytes], console: bytes, records: P
     case = Place(records=records, board=record.board, arm=record.arm, case=record.case).directory
     try:
         with regular_file.scratch(case, ".writing-") as place:
-            draft = place / "record"
+            draft = place / ".record"
             (draft / "raw").mkdir(parents=True)
             for name, data in raw.items():
                 (draft / name).write_bytes(data)
@@ -187,10 +187,19 @@ def _place(draft: Path, case: Path, record: Record) -> Path:
     number = record.seed if record.chunk is None else record.chunk.number
     if number is not None:
         target = case / f"{number:03d}"
-        if target.exists():
-            target.rename(draft.with_name("older"))  # not removed yet: whoever is killed here has lost nothing
-        return draft.rename(target)
+        return _replace(target, draft) if target.exists() else draft.rename(target)
     return move_to_number(draft, case, 1)
+
+
+def _replace(target: Path, draft: Path) -> Path:
+    """Put a record in the place of an older one, which stays if that fails."""
+    older = draft.with_name(".older")
+    target.rename(older)
+    try:
+        return draft.rename(target)
+    except BaseException:
+        older.rename(target)
+        raise
 
 
 def move_to_number(directory: Path, case: Path, number: int) -> Path:
@@ -236,6 +245,11 @@ def _damage_text(origin: str, error: Exception) -> str:
         f"{origin}: damaged record: {regular_file.damage(error)}: the file was changed or is of another rtgate; "
         f"measure again, or remove its directory"
     )
+
+
+def paths(directory: Path) -> list[Path]:
+    """Return every `record.json` below a directory, sorted, but those that somebody is writing."""
+    return [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
 
 
 def read_all(records: Path) -> Iterator[Record]:

@@ -59,7 +59,7 @@ def records_to_explain(directory: Path) -> list[Record]:
     if (directory / "record.json").is_file():
         records = [records_file.read(directory)]
     else:
-        paths = [path for path in sorted(directory.rglob("record.json")) if not path.parent.name.startswith(".")]
+        paths = records_file.paths(directory)
         records = [record for path in paths if (record := records_file.read(path.parent)).has_results]
     if not records:
         raise ConfigError(f"{directory}: no record that was measured")
