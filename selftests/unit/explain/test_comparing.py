@@ -13,7 +13,7 @@ from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import comparing
 from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
 from rtgate.explain.explanation import Exercise
-from rtgate.explain.replay import Ran
+from rtgate.explain.replay import Ran, StoppedBootError
 from rtgate.kernel.alignment import ChangedCode
 from rtgate.kernel.differing import Differences
 
@@ -57,7 +57,7 @@ def pairs(path: Path, seeds: int) -> list[Pair]:
 
 def ran(
     monkeypatch: pytest.MonkeyPatch, path: Path, differences: Differences, traces: Traces, seeds: int = 2
-) -> list[Exercise | ConfigError | ParseError]:
+) -> list[Exercise | ConfigError | ParseError | StoppedBootError]:
     monkeypatch.setattr(comparing, "Vmlinux", lambda _: None)
     monkeypatch.setattr(comparing, "differing", lambda *_: differences)
     monkeypatch.setattr(comparing, "trace_functions", traces)
@@ -97,15 +97,16 @@ def test_what_was_removed_can_only_have_run_on_the_baseline(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("arm", ["candidate", "baseline"])
+@pytest.mark.parametrize("error", [ParseError("the boot did not repeat itself"), StoppedBootError("no sign of life")])
 def test_a_case_that_cannot_be_traced_leaves_the_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str, error: Exception
 ) -> None:
     shown: dict[tuple[str, int], dict[str, int] | Exception] = {
         (name, seed): {"f": 1} for name in ("candidate", "baseline") for seed in (1, 2)
     }
-    traces = Traces({**shown, (arm, 1): ParseError("the boot did not repeat itself")})
+    traces = Traces({**shown, (arm, 1): error})
     first, second = ran(monkeypatch, tmp_path, Differences(changed=("f",), removed=("gone",), options={}), traces)
-    assert isinstance(first, ParseError)
+    assert first is error
     assert isinstance(second, Exercise)
 
 

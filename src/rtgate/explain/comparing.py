@@ -17,7 +17,7 @@ from pathlib import Path
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.explanation import Exercise, Explanation, KernelTrace, explain, find_exercise
 from rtgate.explain.instructions import changes_run
-from rtgate.explain.replay import Ran, Replay, Tell, explain_boot, trace_functions
+from rtgate.explain.replay import Ran, Replay, StoppedBootError, Tell, explain_boot, trace_functions
 from rtgate.kernel.alignment import ChangedCode, changed_code, with_lines
 from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.source_lines import source_lines
@@ -103,7 +103,7 @@ def compare(
 
 def exercise(
     pairs: Sequence[Pair], stop: threading.Event, tell: Tell
-) -> tuple[Differences, list[Exercise | ConfigError | ParseError]]:
+) -> tuple[Differences, list[Exercise | ConfigError | ParseError | StoppedBootError]]:
     """Run the candidate's boots again, each once, and see which functions that differ from the baseline ran in them.
 
     The baseline runs again only if it has functions that the candidate has not. A function that both have, and that
@@ -155,8 +155,11 @@ def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Seq
 
 def _wait_for_exercise(
     differences: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
-) -> Exercise | ConfigError | ParseError:
-    """Wait for a case's boots and return what ran, in either kernel; an error of one of them leaves it unknown."""
+) -> Exercise | ConfigError | ParseError | StoppedBootError:
+    """Wait for a case's boots and return what ran, in either kernel.
+
+    An error of one of them leaves this case unknown, and no other.
+    """
     try:
         runs = [boot.result() for boot in boots]
         changes = changes_run(code, runs[0])
@@ -164,7 +167,7 @@ def _wait_for_exercise(
         idle_functions = {change.function for change in changes if not change.times}
         functions = {name: count for name, count in functions.items() if name not in idle_functions}
         return replace(find_exercise(differences.functions, functions, differences.data), changes=changes)
-    except (ConfigError, ParseError) as error:
+    except (ConfigError, ParseError, StoppedBootError) as error:
         return error
 
 

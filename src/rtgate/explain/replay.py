@@ -53,6 +53,10 @@ class Span(Protocol):
         """`n` after the last one."""
 
 
+class StoppedBootError(InfrastructureError):
+    """The machine has stopped a traced boot. Others may be traced all the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
     """One boot to run again.
@@ -101,13 +105,13 @@ class Replay:
         message = f"the traced boot was not measured: {record.state}: {record.message}"
         # A plugin that refuses this QEMU, or has no memory left, ends QEMU, and so it is the lab.
         if record.state == State.LAB:
-            raise InfrastructureError(message)
+            raise StoppedBootError(message)
         if record.state in _OF_KERNEL and self.expected is None:
             raise TargetError(message)
         if not record.has_results:
             raise ParseError(message)
         if reason := record.machine.get("ended"):
-            raise InfrastructureError(
+            raise StoppedBootError(
                 f"QEMU did not end by itself after the traced boot ({reason}), so its trace is incomplete: "
                 f"is {tempfile.gettempdir()} full?"
             )
