@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -104,6 +104,8 @@ class History:
                 return
         with self.writing() as connection:
             if self.dialect == "postgresql":
+                # Another process may be carrying out the steps, each as long as a statement may take.
+                connection.execute(text(f"SET LOCAL lock_timeout = '{_STATEMENT_S}s'"))
                 connection.execute(select(func.pg_advisory_xact_lock(_STEP_LOCK)))
             now = _version(connection)
             if now > len(schema.STEPS):
@@ -165,13 +167,15 @@ def _engine(url: URL) -> Engine:
     if sqlite:
         event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
+    else:
+        event.listen(engine, "connect", _limit_statements)
     return engine
 
 
 def _server_deadlines(url: URL) -> dict[str, Any]:
     """Return the deadlines of a PostgreSQL connection (libpq's parameters), but for those that the URL has itself.
 
-    A host that vanishes answers neither data nor keepalives; a server that is there ends what takes too long.
+    A host that vanishes answers neither data nor keepalives.
     """
     deadlines = {
         "connect_timeout": _CONNECT_S,
@@ -179,9 +183,16 @@ def _server_deadlines(url: URL) -> dict[str, Any]:
         "keepalives_interval": 10,
         "keepalives_count": 3,
         "tcp_user_timeout": round(1000 * _BUSY_S),
-        "options": f"-c lock_timeout={_BUSY_S:.0f}s -c statement_timeout={_STATEMENT_S}s",
     }
     return {name: value for name, value in deadlines.items() if name not in url.query}
+
+
+def _limit_statements(connection: Any, _record: Any) -> None:
+    """Have a PostgreSQL server end what takes too long. Not as a parameter of the connection: PgBouncer refuses it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{_BUSY_S:.0f}s'")
+        cursor.execute(f"SET statement_timeout = '{_STATEMENT_S}s'")
+    connection.commit()
 
 
 def _prepare(connection: Any, _record: Any) -> None:
