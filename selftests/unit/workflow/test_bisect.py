@@ -79,6 +79,8 @@ def test_commits_that_were_not_tried_are_said() -> None:
 def test_those_below_are_innocent_where_nothing_else_failed() -> None:
     found = FirstBadCommit(series=SERIES, subject="x", suspects=range(2, 3), gates=2, alone=True)
     assert (found.blame.suspects, found.blame.innocents) == (SERIES[2:3], SERIES[:2])
+    without = replace(found, skipped={0: "cannot be built"})
+    assert without.blame.innocents == SERIES[1:2]
 
 
 def _verdict(status: Status, kind: Kind, case: str) -> Verdict:

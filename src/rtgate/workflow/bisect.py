@@ -66,7 +66,7 @@ class FirstBadCommit:
         first = self.suspects[0]
         return Blame(
             suspects=tuple(self.series[place] for place in self.suspects),
-            innocents=self.series[:first] if self.alone else (),
+            innocents=tuple(self.series[place] for place in range(first) if self.alone and place not in self.skipped),
             sentence=self.sentence,
         )
 

@@ -194,7 +194,7 @@ def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterato
         try:
             both = build_both(request.builds, screen.build, commits, screen.board)
             yield from [both] if isinstance(both, Verdict) else _measure(request, screen, both)
-        except ConfigError as error:
+        except (ConfigError, InfrastructureError) as error:
             if screen is policy.screens[0]:
                 raise
             say(f"{screen.board}: not measured: {error}")  # and what was measured before stands

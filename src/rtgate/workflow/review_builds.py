@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rtgate.errors import BuildError, ConfigError, RtgateError
+from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
 from rtgate.report.notices import say
@@ -30,12 +30,17 @@ def build_both(builds: CommitBuilds, build: str, commits: Commits, board: str) -
 
 
 def build_unbooted(builds: CommitBuilds, names: Sequence[str], commits: Commits) -> Iterator[Verdict]:
-    """Build what is not booted; yield what does not build, unless the baseline does not either. Raises as above."""
+    """Build what is not booted; yield what does not build, unless the baseline does not either.
+
+    Kernels were measured before: what the machine cannot do is said of the build alone.
+    """
     for name in names:
         try:
             builds.candidate(name, commits.candidate)
         except (BuildError, ConfigError) as error:
             yield _blame(builds, name, commits, error)
+        except InfrastructureError as error:
+            yield build_verdict("", Status.MISS, f"{name}: {error}", Kind.LAB)
 
 
 def _blame(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError) -> Verdict:
@@ -43,6 +48,10 @@ def _blame(builds: CommitBuilds, name: str, commits: Commits, error: RtgateError
         builds.base(name, commits.base)
     except (BuildError, ConfigError):  # a patch series that applies to neither, for one
         return build_verdict("", Status.MISS, f"{name} can be built neither before nor after: {error}")
+    except InfrastructureError as problem:
+        return build_verdict(
+            "", Status.MISS, f"{name}: {error}; whether it could be built before is not known: {problem}"
+        )
     return build_verdict("", Status.FAIL, f"{name}: {error}")
 
 
