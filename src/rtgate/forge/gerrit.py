@@ -17,7 +17,7 @@ from rtgate.forge.gerrit_chain import Ballot, ballots
 from rtgate.forge.gerrit_change import PatchSet, chain_of, patch_set
 from rtgate.forge.gerrit_server import ClosedError, GerritServer, access
 from rtgate.forge.merge_request import Answer, MergeRequest
-from rtgate.forge.target_branch import run_fetch
+from rtgate.forge.target_branch import fetch_ended, run_fetch
 from rtgate.http.client import AccessRefused, nobody
 from rtgate.http.patience import Patience
 from rtgate.kernel.merge import git, require_clone
@@ -122,7 +122,7 @@ class Gerrit:
         references = [self.patch_set.branch_ref, self.patch_set.ref]
         remote = self.server.repository(self.patch_set.project)
         attempt = run_fetch(tree, remote, references, self.server.git_environment())
-        return "" if attempt.returncode == 0 else " ".join(attempt.stderr.split())[-300:]
+        return "" if attempt.returncode == 0 else " ".join(attempt.stderr.split())[-300:] or fetch_ended(attempt)
 
     def check_access(self) -> None:
         """Do nothing: `merge_request` has asked with our password."""
@@ -138,7 +138,7 @@ class Gerrit:
             InfrastructureError: Gerrit does not answer.
         """
         server = replace(self.server, patience=_PATIENCE)
-        whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings(server)))))
+        whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings()))))
         problem: ConfigError | None = None
         for ballot in ballots(self.chain or (self.patch_set,), whole, self.server.page(self.patch_set)):
             try:
@@ -151,10 +151,10 @@ class Gerrit:
         if problem is not None:
             raise problem
 
-    def _siblings(self, server: GerritServer) -> str:
+    def _siblings(self) -> str:
         """Return what is to be said of changes in other repositories with the same topic; empty for none."""
         try:
-            topic, siblings = server.topic(self.patch_set)
+            topic, siblings = self.server.topic(self.patch_set)
         except (ConfigError, InfrastructureError):
             return ""  # the answer itself will say it
         if not siblings:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from rtgate import process
+from rtgate import durations, process
 from rtgate.errors import ConfigError
 from rtgate.http.patience import NotNow, Patience
 from rtgate.kernel.merge import commit_of, git, git_of_user
 
+_TIMED_OUT = 124  # of timeout (GNU coreutils)
 _FETCH_S = 900  # a whole kernel history over a slow line; git itself ends sooner when nothing comes
 _TIP = "refs/rtgate/target"
 _PROPOSAL = "refs/rtgate/proposal"
@@ -79,12 +80,19 @@ def run_fetch(
     return process.attempt(process.die_with_parent(command, "TERM"), environment=variables)
 
 
+def fetch_ended(attempt: CompletedProcess[str]) -> str:
+    """Return how a fetch ended that failed without a word."""
+    if attempt.returncode == _TIMED_OUT:
+        return f"git took longer than {durations.format_s(_FETCH_S)}, and was ended"
+    return f"git ended with status {attempt.returncode}"
+
+
 def _fetch(tree: Path, remote: str, reference: str, place: str) -> None:
     attempt = run_fetch(tree, remote, [f"+{reference}:{place}"])
     if attempt.returncode == 0:
         return
     lines = [line.strip() for line in attempt.stderr.split("\n") if line.strip()]
-    reason = _clean(lines[0])[:300] if lines else f"git ended with status {attempt.returncode}"
+    reason = _clean(lines[0])[:300] if lines else fetch_ended(attempt)
     message = f"{reference} cannot be fetched from {_clean(remote)}: {reason}"
     if _REFUSED.search(attempt.stderr):
         raise ConfigError(message)
