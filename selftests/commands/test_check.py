@@ -524,10 +524,12 @@ def test_a_kernel_repository_has_the_configuration_that_its_builds_start_from(
     good = (builds / "good.yaml").read_text()
     (builds / "frag.yaml").write_text(f"{good}kernel_fragments: [rt.config]\n")
     (builds / "lost.yaml").write_text(f"{good}kernel_fragments: [rt.config, soc.config]\n")
+    (builds / "more.yaml").write_text("extends: good\nkernel_fragments: [soc.config]\n")
     monkeypatch.chdir(lab / "linux")
     code, lines = said(capsys)
     assert code == 2
     assert {f"{builds}/good.yaml: ok", f"{builds}/frag.yaml: ok"} <= set(lines)
+    assert f"{builds}/more.yaml:2:20: this kernel has no 'soc.config' (allowed: rt.config)" in lines
     bad, lost = (next(line for line in lines if line.startswith(f"{builds}/{name}.yaml:")) for name in ("bad", "lost"))
     assert bad.startswith(f"{builds}/bad.yaml:3:7: this kernel has no 'boart_defconfig' (allowed: tinyconfig, ")
     assert lost == f"{builds}/lost.yaml:5:31: this kernel has no 'soc.config' (allowed: rt.config)"

@@ -135,10 +135,27 @@ def test_a_build_that_extends_another_one_has_its_own_keys_and_the_rest(
     assert [option.symbol for option in build.options] == ["A"]
 
 
+def test_what_may_be_lost_goes_with_the_fragments_that_a_build_replaces(
+    shipped_fragments: Path, describe: Describe
+) -> None:
+    (shipped_fragments / "only.config").write_text("CONFIG_A=y\n")
+    (shipped_fragments / "own.config").write_text("CONFIG_B=y\n")
+    text = "arch: arm64\nflavour: generic\nbase: tinyconfig\nfragments: [only]\noptional: [CONFIG_A]\n"
+    shipped_fragments.with_name("other.yaml").write_text(text)
+    path = describe("CONFIG_B=y\n").path
+    path.write_text("extends: other\n")
+    assert load_description(path).optional == {"A"}
+    path.write_text("extends: other\nfragments: [own]\n")
+    assert load_description(path).optional == frozenset()
+    path.write_text("extends: other\nfragments: [own]\noptional: [CONFIG_A]\n")
+    with pytest.raises(ConfigError, match=r"fake\.yaml:3:12: unknown value 'CONFIG_A'"):
+        load_description(path)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("extends: nope\n", "unknown name 'nope' in kernel-configs"),
+        ("extends: nope\n", "mine.yaml:1:10: unknown name 'nope' in kernel-configs"),
         ("extends: mine\n", "mine.yaml:1:10: the build extends itself by way of 'mine'"),
         ("extends: fake\ncolour: red\n", "mine.yaml:2:1: unknown key 'colour'"),
     ],

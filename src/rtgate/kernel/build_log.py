@@ -34,8 +34,9 @@ _HEADERS = {
 # What a kernel's makefiles start. Another name is an author's slip, or what only this change needs.
 _PROGRAMS = {
     **process.PACKAGES,
-    **{name: name for name in ("bindgen", "bzip2", "cpio", "gawk", "gzip", "hostname", "lz4", "lzop", "openssl")},
-    **{name: name for name in ("pahole", "perl", "python3", "rustc", "sed", "zstd")},
+    **{name: name for name in ("bc", "bindgen", "bison", "bzip2", "ccache", "clang", "cpio", "flex", "gawk", "gcc")},
+    **{name: name for name in ("git", "gzip", "hostname", "lz4", "lzop", "make", "openssl", "pahole", "patch", "perl")},
+    **{name: name for name in ("python3", "rsync", "rustc", "sed", "tar", "zstd")},
     "awk": "gawk",
     "cmp": "diffutils",
     "depmod": "kmod",

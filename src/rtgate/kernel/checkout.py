@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from rtgate import process, site
 from rtgate.errors import BuildError, InfrastructureError
 from rtgate.files import remove_tree, short_hash, waiting_lock
 from rtgate.kernel import merge
-from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity
+from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX, SourceIdentity, commit_fingerprint
 from rtgate.kernel.orphans import note_origins
 from rtgate.kernel.source import Tree, read_version
 
@@ -118,7 +117,7 @@ def _tree(git: list[str], place: Path, repository: Path, commit: str) -> Tree:
         kind="git",
         version=str(version),
         path=str(repository),
-        fingerprint=hashlib.sha256(f"{commit}\n".encode()).hexdigest(),
+        fingerprint=commit_fingerprint(commit),
         commit=commit,
         describe=name or commit[:12],
         subject=merge.subject_of(repository, commit),

@@ -126,9 +126,7 @@ def load_description(path: Path) -> BuildDescription:
     Raises:
         ConfigError: a mistake in the description or in a fragment; names file, line, column and what is allowed.
     """
-    top: dict[str, strict_yaml.Value] = {}
-    for file in reversed(description_files(path)):
-        top |= _read(file)
+    top = description_entries(path)
     fragments = [_fragment(item) for item in top["fragments"].items()]
     options = tuple(option for fragment in fragments for option in load_fragment(fragment))
     targets = _targets(top.get("targets"))
@@ -140,7 +138,7 @@ def load_description(path: Path) -> BuildDescription:
         base=_base(top["base"]),
         kernel_fragments=_kernel_fragments(top.get("kernel_fragments")),
         options=options,
-        optional=_optional(top.get("optional"), options),
+        optional=_optional(top.get("optional"), options, path),
         targets=targets,
         patches=_patches(top.get("patches")),
         built_in=tuple(_module(item) for item in top["built_in"].items()) if "built_in" in top else (),
@@ -150,12 +148,23 @@ def load_description(path: Path) -> BuildDescription:
     )
 
 
+def description_entries(path: Path) -> dict[str, strict_yaml.Value]:
+    """Return what a description says, with what it has of those that it extends. Raises ConfigError."""
+    entries: dict[str, strict_yaml.Value] = {}
+    for file in reversed(description_files(path)):
+        entries |= _read(file)
+    return entries
+
+
 def description_files(path: Path) -> tuple[Path, ...]:
     """Return the file of a description, then those that it extends. Raises ConfigError as `load_description`."""
     chain = [path]
     while (base := _read(chain[-1]).get(_EXTENDS)) is not None:
         beside = base.path.parent / f"{base.text()}.yaml"
-        file = beside if beside.is_file() else site.find("kernel-configs", f"{base.text()}.yaml")
+        try:
+            file = beside if beside.is_file() else site.find("kernel-configs", f"{base.text()}.yaml")
+        except ConfigError as error:
+            base.fail(str(error))
         if file in chain:
             base.fail(f"the build extends itself by way of {base.text()!r}")
         chain.append(file)
@@ -226,11 +235,15 @@ def _targets(value: strict_yaml.Value | None) -> tuple[str, ...]:
     return targets
 
 
-def _optional(value: strict_yaml.Value | None, options: Sequence[Option]) -> frozenset[str]:
+def _optional(value: strict_yaml.Value | None, options: Sequence[Option], path: Path) -> frozenset[str]:
     if value is None:
         return frozenset()
     symbols = {f"CONFIG_{option.symbol}" for option in options}
-    return frozenset(item.text(symbols).removeprefix("CONFIG_") for item in value.items())
+    if value.path == path:
+        return frozenset(item.text(symbols).removeprefix("CONFIG_") for item in value.items())
+    # That of an extended build goes with its fragments, which this one may have replaced.
+    names = {item.text() for item in value.items()} & symbols
+    return frozenset(name.removeprefix("CONFIG_") for name in names)
 
 
 def _patches(value: strict_yaml.Value | None) -> Path | None:

@@ -53,6 +53,11 @@ class SourceIdentity:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+def commit_fingerprint(commit: str) -> str:
+    """Return the fingerprint of a commit's own tree, which nothing else has."""
+    return hashlib.sha256(f"{commit}\n".encode()).hexdigest()
+
+
 def of_tree(tree: Path, version: str) -> SourceIdentity:
     """Identify a tree, by git where it has a repository. Raises as `of_git`."""
     return of_git(tree, version) if (tree / ".git").exists() else of_directory(tree, version)

@@ -18,6 +18,7 @@ from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
 from rtgate.kernel import artefacts, confinement, jailhouse, xenomai
+from rtgate.kernel.identity import commit_fingerprint
 from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def _description(work: Work, build_result: BuildResult, files: dict[str, dict[st
 def _command(work: Work) -> list[str]:
     """Return the command that builds this again."""
     source = work.source.identity
-    commit = source.commit if work.source.owned else None  # the repository itself may stand at another
+    # The repository itself may stand at another commit than a checkout of it, as may a copy of its working tree.
+    commit = source.commit if source.commit and source.fingerprint == commit_fingerprint(source.commit) else None
     place = f"linux-{commit[:12]}" if commit else source.path
     tree = [] if source.kind == "debian" else ["--tree", place]
     patches = ["--patches", str(work.series.directory)] if work.series and work.series.patches else []

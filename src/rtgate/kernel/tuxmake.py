@@ -51,6 +51,7 @@ _UNWANTED = re.compile(
 )
 _TOOLS = ("make", "flex", "bison", "bc", "ccache", "xz", "tar")
 _KILL_AFTER_S = 5.0
+_INTERRUPTED = "the build was interrupted; nothing was written to the output directory"
 _SCRATCH = "rtgate-scratch-"  # what the directory of temporary files begins with
 _LINE = 1 << 16  # characters; a longer line comes in pieces
 
@@ -208,7 +209,10 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
         if not job.trusted:
             variables = confinement.environment(variables)
             trial = [sys.executable, "-P", "-c", "import tuxmake"]
-            confinement.require_trial(_confine(trial, job, place), job.log_directory, variables)
+            try:
+                confinement.require_trial(_confine(trial, job, place), job.log_directory, variables)
+            except KeyboardInterrupt:
+                raise Interrupted(_INTERRUPTED) from None
         process = subprocess.Popen(
             command if job.trusted else _confine(command, job, place),
             cwd=job.log_directory,
@@ -227,7 +231,7 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
             _copy(process, file, watch, limit)
             success = process.wait() == 0
         except KeyboardInterrupt:
-            raise Interrupted("the build was interrupted; nothing was written to the output directory") from None
+            raise Interrupted(_INTERRUPTED) from None
         finally:
             limit.end()
             _end(process)

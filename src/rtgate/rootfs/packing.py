@@ -20,7 +20,7 @@ from rtgate.kernel.xenomai import named_tree
 from rtgate.rootfs import cpio, elf, xenomai
 from rtgate.rootfs import programs as own_programs
 from rtgate.rootfs.debian import Archive, Member, contents, upstream, usr_path
-from rtgate.rootfs.recipe import Recipe, locked_versions, packages
+from rtgate.rootfs.recipe import Recipe, added_packages, locked_versions, packages
 
 MANIFEST_FORMAT = 1
 # What the kernel needs before it has a devtmpfs, and what a shell needs where there is none.
@@ -119,9 +119,9 @@ def fetch(chain: tuple[Recipe, ...], arch: str, work: Path, progress: Progress) 
     versions, warnings = choose(archive.versions(suites), locks)
     warnings += tuple(
         f"{part.lock} does not lock {name}: took {versions[name]} (rtgate rootfs {part.name} --update-lock)"
-        for part in chain
+        for number, part in enumerate(chain)
         if part.lock.exists()
-        for name in part.packages(arch)
+        for name in added_packages(chain[: number + 1], arch)
         if name not in locks
     )
     progress(f"fetching {len(suites)} packages")

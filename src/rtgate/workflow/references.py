@@ -136,13 +136,13 @@ def build(path: Path) -> None:
         missing_names.add(description.base)
     # A series may bring what the tree lacks.
     missing_names -= {name for name in missing_names for text in texts if f"/configs/{name}" in text}
-    top = strict_yaml.load(path).entries()
+    top = configuration.description_entries(path)
     if description.base in missing_names:
         names = ", ".join(sorted(file.name for file in configs.glob("*_defconfig"))) or "none"
-        top["base"].value.fail(
+        top["base"].fail(
             f"this kernel has no {description.base!r} (allowed: {', '.join(configuration.BASES)}, {names})"
         )
-    for item in top["kernel_fragments"].value.items() if description.kernel_fragments else ():
+    for item in top["kernel_fragments"].items() if description.kernel_fragments else ():
         if item.text() in missing_names:
             names = ", ".join(sorted(file.name for file in configs.glob("*.config"))) or "none"
             item.fail(f"this kernel has no {item.text()!r} (allowed: {names})")
