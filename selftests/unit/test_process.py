@@ -35,6 +35,16 @@ def test_a_program_that_takes_too_long_is_ended() -> None:
         process.attempt(["sleep", "60"], timeout_s=0.1)
 
 
+def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! >{tmp_path}/child; wait"
+    with pytest.raises(InfrastructureError, match="took longer than"):
+        process.attempt(["sh", "-c", script], timeout_s=1)
+    end = time.monotonic() + 10
+    while runs(int((tmp_path / "child").read_text())) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not runs(int((tmp_path / "child").read_text()))
+
+
 PARENT = """
 import subprocess, sys, time
 from rtgate.process import die_with_parent

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -86,30 +88,42 @@ def attempt(
     Raises:
         InfrastructureError: it takes longer than `timeout_s`, and was ended.
     """
-    try:
-        return subprocess.run(
-            arguments,
-            cwd=directory,
-            env={**_environment(), **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        limit = durations.format_s(error.timeout)
-        raise InfrastructureError(f"{_command_start(arguments)} took longer than {limit}, and was ended") from None
+    with subprocess.Popen(
+        arguments,
+        cwd=directory,
+        env={**_environment(), **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        process_group=None if timeout_s is None else 0,
+    ) as child:
+        try:
+            output, errors = child.communicate(timeout=timeout_s)
+        except BaseException as error:
+            _kill(child, group=timeout_s is not None)
+            if isinstance(error, subprocess.TimeoutExpired):
+                limit = durations.format_s(error.timeout)
+                message = f"{_command_start(arguments)} took longer than {limit}, and was ended"
+                raise InfrastructureError(message) from None
+            raise
+    return subprocess.CompletedProcess(arguments, child.returncode, output, errors)
+
+
+def _kill(child: subprocess.Popen[str], *, group: bool) -> None:
+    """End a program, and what it has started where it is a group of its own, as make and a shell start others."""
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if group else os.kill)(child.pid, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C.UTF-8"}
 
 
-def die_with_parent(argv: Sequence[str], signal: str = "KILL") -> list[str]:
-    """Return a command line that the kernel ends with `signal` when this process dies, however it dies.
+def die_with_parent(argv: Sequence[str], name: str = "KILL") -> list[str]:
+    """Return a command line that the kernel ends with a signal when this process dies, however it dies.
 
     Uses `setpriv --pdeathsig` (util-linux); without it the command runs unguarded.
     """
-    return ["setpriv", "--pdeathsig", signal, "--", *argv] if shutil.which("setpriv") else list(argv)
+    return ["setpriv", "--pdeathsig", name, "--", *argv] if shutil.which("setpriv") else list(argv)
