@@ -462,6 +462,16 @@ static void wait_for_workers(void)
 	}
 }
 
+static bool copies_are_timed(void)
+{
+	int i;
+
+	for (i = 0; i < (int)OPERATIONS; i++)
+		if (options.operations[i] && !operations[i].store && !operations[i].load)
+			return true;
+	return false;
+}
+
 /* Gives each thread that takes part an equal part of the region. */
 static void divide(int threads)
 {
@@ -473,8 +483,10 @@ static void divide(int threads)
 	if (!bytes)
 		fail(BAR_TOO_SMALL, "%llu bytes of BAR %d of %s are too few for %d threads: each needs %llu", options.length,
 		     options.bar, device.address, threads, GRAIN);
-	if (!copies) {
-		if (posix_memalign((void **)&copies, 4096, options.length) || posix_memalign((void **)&copied, 4096, room))
+	if (!copies && posix_memalign((void **)&copies, 4096, options.length))
+		fail(SYSTEM, "no memory");
+	if (!copied && copies_are_timed()) {
+		if (posix_memalign((void **)&copied, 4096, room))
 			fail(SYSTEM, "no memory");
 		memset(copied, 0, room); /* or the first copies would wait for pages */
 	}
@@ -482,7 +494,7 @@ static void divide(int threads)
 		workers[i].part = (struct part){
 			.at = mapping + i * bytes,
 			.copy = copies + i * bytes,
-			.copied = copied + i * (bytes + BETWEEN_CLOCKS),
+			.copied = copied ? copied + i * (bytes + BETWEEN_CLOCKS) : NULL,
 			.bytes = bytes,
 			.seed = word_of(options.seed, i),
 		};

@@ -15,7 +15,7 @@ from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Output, Reports, Setting, Tool
 from rtgate.tools.dmatest import Dmatest, DmatestRkep
 from rtgate.tools.dmatest_log import SIZES, Run, cycles, results, size_name
-from rtgate.tools.kernel_log import LogLine
+from rtgate.tools.kernel_log import KernelLine
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Unit
 
@@ -263,7 +263,7 @@ def test_without_the_log_nothing_is_known(text: str) -> None:
 
 
 def _parsed(text: str) -> Run:
-    [run] = results([LogLine(1.0, text)])
+    [run] = results([KernelLine(1.0, text)])
     return run
 
 

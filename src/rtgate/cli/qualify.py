@@ -18,7 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
 from rtgate.history.qualifying import examine, keep
-from rtgate.history.queries import Boot
+from rtgate.history.queries import Boot, BootFilter
 from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
@@ -63,10 +63,24 @@ def run(arguments: argparse.Namespace) -> int:
     boards.board(arguments.board)
     url = require_url(arguments.history)
     runs = arguments.runs or None
+    if runs:
+        _check_runs(url, arguments)
     if arguments.records is not None:
         runs = [*(runs or ()), _store(url, arguments.records)]
     with History.open(url) as history:
         return _examine(history, arguments, runs)
+
+
+def _check_runs(url: str, arguments: argparse.Namespace) -> None:
+    """Refuse a run that is not stored, before anything is. Raises ConfigError."""
+    with History.open(url) as history:
+        boots = queries.find(history, _filter(arguments, arguments.runs))
+    require_runs("--runs", arguments.runs, (boot.run for boot in boots))
+
+
+def _filter(arguments: argparse.Namespace, runs: Sequence[str] | None) -> BootFilter:
+    # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
+    return replace(command_options.boot_filter(arguments), runs=runs, good_kernels=runs is None, revoked=False)
 
 
 def _store(url: str, directory: Path) -> str:
@@ -80,13 +94,11 @@ def _store(url: str, directory: Path) -> str:
 
 
 def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
-    # Runs that somebody names are of a kernel that is taken for good; what nobody names, only of one that was promoted.
-    boot_filter = replace(command_options.boot_filter(arguments), runs=runs, good_kernels=runs is None, revoked=False)
+    boot_filter = _filter(arguments, runs)
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
     selection = queries.find(history, boot_filter)
-    require_runs("--runs", arguments.runs or (), (boot.run for boot in selection))
     for boot in selection:
         by_case.setdefault((boot.case, boot.device), []).append(boot)
     standings: list[CaseStanding] = []

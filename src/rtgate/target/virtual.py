@@ -103,8 +103,11 @@ class VirtualBoard:
 
     def inputs(self, plan: Plan) -> dict[str, str]:
         """Return what a boot of a plan is made of, as `machine` of its record has it. Raises as `run`."""
-        with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
-            return self._inputs(_Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory))
+        try:
+            with scratch(Path(tempfile.gettempdir()), "rtgate-boot-") as directory:
+                return self._inputs(_Boot(plan, self._machine(plan, directory), self.rootfs(plan), directory))
+        except OSError as error:
+            raise InfrastructureError(f"what a boot is made of cannot be read: {error}") from error
 
     def _inputs(self, boot: _Boot) -> dict[str, str]:
         """Return what QEMU is handed. Raises ChangedError: the run began with something else."""

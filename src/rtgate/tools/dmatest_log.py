@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtgate.errors import ParseError
-from rtgate.tools.kernel_log import LogLine
+from rtgate.tools.kernel_log import KernelLine
 
 READ, WRITE = 1, 2  # rw_test; an example in the vendor's guide has it the wrong way round
 DIRECTIONS = {WRITE: "write", READ: "read"}
@@ -76,7 +76,7 @@ class Run:
         return (self.write + self.read) * self.size * self.loops
 
 
-def results(log: Sequence[LogLine]) -> tuple[Run, ...]:
+def results(log: Sequence[KernelLine]) -> tuple[Run, ...]:
     """Return the results in a kernel's log, with printed speeds checked against what was moved.
 
     Raises:

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from rtgate.errors import ParseError
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, frequency, kernel_log, time
-from rtgate.tools.kernel_log import LogLine
+from rtgate.tools.kernel_log import KernelLine
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
 from rtgate.tools.rt_tests import check_end
@@ -54,7 +54,7 @@ class Second:
     seconds: float
 
 
-def seconds(kind: str, log: Sequence[LogLine]) -> tuple[Second, ...]:
+def seconds(kind: str, log: Sequence[KernelLine]) -> tuple[Second, ...]:
     """Return what came between each two lines of a kind.
 
     Raises:
@@ -66,7 +66,7 @@ def seconds(kind: str, log: Sequence[LogLine]) -> tuple[Second, ...]:
     return tuple(_between(before, after) for before, after in pairwise(matches))
 
 
-def _between(before: tuple[LogLine, re.Match[str]], after: tuple[LogLine, re.Match[str]]) -> Second:
+def _between(before: tuple[KernelLine, re.Match[str]], after: tuple[KernelLine, re.Match[str]]) -> Second:
     (earlier, first), (later, last) = before, after
     interrupts = (int(last["count"]) - int(first["count"])) % _WRAP
     statement = None if last["ns"] is None else Second(interrupts=int(last["new"]), seconds=int(last["ns"]) / 1e9)

@@ -36,14 +36,14 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class KernelLine:
     """A line of the kernel's log; `seconds` since boot, None on a kernel that does not print them."""
 
     seconds: float | None
     text: str
 
 
-def lines(tool: str, output: Output) -> tuple[LogLine, ...]:
+def lines(tool: str, output: Output) -> tuple[KernelLine, ...]:
     """Return what the kernel printed while the tool ran.
 
     Raises:
@@ -66,7 +66,7 @@ def lines(tool: str, output: Output) -> tuple[LogLine, ...]:
     return tuple(log[places["begin"][0] + 1 : places["end"][0]])
 
 
-def _line(text: str) -> LogLine:
+def _line(text: str) -> KernelLine:
     match = _LINE.fullmatch(text)
     assert match is not None  # everything in it is optional
-    return LogLine(float(match["time"]) if match["time"] else None, match["text"])
+    return KernelLine(float(match["time"]) if match["time"] else None, match["text"])

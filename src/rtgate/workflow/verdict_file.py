@@ -29,13 +29,20 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
             raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
         reject_unknown_fields(data, _FIELDS)
         if is_changed(path):
-            raise ChangedError(
-                f"{path} was changed after it was written: judge the records again: rtgate judge {records}"
-            )
+            raise ChangedError(f"{path} was changed after it was written: {_remedy(path, records)}")
         return [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
     except FileNotFoundError:
         raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {files.damage(error)}: judge the records again") from error
+        raise ConfigError(f"{path}: damaged: {files.damage(error)}: {_remedy(path, records)}") from error
+
+
+def _remedy(path: Path, records: Path) -> str:
+    """Return what to do about verdicts that cannot be believed: `rtgate judge` writes its own among the records."""
+    again = f"judge the records again: rtgate judge {records}"
+    among = records / path.name
+    if path.absolute() == among.absolute():
+        return again
+    return f"{again}, and name what it writes, and a directory for the report: --verdict {among} -o DIR"

@@ -90,6 +90,15 @@ def test_an_identity_without_a_token_gets_that_of_the_environment(tmp_path: Path
     assert (named.url, named.token.source) == ("https://lava.example.org", "$RTGATE_LAVA_TOKEN")
 
 
+def test_an_identity_without_a_token_gets_that_of_another_one_of_its_server(tmp_path: Path) -> None:
+    text = f"mine: {{uri: 'https://lava.example.org'}}\nbot: {{uri: 'https://lava.example.org', token: {SECRET}}}\n"
+    (tmp_path / "lavacli.yaml").write_text(text)
+    for server in ("mine", "https://lava.example.org"):
+        token = access(server, {"XDG_CONFIG_HOME": str(tmp_path)}).token
+        assert token is not None
+        assert token.secret() == SECRET
+
+
 def test_the_wrong_uri_of_another_identity_is_passed_over(tmp_path: Path) -> None:
     entries = "{uri: lava.example.org, token: 0123456789}", "{uri: 'http://a:b@h', token: 0123456789}", "{}"
     text = "".join(f"x{number}: {entry}\n" for number, entry in enumerate(entries))

@@ -134,7 +134,7 @@ def _identity_token(url: str, variables: Mapping[str, str], user: str) -> Token 
     path = identities_file(variables)
     entries = (entry for entry in read_identities(path).values() if is_of(entry, url))
     matches = (entry for entry in entries if user in {"", str(entry.get("username", ""))})
-    return next((_token_of(entry, path) for entry in matches), None)
+    return next((_token_of(entry, path) for entry in matches if entry.get("token")), None)
 
 
 def _token_of(entry: Mapping[str, object], path: Path) -> Token | None:

@@ -85,4 +85,5 @@ def _token(environ: Mapping[str, str]) -> Token | None:
     except (OSError, UnicodeDecodeError):
         return None
     match = re.search(rf"^{UPLOAD_TOKEN}=(.*)$", text, re.MULTILINE)
-    return Token(match[1].strip().strip("'\""), "the job's secrets") if match else None
+    value = match[1].strip().strip("'\"") if match else ""
+    return Token(value, "the job's secrets") if value else None
