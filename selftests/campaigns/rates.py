@@ -41,7 +41,7 @@ _REGRESSIONS = {Part.BODY: "body", Part.NUMBER: "body", Part.TAIL: "tail", Part.
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class KernelVerdicts:
     """What judging and comparing say of one kernel in a case.
 
     Attributes:
@@ -66,7 +66,7 @@ class Judged:
 
 def judge_kernel(
     place: Place, kernels: Kernels, name: str, placebos: Placebos, quiet: Sequence[Subject] = ()
-) -> Judged:
+) -> KernelVerdicts:
     """Judge and compare one kernel, in a run of this case and of others beside it."""
     candidate, baseline = kernels[name], kernels[UNPATCHED]
     seeds = {record.seed for record in candidate.records}
@@ -84,7 +84,7 @@ def judge_kernel(
     failures = [one for one in verdicts if one.status is Status.FAIL]
     shown = {_REGRESSIONS[parts[one.measurement]] for one in failures if one.kind is Kind.REGRESSION}
     shown |= {"failure" for one in failures if one.kind is Kind.GUARANTEE}
-    return Judged(verdicts, len(candidate.records), frozenset(shown))
+    return KernelVerdicts(verdicts, len(candidate.records), frozenset(shown))
 
 
 def _quiet_case(place: Place, kernels: Kernels) -> Subject:
@@ -159,7 +159,7 @@ class CaseBoots:
         teachers = (self.teachers, *(one.teachers for one in self.beside))
         return Placebos({key: one for case in teachers for key, one in case.without(name).cases.items()})
 
-    def judge_first(self, name: str) -> Judged:
+    def judge_first(self, name: str) -> KernelVerdicts:
         """Judge a kernel as a gate does at its first look."""
         return judge_kernel(self.place, self.first, name, self.case_history(name), self.quiet_cases)
 
@@ -168,7 +168,7 @@ class CaseBoots:
         wanted = 2 * len(self.first[name].records)
         return all(len(self.second[one].records) == wanted for one in (UNPATCHED, name))
 
-    def judge(self, name: str) -> Judged:
+    def judge(self, name: str) -> KernelVerdicts:
         """Judge a kernel as a gate does in the end."""
         judged = self.judge_first(name)
         if not judged.is_open or not self.has_second(name):

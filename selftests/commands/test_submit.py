@@ -406,7 +406,7 @@ def test_what_follows_a_pair_that_was_left_out_has_numbers_of_its_own(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [Measure((CASES[0].name,), 1, 3), None]
-    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self, _fruitless=(): answers.pop(0))
+    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self, _empty_cases=(): answers.pop(0))
     story, outcomes = (
         [deploy(1)],
         [measured_outcome(), measured_outcome(), measured_outcome(), LOST, measured_outcome(), measured_outcome()],
@@ -485,7 +485,7 @@ def test_what_is_open_gets_a_further_job(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [Measure((CASES[0].name,), 3, 6), None]
-    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self, _fruitless=(): answers.pop(0))
+    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self, _empty_cases=(): answers.pop(0))
     server.stories += [compared(tmp_path, TURNS), compared(tmp_path, TURNS)]
     main.main(LOOKS)
     assert len(server.jobs) == 2
@@ -503,7 +503,9 @@ def test_what_is_open_gets_a_further_job(
 def test_the_budget_of_the_board_allows_no_further_job(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(StoredComparison, "missing_pairs", lambda _self, _fruitless=(): Measure((CASES[0].name,), 3, 6))
+    monkeypatch.setattr(
+        StoredComparison, "missing_pairs", lambda _self, _empty_cases=(): Measure((CASES[0].name,), 3, 6)
+    )
     server.stories.append(compared(tmp_path, TURNS))
     main.main([*LOOKS, "--budget", "1min"])
     assert len(server.jobs) == 1

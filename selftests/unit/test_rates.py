@@ -79,11 +79,11 @@ def _parameters(judged: list[tuple[Place, str]]) -> list[ParameterSet]:
 
 
 @cache
-def judged(place: Place, campaign: str, name: str) -> rates.Judged:
+def judged(place: Place, campaign: str, name: str) -> rates.KernelVerdicts:
     return cases()[place, campaign].judge(name)
 
 
-def is_right(said: rates.Judged, name: str) -> bool:
+def is_right(said: rates.KernelVerdicts, name: str) -> bool:
     """Return whether harm is found by what it changes, or a harmless kernel does not fail."""
     change = CHANGES[name]
     return change.shows in said.shown if change.group == "harmful" else not said.failures

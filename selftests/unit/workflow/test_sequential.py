@@ -351,8 +351,8 @@ def test_a_case_whose_pairs_come_to_nothing_is_not_waited_for(monkeypatch: pytes
     # `broken` never has a usable pair; `sound` has two looks, the second one behind those of `broken`.
     done: dict[str, int] = {}
 
-    def missing(_self: StoredComparison, fruitless: Collection[str]) -> Measure | None:
-        if "broken" not in fruitless:
+    def missing(_self: StoredComparison, empty_cases: Collection[str]) -> Measure | None:
+        if "broken" not in empty_cases:
             return Measure(("broken",), 6, 6)
         return Measure(("sound",), 6, 12) if done.get("sound", 6) < 12 else None
 

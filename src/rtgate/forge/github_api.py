@@ -106,7 +106,7 @@ class GitHubApi:
 
 def created_object(reply: Reply) -> Mapping[str, Any]:
     """Return the object that an answer says was made. Raises NotNow: it is none."""
-    answer: Mapping[str, Any] = reply.parsed(dict, "GitHub").value
+    answer: Mapping[str, Any] = reply.of_kind(dict, "GitHub").value
     if "id" not in answer:
         raise NotNow("GitHub did not answer with what was made: a proxy's page?")
     return answer

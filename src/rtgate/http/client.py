@@ -62,7 +62,7 @@ class Reply:
         except (ValueError, RecursionError):
             raise NoAnswer(f"{what}: the answer is not JSON, it begins with {self.text.strip()[:60]!r}") from None
 
-    def parsed(self, kind: JsonKind, what: str) -> Reply:
+    def of_kind(self, kind: JsonKind, what: str) -> Reply:
         """Return the answer with its JSON read. Raises NoAnswer: it is none, or of another kind."""
         value = self.json(what)
         if not isinstance(value, kind):
@@ -178,7 +178,7 @@ class Http:
         except OSError as error:  # one of requests' own: a file of certificates that does not exist
             raise ConfigError(f"{_host(url)}: {error} (named by REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE)") from None
         self._check(url, reply)
-        return reply.parsed(kind, _host(url)) if kind and reply.status < 300 else reply
+        return reply.of_kind(kind, _host(url)) if kind and reply.status < 300 else reply
 
     def _authorization(self, token: Token) -> str:
         return basic(self.user, token) if self.user else f"{self.scheme} {token.secret()}"

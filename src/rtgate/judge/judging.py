@@ -90,10 +90,10 @@ _Checked = tuple[Record, Sequence[Check]]
 
 @dataclass(frozen=True, slots=True)
 class _BelievableBoots:
-    """The boots of a kernel whose failures can be believed, and those whose figures can be, too."""
+    """The boots of a kernel whose failures can be believed (`witnesses`), and those whose figures can be, too."""
 
-    failures: Sequence[Record]
-    figures: Sequence[Record]
+    witnesses: Sequence[Record]
+    sound: Sequence[Record]
 
     @classmethod
     def of(cls, boots: Sequence[_Checked]) -> _BelievableBoots:
@@ -103,8 +103,8 @@ class _BelievableBoots:
         ]
         witnesses = [(record, spoiled) for record, spoiled in flaws if Invalidates.EVERYTHING not in spoiled]
         return cls(
-            failures=[record for record, _ in witnesses],
-            figures=[record for record, spoiled in witnesses if Invalidates.FIGURES not in spoiled],
+            witnesses=[record for record, _ in witnesses],
+            sound=[record for record, spoiled in witnesses if Invalidates.FIGURES not in spoiled],
         )
 
 
@@ -129,17 +129,17 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
     findings += [*_unseen(checks_by_boot), *_unseen(baseline_checks)]
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
     before = _BelievableBoots.of(baseline_checks)
-    if boots.figures:
+    if boots.sound:
         figure_limits = [limit for limit in limits if not of_failures(limit)]
-        findings += _limits(figure_limits, boots.figures, before.figures, believable=believable)
-    if boots.figures or any(map(_should_run, subject.records)):
+        findings += _limits(figure_limits, boots.sound, before.sound, believable=believable)
+    if boots.sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
-    if boots.failures:
-        failures = _failures(subject.case, limits, boots.failures, before.failures)
+    if boots.witnesses:
+        failures = _failures(subject.case, limits, boots.witnesses, before.witnesses)
         findings += _credible(failures, believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
-    section_findings = _of_sections(subject, of_sections, boots.figures)
+    section_findings = _of_sections(subject, of_sections, boots.sound)
     if not findings and not any(finding.value for finding in section_findings):
         findings.append(_unjudged_finding(subject, of_sections))
     findings += [finding for finding in section_findings if believable or finding.status in {Status.FAIL, Status.ERROR}]

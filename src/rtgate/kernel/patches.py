@@ -121,7 +121,7 @@ def patched_tree(tree: Tree, series: Series, notice: Callable[[str], None] = lam
                 add_code(path, copy, path.stem)
                 _add_symbol(path, copy)
             stamp.write_text(json.dumps(state), encoding="utf-8")
-    return tree.copied_to(copy, hashlib.sha256(json.dumps(state).encode()).hexdigest())
+    return tree.copy_at(copy, hashlib.sha256(json.dumps(state).encode()).hexdigest())
 
 
 def copy_of(tree: Tree, series: Series) -> Path:

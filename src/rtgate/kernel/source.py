@@ -40,7 +40,7 @@ class Tree:
     warnings: tuple[str, ...] = ()
     sources: str = ""
 
-    def copied_to(self, path: Path, fingerprint: str) -> Tree:
+    def copy_at(self, path: Path, fingerprint: str) -> Tree:
         """Return the copy of this tree at `path`, which rtgate owns; `fingerprint` also covers what was changed there.
 
         Raises:

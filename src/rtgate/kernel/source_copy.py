@@ -54,11 +54,11 @@ class SourceCopy:
     def _tree(self, *parts: Path) -> Tree:
         fingerprint = self.source.identity.fingerprint
         if not parts:
-            return self.source.copied_to(self._place, fingerprint)
+            return self.source.copy_at(self._place, fingerprint)
         state = hashlib.sha256(fingerprint.encode())
         for part in parts:
             state.update(part.read_bytes())
-        return self.source.copied_to(self._place, state.hexdigest())
+        return self.source.copy_at(self._place, state.hexdigest())
 
     def _renew(self) -> None:
         """Copy the source, unless it is there as it is now."""

@@ -40,10 +40,10 @@ class StoredComparison:
     board: str
     criteria: Criteria = field(default_factory=Criteria)
 
-    def missing_pairs(self, fruitless: Collection[str] = ()) -> Measure | None:
+    def missing_pairs(self, empty_cases: Collection[str] = ()) -> Measure | None:
         """Return which cases need more pairs, and how many; None if every verdict is clear, or the last look was made.
 
-        A case that fails whatever the pairs say needs none, nor does one whose pairs come to nothing (`fruitless`).
+        A case that fails whatever the pairs say needs none, nor does one whose pairs come to nothing (`empty_cases`).
 
         Raises:
             ConfigError: records, limits or planned.json cannot be read.
@@ -52,9 +52,9 @@ class StoredComparison:
         judging = judge_cases(JudgingRequest(records=self.records, board=self.board, criteria=self.criteria))
         subjects = [subject for subject in judging.subjects if subject.records]
         failed_cases = {verdict.case for verdict in judging.verdicts if verdict.status is Status.FAIL}
-        settled = failed_cases | set(fruitless)
+        complete_cases = failed_cases | set(empty_cases)
         with grounds(self.criteria.history) as rests:
-            return next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards, settled)
+            return next_measurement(comparable_on_boards(subjects), rests.history, self.criteria.boards, complete_cases)
 
     def pairs(self, case: str) -> int:
         """Return how many pairs of a case were planned so far. Raises ConfigError."""
@@ -85,14 +85,14 @@ class PairQueue:
 
     stored: StoredComparison
     _last: Measure | None = None
-    _fruitless: frozenset[str] = frozenset()
+    _empty_cases: frozenset[str] = frozenset()
 
     def next(self) -> Measure | None:
         """Return what to measure next; None if nothing more is to be measured. Raises as `missing_pairs`."""
-        measure = self.stored.missing_pairs(self._fruitless)
+        measure = self.stored.missing_pairs(self._empty_cases)
         if measure is not None and measure == self._last:
-            self._fruitless |= set(measure.cases)
-            measure = self.stored.missing_pairs(self._fruitless)
+            self._empty_cases |= set(measure.cases)
+            measure = self.stored.missing_pairs(self._empty_cases)
         self._last, last = measure, self._last
         return None if measure == last else measure
 

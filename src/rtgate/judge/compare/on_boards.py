@@ -67,7 +67,7 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
 
 
 def next_measurement(
-    subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1, settled: Collection[str] = ()
+    subjects: Sequence[Subject], past: HistoryProvider, boards: int = 1, complete_cases: Collection[str] = ()
 ) -> Measure | None:
     """Return what a board has to measure next, by the records' own schedule; None if nothing more.
 
@@ -75,9 +75,9 @@ def next_measurement(
         subjects: its cases.
         past: what the history knows.
         boards: how many will be judged with it: what ends its measuring must stand in `pairs`, too.
-        settled: cases that need no pairs, whatever they show.
+        complete_cases: cases that need no pairs, whatever they show.
     """
-    return next_step(_state([_case(subject, past) for subject in subjects], 1 / boards), settled)
+    return next_step(_state([_case(subject, past) for subject in subjects], 1 / boards), complete_cases)
 
 
 def has_screen(subject: Subject) -> bool:

@@ -102,18 +102,18 @@ class ComparisonState:
         return sorted(metrics, key=lambda metric: screening.suspicion[metric])
 
 
-def next_step(state: ComparisonState, settled: Collection[str] = ()) -> Measure | None:
+def next_step(state: ComparisonState, complete_cases: Collection[str] = ()) -> Measure | None:
     """Return what to measure next; None if nothing more is planned.
 
     Args:
         state: what was measured so far.
-        settled: cases that need no pairs, whatever they show. They stay in the family, and nobody waits for them.
+        complete_cases: those that need no pairs, whatever they show. They stay in the family, and nobody waits for them.
     """
     measured_cases = {evidence.case for evidence in state.pairs}
-    cases = sorted({case for case, _ in suspicious_metrics(state)} - measured_cases - set(settled))
+    cases = sorted({case for case, _ in suspicious_metrics(state)} - measured_cases - set(complete_cases))
     if cases:
         return Measure(tuple(cases), state.looks.steps[0][0], state.looks.steps[0][0])
-    return _next_step(family(state), state.looks, settled)
+    return _next_step(family(state), state.looks, complete_cases)
 
 
 def family(state: ComparisonState) -> tuple[Evidence, ...]:
@@ -137,14 +137,14 @@ def suspicious_metrics(state: ComparisonState) -> set[tuple[str, str]]:
     return {(case, "") for case in state.always} | flagged
 
 
-def _next_step(members: Sequence[Evidence], looks: Looks, settled: Collection[str]) -> Measure | None:
+def _next_step(members: Sequence[Evidence], looks: Looks, complete_cases: Collection[str]) -> Measure | None:
     pairs: dict[str, int] = {}
     for evidence in members:
         pairs[evidence.case] = min(pairs.get(evidence.case, evidence.pairs), evidence.pairs)
     next_looks = {
         comparison.case: comparison.next_look
         for comparison in compare(members, looks)
-        if comparison.next_look is not None and comparison.case not in settled
+        if comparison.next_look is not None and comparison.case not in complete_cases
     }
     if not next_looks:
         return None
