@@ -107,7 +107,7 @@ def next_step(state: ComparisonState, complete_cases: Collection[str] = ()) -> M
 
     Args:
         state: what was measured so far.
-        complete_cases: those that need no pairs, whatever they show. They stay in the family, and nobody waits for them.
+        complete_cases: those that need no pairs, whatever they show. They stay in the family, but nobody waits.
     """
     measured_cases = {evidence.case for evidence in state.pairs}
     cases = sorted({case for case, _ in suspicious_metrics(state)} - measured_cases - set(complete_cases))
