@@ -74,7 +74,7 @@ class Session:
 
     def judge(self, judging: Judging, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
-        beside = self.source.beside({entry.name for entry in self.cases.values()})
+        beside = self.source.beside(dict.fromkeys(entry.name for entry in self.cases.values()))
         return judging.case(case.name, records, self._arms(case, records), partial(self.source.missing, case), beside)
 
     def note(self, verdict: Verdict) -> None:

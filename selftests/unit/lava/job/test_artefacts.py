@@ -10,26 +10,13 @@ from pathlib import Path
 
 import pytest
 from selftests.unit.lava.conftest import HASTY
+from selftests.unit.lava.job.conftest import DATA
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.client import Http
 from rtgate.http.secret import Token
 from rtgate.lava.job.artefacts import Storage, check
-from rtgate.lava.job.file_server import FileServer, serving
-
-DATA = bytes(range(256)) * 1000
-
-
-@pytest.fixture
-def files() -> Iterator[FileServer]:
-    with serving("", "http://127.0.0.1:8000") as running:
-        yield running
-
-
-@pytest.fixture
-def url(files: FileServer, tmp_path: Path) -> str:
-    (tmp_path / "Image").write_bytes(DATA)
-    return files.publish(tmp_path / "Image")
+from rtgate.lava.job.file_server import FileServer
 
 
 @contextmanager

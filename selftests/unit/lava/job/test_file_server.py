@@ -4,31 +4,17 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
+from selftests.unit.lava.job.conftest import DATA
 
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import file_server
 from rtgate.lava.job.file_server import FileServer, serving
-
-DATA = bytes(range(256)) * 1000
-
-
-@pytest.fixture
-def files() -> Iterator[FileServer]:
-    with serving("", "http://127.0.0.1:8000") as running:
-        yield running
-
-
-@pytest.fixture
-def url(files: FileServer, tmp_path: Path) -> str:
-    (tmp_path / "Image").write_bytes(DATA)
-    return files.publish(tmp_path / "Image")
 
 
 def test_a_file_at_a_path_that_nobody_guesses(url: str) -> None:
