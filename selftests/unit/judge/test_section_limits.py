@@ -370,3 +370,17 @@ def test_lengths_on_several_cpus_depend_on_their_turns() -> None:
     (one,) = of_limit(replace(LENGTHS, cpus=2), length_limit(31))
     assert one.status is Status.MISS
     assert one.sentence.endswith("the board has 2 CPUs, whose lengths depend on the turns in which QEMU runs them")
+
+
+@pytest.mark.parametrize(
+    ("limit", "what"),
+    [
+        (length_limit(31), "how long interrupts are off"),
+        (length_limit(19, "copy_process", "preemptoff"), "how long preemption is off by copy_process"),
+        (replace(length_limit(39, off="rawlock"), lock="jiffies_lock"), "how long jiffies_lock is held"),
+    ],
+)
+def test_a_limit_of_a_section_is_missing_where_no_boot_was_followed(limit: Threshold, what: str) -> None:
+    (one,) = [one for one in judged(None, KEPT, limit) if one.kind is not Kind.UNJUDGED]
+    assert (one.status, one.kind, one.measurement) == (Status.MISS, Kind.MISSING, limit.name)
+    assert one.sentence == f"{what} has a limit of {limit.limit}, and no boot was followed: gate with --sections"

@@ -17,7 +17,7 @@ from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
-from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown
+from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown, unfollowed_limits
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees, of_failures
 from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
@@ -347,11 +347,13 @@ def _apply_limits(limits: Sequence[Threshold], records: Sequence[Record], baseli
 
 
 def _of_sections(subject: Subject, limits: Sequence[Threshold], sound: Sequence[Record]) -> list[Finding]:
-    """Return what limits say of what following boots found; nothing where no boot was followed."""
+    """Return what limits say of what following boots found, or that none was followed."""
     sections = subject.sections
-    if sections is None or not sound:
+    if not sound:
         return []
     section_limits = applicable(limits, subject.records)
+    if sections is None:
+        return list(unfollowed_limits(section_limits.limits))
     boots = FollowedBoots.of_candidate(sections, {record.seed for record in sound})
     of_baseline = (
         list(section_limit_findings(section_limits.limits, FollowedBoots.of_baseline(sections)))

@@ -110,6 +110,20 @@ def section_limit_findings(limits: Sequence[Threshold], boots: FollowedBoots) ->
         yield replace(_apply(limit, boots), source=limit.origin)
 
 
+def unfollowed_limits(limits: Sequence[Threshold]) -> Iterator[Finding]:
+    """Yield what is said of limits where no boot was followed.
+
+    Limits of sections and of locks are somebody's requirements, so that nothing is known of them is MISS. Limits of
+    bounds are shipped, for those who ask for sections: without that they say nothing.
+    """
+    for limit in limits:
+        if limit.measurement == BOUND:
+            continue
+        sentence = f"{_what(limit)} has a limit of {limit.limit}, and no boot was followed: gate with --sections"
+        finding = Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence, measurement=limit.name)
+        yield replace(finding, source=limit.origin)
+
+
 def shown(boots: FollowedBoots) -> Finding:
     """Return what is said of a bound that was asked for, and has no limit."""
     length = _bound(boots)
@@ -171,10 +185,19 @@ def _known(length: _Length, boots: FollowedBoots, longest: Bound | LongestSectio
     )
 
 
+def _what(limit: Threshold) -> str:
+    """Return what a limit of a section or of a lock is of, in words."""
+    if limit.measurement == RAWLOCK:
+        return f"how long {limit.lock or 'a raw spinlock'} is held"
+    return f"how long {_STATES[limit.measurement]}{_by(limit)}"
+
+
+def _by(limit: Threshold) -> str:
+    return f" by {limit.function}" if limit.function else ""
+
+
 def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
-    state = _STATES[limit.measurement]
-    by = f" by {limit.function}" if limit.function else ""
-    length = _Length(measurement=limit.name, what=f"how long {state}{by}")
+    length = _Length(measurement=limit.name, what=_what(limit))
     own = [
         section
         for section in boots.longest
@@ -185,21 +208,20 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
     longest = max(own, key=lambda section: section.instructions)
     return replace(
         _known(length, boots, longest),
-        sentence=f"{state} for {{value}}{by} at the longest in {{boots}}",
+        sentence=f"{_STATES[limit.measurement]} for {{value}}{_by(limit)} at the longest in {{boots}}",
         detail=f"in {longest.place} ({longest.context})",
     )
 
 
 def _longest_hold(limit: Threshold, boots: FollowedBoots) -> _Length:
-    what = limit.lock or "a raw spinlock"
-    length = _Length(measurement=limit.name, what=f"how long {what} is held")
+    length = _Length(measurement=limit.name, what=_what(limit))
     own = [hold for hold in boots.holds if limit.lock in {"", hold.lock}]
     if not own:
         return replace(length, flaw=boots.seen.why_not or "no boot has such a hold (names: rtgate sections)")
     longest = max(own, key=lambda hold: hold.instructions)
     return replace(
         _known(length, boots, longest),
-        sentence=f"{what} is held for {{value}} at the longest in {{boots}}",
+        sentence=f"{limit.lock or 'a raw spinlock'} is held for {{value}} at the longest in {{boots}}",
         detail=f"locked by {longest.function}" if limit.lock else f"{longest.lock}, locked by {longest.function}",
     )
 
