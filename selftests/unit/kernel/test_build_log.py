@@ -83,6 +83,7 @@ NO_LIBELF = "x.c:5:10: fatal error: gelf.h: No such file or directory\n"
         (NO_LIBELF, InfrastructureError, "apt-get install libelf-dev"),
         ("/bin/sh: 1: flex: not found\n", InfrastructureError, "the program flex is missing"),
         ("/bin/sh: 1: flex: not found\n" + COMPILER, BuildError, "kernel/fork.c:13:9: error: 'x' undeclared"),
+        ("/home/u/linux/scripts/x.sh: 82: cpio: not found\n", InfrastructureError, "the program cpio is missing"),
         (NO_PROGRAM.format("-O"), BuildError, "/bin/sh: 1: -O: not found"),  # $(OBJCOPYY) -O binary
         (NO_PROGRAM.format("objcopyy"), BuildError, "/bin/sh: 1: objcopyy: not found"),
         (NO_PROGRAM.format("lz4"), InfrastructureError, "the program lz4 is missing (Debian: apt-get install lz4)"),
@@ -100,6 +101,12 @@ def test_failure(tmp_path: Path, log: str, error: type[RtgateError], message: st
     assert "\n" not in str(found)
     assert f"(log: {tmp_path / 'build.log'})" in str(found)
     assert "/home/u/linux/kernel" not in str(found)
+
+
+@pytest.mark.parametrize("tree", ["/usr/src/linux", "/home/u/tools/linux"])
+def test_where_the_tree_lies_does_not_say_whose_fault_a_header_is(tmp_path: Path, tree: str) -> None:
+    (tmp_path / "build.log").write_text(f"{tree}/drivers/{NO_LIBELF}")
+    assert type(failure(tmp_path / "build.log", Path(tree))) is BuildError
 
 
 @pytest.mark.parametrize("line", ["cp: No space left on device", "gcc: fatal error: Killed signal terminated program"])

@@ -47,7 +47,8 @@ _MISSING_HEADER = re.compile(
     r"(\S+?):\d+(?::\d+)?: fatal error: '?([^\s':]+)'?(?:: No such file or directory| file not found)"
 )
 _HOST_CODE = {"scripts", "tools", "certs", "usr"}  # directories; the rest of a kernel has no header of the machine
-_MISSING_PROGRAM = re.compile(r"^(?:/bin/sh|sh|bash): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
+# A makefile's shell says so, or a script's: `/linux/kernel/gen_kheaders.sh: 82: cpio: not found`.
+_MISSING_PROGRAM = re.compile(r"^(?:\S*/)?(?:sh|bash|[\w.-]+\.sh): (?:\d+: |line \d+: )?(\S+): (?:command )?not found")
 _UNKNOWN_BASE = re.compile(r"Can't find default configuration \"?([^\"!\n]+)|No rule to make target '(\w*config)'")
 
 _COMPILER_ERROR = re.compile(r"^\S+?:\d+(?::\d+)?: (?:fatal )?[Ee]rror: .*")  # and the assembler's
@@ -89,7 +90,7 @@ def failure(log: Path, tree: Path, *, title: str = "", trusted: bool = True) -> 
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return InfrastructureError(f"the build wrote no log ({log})")
-    machine = _machine_failure(lines)
+    machine = _machine_failure(lines, tree)
     if machine is not None and not trusted:
         return BuildError(f"{_first_error(lines, tree)}; the build itself says: {machine}", log)
     if machine is not None:
@@ -100,12 +101,12 @@ def failure(log: Path, tree: Path, *, title: str = "", trusted: bool = True) -> 
     return BuildError(_first_error(lines, tree), log)
 
 
-def _machine_failure(lines: list[str]) -> str | None:
+def _machine_failure(lines: list[str], tree: Path) -> str | None:
     for line in lines:
         for sign, meaning in _MACHINE.items():
             if sign in line:
                 return f"{meaning}: {line.strip()}"
-    absences = [(line, _absence(line)) for line in lines]
+    absences = [(line, _absence(_in_tree(line, tree))) for line in lines]
     if any(_COMPILER_ERROR.match(line) and not absence for line, absence in absences):
         return None
     return next((absence for _, absence in absences if absence), None)
