@@ -135,6 +135,20 @@ def test_a_build_that_extends_another_one_has_its_own_keys_and_the_rest(
     assert [option.symbol for option in build.options] == ["A"]
 
 
+def test_a_site_extends_the_shipped_build_of_the_same_name(
+    shipped_fragments: Path, describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shipped_fragments / "only.config").write_text("CONFIG_A=y\n")
+    text = "arch: arm64\nflavour: generic\nbase: tinyconfig\nfragments: [only]\n"
+    shipped_fragments.with_name("other.yaml").write_text(text)
+    own = tmp_path / "site" / "kernel-configs" / "other.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("extends: other\ntargets: [kernel]\n")
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    build = load_description(own)
+    assert (build.targets, [option.symbol for option in build.options]) == (("kernel",), ["A"])
+
+
 def test_what_may_be_lost_goes_with_the_fragments_that_a_build_replaces(
     shipped_fragments: Path, describe: Describe
 ) -> None:

@@ -160,15 +160,23 @@ def description_files(path: Path) -> tuple[Path, ...]:
     """Return the file of a description, then those that it extends. Raises ConfigError as `load_description`."""
     chain = [path]
     while (base := _read(chain[-1]).get(_EXTENDS)) is not None:
-        beside = base.path.parent / f"{base.text()}.yaml"
-        try:
-            file = beside if beside.is_file() else site.find("kernel-configs", f"{base.text()}.yaml")
-        except ConfigError as error:
-            base.fail(str(error))
+        file = _extended_file(base, chain)
         if file in chain:
             base.fail(f"the build extends itself by way of {base.text()!r}")
         chain.append(file)
     return tuple(chain)
+
+
+def _extended_file(base: strict_yaml.Value, chain: Sequence[Path]) -> Path:
+    """Return the file that a description extends: beside it, or of a site. By its own name it is a farther site's."""
+    name = f"{base.text()}.yaml"
+    neighbour = base.path.parent / name
+    paths = [*([neighbour] if neighbour.is_file() else []), *(path for _, path in site.matches("kernel-configs", name))]
+    try:
+        nearest = paths[0] if paths else site.find("kernel-configs", name)
+    except ConfigError as error:
+        base.fail(str(error))
+    return next((path for path in paths if path not in chain), nearest)
 
 
 def _read(path: Path) -> dict[str, strict_yaml.Value]:
