@@ -15,7 +15,7 @@ from selftests.unit.kernel.test_merge import Repository
 
 from rtgate.cli import main
 from rtgate.cli import review as review_command
-from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
+from rtgate.errors import BuildError, ChangedError, ConfigError, InfrastructureError, RtgateError
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.kernel.build_limits import BuildLimits
 from rtgate.kernel.work import Options
@@ -564,6 +564,39 @@ def test_the_history_is_what_everything_is_judged_by(
     repository.commit("be broken", **{"kernel/time.c": "broken"})
     assert _review("--history", "sqlite:///history.db") == 1
     assert asked == ["sqlite:///history.db"]  # once: no board of a lab is asked by what the screen says
+
+
+def test_a_history_that_cannot_be_opened_is_said_before_anything_is_built(
+    repository: Repository, builds: Builds, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.branch("mine")
+    repository.commit("mine", **{"kernel/time.c": "two"})
+    assert _review("--history", "sqlite:///nowhere/history.db") == 2
+    assert "nowhere does not exist" in capsys.readouterr().err
+    assert builds.made == []
+
+
+def test_what_was_measured_stands_though_a_later_board_s_emulator_is_replaced(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that was upgraded meanwhile is nobody's regression, and hides none."""
+    run = gate.run_gate
+
+    def upgrade_before_the_second(suites: Suites, *words: Any, **options: Any) -> Any:
+        if suites.options.board == "virt-arm64-smp2":
+            raise ChangedError("qemu-system-aarch64 is not what the run began with")
+        return run(suites, *words, **options)
+
+    monkeypatch.setattr("rtgate.workflow.review.run_gate", upgrade_before_the_second)
+    policy = POLICY.replace("unproven", "  - {board: virt-arm64-smp2, profile: smoke, select: idle}\nunproven")
+    repository.commit("two boards", **{".rtgate/policy.yaml": policy})
+    repository.branch("mine")
+    repository.commit("be slow", **{"kernel/time.c": "slow"})
+    assert _review() == 1
+    verdicts, note, _ = _left()
+    said = {(one["board"], one["status"]) for one in verdicts["verdicts"]}
+    assert {("virt-arm64", "FAIL"), ("virt-arm64-smp2", "ERROR")} <= said
+    assert "is not what the run began with" in note
 
 
 class Refusing:

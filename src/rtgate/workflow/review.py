@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rtgate import files, site
 from rtgate.board import boards
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.files import scratch
 from rtgate.forge.merge_request import Answer, MergeRequest
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -50,7 +50,7 @@ from rtgate.workflow.review_builds import build_both, build_unbooted, build_verd
 from rtgate.workflow.sequential import ComparisonOptions
 from rtgate.workflow.suite_process import SuiteOptions, prepare_suites
 from rtgate.workflow.verdict_file import read_verdicts
-from rtgate.workflow.verdicts import lab_verdict
+from rtgate.workflow.verdicts import grounds, lab_verdict
 from rtgate.workflow.waivers import waiver_notes
 
 POLICY_DIRECTORY = ".rtgate"
@@ -111,12 +111,22 @@ def review(request: ReviewRequest) -> Answer:
                 return _conflict(request, str(error))
         with _policy(place, request.tree, commits) as policy, replacing(output):
             request = replace(request, limits=policy.limits)
-            Judging(request.criteria)  # reads limits, waivers and placebos: a mistake in them shows now
+            _check_criteria(request.criteria)
             check_lab(policy.boards)
             _make_root_filesystems(policy)
             others = [*_screen(request, commits, policy), *build_unbooted(request.builds, policy.builds, commits)]
             on_boards = _on_boards(request, commits, policy, others)
             return _conclude(request, commits, policy, on_boards)
+
+
+def _check_criteria(criteria: Criteria) -> None:
+    """Read limits, waivers and placebos, and open the history: a mistake in them shows now. Raises ConfigError."""
+    Judging(criteria)
+    try:
+        with grounds(criteria.history):
+            pass
+    except InfrastructureError as error:
+        say(str(error))  # it may be back when it is needed
 
 
 def _check_places(tree: Path, places: Sequence[Path]) -> None:
@@ -199,6 +209,11 @@ def _screen(request: ReviewRequest, commits: Commits, policy: Policy) -> Iterato
                 raise
             say(f"{screen.board}: not measured: {error}")  # and what was measured before stands
             yield lab_verdict(f"not measured: {error}", screen.board)
+        except ChangedError as error:
+            if screen is policy.screens[0]:
+                raise
+            say(f"{screen.board}: {error}")
+            yield replace(lab_verdict(str(error), screen.board), status=Status.ERROR, kind=Kind.VALIDITY)
 
 
 def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) -> Iterator[Verdict]:
