@@ -25,7 +25,7 @@ from selftests.unit.lava.results.test_classify import PANIC
 from rtgate import strict_yaml
 from rtgate.cli import main
 from rtgate.console.faults import scan
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.compare.looks import RELEASE
 from rtgate.judge.compare.procedures import Measure
 from rtgate.lava.client.submission import Attempt, Submission
@@ -433,15 +433,20 @@ def test_parts_that_nobody_came_to_are_missed(
 
 
 @_LONG
-def test_a_server_that_is_lost_takes_no_failure_with_it(
-    server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("error", [InfrastructureError, ConfigError])
+def test_a_server_that_is_lost_or_refuses_a_job_takes_no_failure_with_it(
+    error: type[RtgateError],
+    server: LavaServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
     run = Submission.run
 
     def lose_the_second(submission: Submission) -> tuple[Attempt, ...]:
         if server.jobs:
-            raise InfrastructureError("the server does not answer")
+            raise error("the server does not answer")
         return run(submission)
 
     monkeypatch.setattr(Submission, "run", lose_the_second)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rtgate.board.boards import Board
 from rtgate.board.boot import TimeBase
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.client import devices
 from rtgate.lava.client.devices import Lab
@@ -134,14 +134,14 @@ def _may_go_on(series: Series, order: MeasurementRequest) -> bool:
 
 
 def _attempts(series: Series, part: MeasurementRequest, *, began: bool) -> tuple[Attempt, ...]:
-    """Carry out a part of an order; return its attempts, none if the server is lost.
+    """Carry out a part of an order; return its attempts, none if the server is lost or refuses the job.
 
-    Raises InfrastructureError where nothing was measured before: what was is judged all the same.
+    Raises ConfigError, InfrastructureError where nothing was measured before: what was is judged all the same.
     """
     try:
         with silence():  # the job's log speaks
             return series.submission(part).run()
-    except InfrastructureError as error:
+    except (ConfigError, InfrastructureError) as error:
         if not began:
             raise
         series.watch.say(f"not measured on: {error}")
