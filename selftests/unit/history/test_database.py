@@ -4,9 +4,12 @@ from __future__ import annotations
 import sqlite3
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from selftests.unit.history.conftest import origin, record
+from sqlalchemy import Connection, event
 from sqlalchemy.engine import make_url
 
 from rtgate.errors import ConfigError, InfrastructureError
@@ -105,6 +108,15 @@ def test_a_server_that_vanishes_is_not_waited_for_without_end() -> None:
     assert {"connect_timeout", "keepalives_idle", "tcp_user_timeout"} < set(deadlines)
     assert "options" not in deadlines  # which PgBouncer refuses
     assert "connect_timeout" not in database._server_deadlines(make_url(f"{url}?connect_timeout=5"))
+
+
+@pytest.mark.parametrize(("query", "limited"), [("", True), ("?options=-c%20statement_timeout%3D30min", False)])
+def test_limits_of_statements_end_with_a_transaction_and_those_of_the_url_stand(query: str, limited: bool) -> None:
+    engine = database._engine(make_url(f"postgresql+psycopg://host/history{query}"))
+    assert event.contains(engine, "begin", database._limit_statements) is limited
+    statements: list[str] = []
+    database._limit_statements(cast(Connection, SimpleNamespace(exec_driver_sql=statements.append)))
+    assert [statement.split()[:2] for statement in statements] == [["SET", "LOCAL"]] * 2
 
 
 def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,8 +167,8 @@ def _engine(url: URL) -> Engine:
     if sqlite:
         event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
-    else:
-        event.listen(engine, "connect", _limit_statements)
+    elif "options" not in url.query:  # which may set other limits
+        event.listen(engine, "begin", _limit_statements)
     return engine
 
 
@@ -187,12 +187,13 @@ def _server_deadlines(url: URL) -> dict[str, Any]:
     return {name: value for name, value in deadlines.items() if name not in url.query}
 
 
-def _limit_statements(connection: Any, _record: Any) -> None:
-    """Have a PostgreSQL server end what takes too long. Not as a parameter of the connection: PgBouncer refuses it."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{_BUSY_S:.0f}s'")
-        cursor.execute(f"SET statement_timeout = '{_STATEMENT_S}s'")
-    connection.commit()
+def _limit_statements(connection: Connection) -> None:
+    """Have a PostgreSQL server end what takes too long, in this transaction alone.
+
+    PgBouncer refuses limits as a parameter of the connection, and gives the connection to other programs afterwards.
+    """
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_BUSY_S:.0f}s'")
+    connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{_STATEMENT_S}s'")
 
 
 def _prepare(connection: Any, _record: Any) -> None:
