@@ -113,12 +113,16 @@ def attempt(
 
 def _kill(child: subprocess.Popen[str], *, group: bool) -> None:
     """End a program, and what it has started where it is a group of its own, as make and a shell start others."""
+    if not group:
+        child.kill()  # which knows whether it has ended, and its number may be another program's
+        return
     with contextlib.suppress(ProcessLookupError):
-        (os.killpg if group else os.kill)(child.pid, signal.SIGKILL)
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C.UTF-8"}
+    # Before glibc 2.39 LANGUAGE counts beside C.UTF-8, too.
+    return {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def die_with_parent(argv: Sequence[str], name: str = "KILL") -> list[str]:

@@ -183,3 +183,10 @@ def test_a_fault_says_when_it_was_said(microseconds: int, caller: str, before: s
 def test_a_fault_without_a_stamp_does_not_say_when() -> None:
     assert traces.said_at(Fault(FaultKind.ATOMIC, SLEEPING, f"{SLEEPING}\n[    1.000000] more")) is None
     assert traces.said_at(Fault(FaultKind.AER, "AER: 3 new errors", "AER: 3 new errors")) is None
+
+
+def test_an_error_without_a_name_is_counted_by_its_bit() -> None:
+    line = "3 new correctable AER errors of 0000:01:00.0 (RxErr 2, dev_cor_errs_bit[5] 1)"
+    fault = Fault(FaultKind.AER, line, line)
+    assert traces.counts(fault) == {"RxErr": 2, "dev_cor_errs_bit[5]": 1}
+    assert traces.place(fault) == ("new correctable AER errors of 0000:01:00.0",)

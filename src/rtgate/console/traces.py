@@ -59,8 +59,9 @@ _LOCK = re.compile(rf"\((?P<name>\S.{{0,200}}?)\)\{{[^{{}}]{{2,20}}\}}(?:-\{{\d+
 _STALLS = OF_TIME - {FaultKind.THROTTLING}
 # Their line says all that there is.
 _WHOLE = frozenset({FaultKind.THROTTLING, FaultKind.AER, FaultKind.PCIE_LINK})
-# How many errors there were, of a line of `rtgate.validity.links`: in all, and of each type.
-_ERRORS = re.compile(r"^[0-9]+ | \(\w+ [0-9]+(?:, \w+ [0-9]+)*\)$")
+# How many errors there were, of a line of `rtgate.validity.links`: in all, and of each type. One that has no name is
+# called by its bit, as in `dev_cor_errs_bit[5]`.
+_ERRORS = re.compile(r"^[0-9]+ | \([\w\[\]]+ [0-9]+(?:, [\w\[\]]+ [0-9]+)*\)$")
 # Their line names the file in which they are; that of a sleeping function names the helper's.
 _FILED = frozenset({FaultKind.WARNING, FaultKind.BUG})
 
@@ -86,7 +87,7 @@ def counts(fault: Fault) -> dict[str, int]:
     """Return how many errors a fault stands for, by their type: what its counters rose by; of no other fault any."""
     if fault.kind is not FaultKind.AER:
         return {}
-    by_type = {name: int(number) for name, number in re.findall(r"[(,] ?(\w+) ([0-9]+)(?=[,)])", fault.line)}
+    by_type = {name: int(number) for name, number in re.findall(r"[(,] ?([\w\[\]]+) ([0-9]+)(?=[,)])", fault.line)}
     total = re.match("[0-9]+", fault.line)
     return by_type or ({"errors": int(total[0])} if total else {})
 

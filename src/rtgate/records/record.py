@@ -194,11 +194,12 @@ def _place(draft: Path, case: Path, record: Record) -> Path:
 def _replace(target: Path, draft: Path) -> Path:
     """Put a record in the place of an older one, which stays if that fails."""
     older = draft.with_name(".older")
-    target.rename(older)
     try:
+        target.rename(older)
         return draft.rename(target)
     except BaseException:
-        older.rename(target)
+        if older.exists() and not target.exists():
+            older.rename(target)
         raise
 
 
