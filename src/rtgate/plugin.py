@@ -74,8 +74,9 @@ class Session:
 
     def judge(self, judging: Judging, case: Case, records: tuple[Record, ...]) -> list[Verdict]:
         """Judge the case on each board."""
-        beside = self.source.beside(dict.fromkeys(entry.name for entry in self.cases.values()))
-        return judging.case(case.name, records, self._arms(case, records), partial(self.source.missing, case), beside)
+        neighbours = self.source.neighbours(dict.fromkeys(entry.name for entry in self.cases.values()))
+        missing = partial(self.source.missing, case)
+        return judging.case(case.name, records, self._arms(case, records), missing, neighbours)
 
     def note(self, verdict: Verdict) -> None:
         """Keep a verdict that no record shows."""

@@ -89,7 +89,7 @@ class MeasuredRun:
             raise
         return pool
 
-    def beside(self, _names: Collection[str]) -> Iterable[Record]:
+    def neighbours(self, _names: Collection[str]) -> Iterable[Record]:
         """Return the records of every case that was measured so far."""
         return self._records
 
@@ -161,7 +161,7 @@ class StoredRun:
         """Return a case's records."""
         return tuple(self.by_case.get(case.name, ()))
 
-    def beside(self, names: Collection[str]) -> Iterable[Record]:
+    def neighbours(self, names: Collection[str]) -> Iterable[Record]:
         """Return the records of the cases with these names."""
         return [record for name in names for record in self.by_case.get(name, ())]
 
