@@ -33,7 +33,7 @@ from rtgate.workflow.verdict_file import FORMAT
 from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
-_Value = TypeVar("_Seen")
+_Value = TypeVar("_Value")
 
 
 def limits(path: Path | None) -> Thresholds:
@@ -159,7 +159,7 @@ def _sections(mine: Sequence[Record], here: Sequence[Record]) -> SectionComparis
     return comparison if comparison is not None and comparison.matches(mine, here) else None
 
 
-def _beside(read: Callable[[Path], _Value | None], mine: Sequence[Record]) -> _Seen | None:
+def _beside(read: Callable[[Path], _Value | None], mine: Sequence[Record]) -> _Value | None:
     directory = next((record.directory.parent for record in mine if record.directory), None)
     return read(directory) if directory else None
 
