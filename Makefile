@@ -65,6 +65,7 @@ fuzz: bootstrap-dev ## hostile text against every reader, SECONDS=30 each; TARGE
 
 bench: bootstrap-dev ## how long a gate takes, what faults on the line do, how often a comparison is wrong
 	@.venv/bin/python -m bench.bench
+	@.venv/bin/python -m bench.section_times
 	@.venv/bin/python -m bench.reviews
 	@.venv/bin/python -m bench.faults 3
 	@.venv/bin/python -m bench.judging

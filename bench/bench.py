@@ -12,34 +12,24 @@ import io
 import json
 import math
 import os
-import platform
 import random
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from selftests import lava_records
 from selftests.frames import encode
 
 from bench import ROOT
-from rtgate.explain.boot_sections import trace_sections
-from rtgate.explain.replay import Replay
-from rtgate.explain.section_changes import changes
+from bench.figures import Figure, figure, machine, show
 from rtgate.kernel.source import default_tree, open_tree
-from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.lava.results import log, records
 from rtgate.measure.case import Case
 from rtgate.measure.case_record import measure
@@ -56,19 +46,6 @@ VIRTUAL = ("virt-arm64", "virt-x86_64")
 REPEATS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure: median and range of `runs`, beside the goal."""
-
-    name: str
-    median: float
-    low: float
-    high: float
-    runs: int
-    goal: float
-    unit: str = "s"
-
-
 def main() -> None:
     """Measure everything and show it."""
     os.environ["RTGATE_KEEP_BOOTS"] = "no"  # what a boot takes, not what reading it again does
@@ -76,16 +53,10 @@ def main() -> None:
     figures = [*_one_measurement(kernel), _changed_file(), _time_second_gate(), _every_suite(kernel), _day(), _frames()]
     figures += [*_on_the_line(), *_by_kernel(), _transfer_time()]
     figures.append(_job_log(kernel))
-    figures += [_wide_stores(), *map(_devices, VIRTUAL), *chain.from_iterable(map(_sections, VIRTUAL))]
-    machine = {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()[0]}
-    _show(figures, machine)
-    document = {"machine": machine, "figures": [asdict(figure) for figure in figures]}
+    figures += [_wide_stores(), *map(_devices, VIRTUAL)]
+    show(figures)
+    document = {"machine": machine(), "figures": [asdict(one) for one in figures]}
     (ROOT / "bench" / "results.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _figure(name: str, values: list[float], goal: float, unit: str = "s") -> Figure:
-    median, low, high = (round(value, 2) for value in (statistics.median(values), min(values), max(values)))
-    return Figure(name, median, low, high, len(values), goal, unit)
 
 
 def _one_measurement(kernel: Path) -> list[Figure]:
@@ -102,9 +73,9 @@ def _one_measurement(kernel: Path) -> list[Figure]:
             harness.append(whole[-1] - record.seconds["measured"])
             here.append(whole[-1] - record.seconds["qemu"])
     return [
-        _figure("10 s of cyclictest, idle, one CPU: from asking to parsed record", whole, 3.5),
-        _figure("of it neither boot nor tool (frames, records, parsing)", harness, 0.3),
-        _figure("of that rtgate itself, the rest is the target packing its results", here, 0.05),
+        figure("10 s of cyclictest, idle, one CPU: from asking to parsed record", whole, 3.5),
+        figure("of it neither boot nor tool (frames, records, parsing)", harness, 0.3),
+        figure("of that rtgate itself, the rest is the target packing its results", here, 0.05),
     ]
 
 
@@ -125,7 +96,7 @@ def _changed_file() -> Figure:
             build_kernel(BUILD, open_tree(tree), output)
             _gate(["--kernel", str(output), "--seeds", "1-12", "-k", "idle", "-o", f"{name}/report"])
             values.append(time.monotonic() - began)
-    return _figure("rebuild after one changed C file, 12 seeds idle, verdict and report", values, 60)
+    return figure("rebuild after one changed C file, 12 seeds idle, verdict and report", values, 60)
 
 
 def _time_second_gate() -> Figure:
@@ -134,13 +105,13 @@ def _time_second_gate() -> Figure:
         began = time.monotonic()
         _gate(["-o", str(ROOT / "bench" / "report")])
         values.append(time.monotonic() - began)
-    return _figure("make gate again, nothing changed (12 boots, report)", values, 60)
+    return figure("make gate again, nothing changed (12 boots, report)", values, 60)
 
 
 def _every_suite(kernel: Path) -> Figure:
     """Time every suite of a merge request, with one seed."""
     seconds = _time_suites(["tests"], BOARD, kernel, "--profile", "mr")
-    return _figure("all suites of the profile mr, one seed", [seconds], 120)
+    return figure("all suites of the profile mr, one seed", [seconds], 120)
 
 
 def _time_suites(suites: list[str], board: str, kernel: Path, *words: str) -> float:
@@ -164,14 +135,14 @@ def _day() -> Figure:
         began = time.perf_counter()
         Cyclictest(range_us=10_000).parse(output)
         values.append(1000 * (time.perf_counter() - began))
-    return _figure("parsing a day of cyclictest, 8 CPUs with 10 000 buckets", values, 50, "ms")
+    return figure("parsing a day of cyclictest, 8 CPUs with 10 000 buckets", values, 50, "ms")
 
 
 def _frames() -> Figure:
     """Return how much longer frames are than the base64 in them."""
     data = bytes(range(256)) * 80
     sent = sum(len(line) + 1 for line in encode(data, "F012345678"))
-    return _figure("frames beyond the base64 in them", [100 * (sent / len(base64.b64encode(data)) - 1)], 5, "%")
+    return figure("frames beyond the base64 in them", [100 * (sent / len(base64.b64encode(data)) - 1)], 5, "%")
 
 
 def _on_the_line() -> list[Figure]:
@@ -191,7 +162,7 @@ def _on_the_line() -> list[Figure]:
             filled = [{us: one[us] + (most and chance.randint(1, most)) for us in range(1000)} for one in drawn]
             threads = [_thread(cpu, counts) for cpu, counts in enumerate(filled)]
             seconds.append(_line_s({"cyclictest.json": json.dumps(_document(threads), indent=2).encode()}))
-        figures.append(_figure(f"cyclictest on 8 CPUs with {name} buckets each, at 115 200 baud", seconds, 1))
+        figures.append(figure(f"cyclictest on 8 CPUs with {name} buckets each, at 115 200 baud", seconds, 1))
     return figures
 
 
@@ -210,7 +181,7 @@ def _by_kernel() -> list[Figure]:
             drawn = [{us: _around(mean, chance) for us, mean in enumerate(expected)} for _ in range(8)]
             document = _document([_thread(cpu, counts) for cpu, counts in enumerate(drawn)])
             seconds = _line_s({"cyclictest.json": json.dumps(document, indent=2).encode()})
-            figures.append(_figure(f"cyclictest on 8 CPUs, a {name} kernel, {hours} h, at 115 200 baud", [seconds], 1))
+            figures.append(figure(f"cyclictest on 8 CPUs, a {name} kernel, {hours} h, at 115 200 baud", [seconds], 1))
     return figures
 
 
@@ -239,7 +210,7 @@ def _transfer_time() -> Figure:
     drawn = [Counter(chance.choices(list(counts), list(counts.values()), k=sum(counts.values()))) for _ in range(8)]
     threads = [_thread(cpu, dict(sorted(one.items()))) for cpu, one in enumerate(drawn)]
     seconds = _line_s({"cyclictest.json": json.dumps(_document(threads), indent=2).encode()})
-    return _figure("cyclictest on 8 CPUs as captured on a busy host, at 115 200 baud", [seconds], 1)
+    return figure("cyclictest on 8 CPUs as captured on a busy host, at 115 200 baud", [seconds], 1)
 
 
 def _thread(cpu: int, counts: dict[int, int]) -> dict[str, Any]:
@@ -296,7 +267,7 @@ def _job_log(kernel: Path) -> Figure:
             began = time.monotonic()
             records.decode((line.text for line in log.parse(text)), Path(name) / str(repeat))
             values.append(time.monotonic() - began)
-    return _figure("200 records from a job's log", values, 3)
+    return figure("200 records from a job's log", values, 3)
 
 
 def _wide_stores() -> Figure:
@@ -309,7 +280,7 @@ def _wide_stores() -> Figure:
         record, _ = measure(Case(suite="pcie", tool=PcieBar(), load="idle"), arm, seed)
         rates = {one.name: one.quantity.value for one in record.measurements if one.quantity}
         values.append(100 * rates["store128.rate"] / rates["plain128.rate"])
-    return _figure("pcie-bar's 128-bit stores, of a plain C loop's rate (more is better)", values, 90, "%")
+    return figure("pcie-bar's 128-bit stores, of a plain C loop's rate (more is better)", values, 90, "%")
 
 
 def _devices(board: str) -> Figure:
@@ -317,64 +288,13 @@ def _devices(board: str) -> Figure:
     build = f"{board}-pcie"
     kernel = build_kernel(build, None, ROOT / "build" / build).directory
     seconds = _time_suites(["tests/pcie", "tests/nvme"], board, kernel)
-    return _figure(f"suites pcie and nvme, {board}, one seed", [seconds], 180)
-
-
-def _sections(board: str) -> list[Figure]:
-    """Take the CPU time of boots of 2 s whose critical sections are followed, as a multiple of plain ones."""
-    build = f"{board}-preempt_rt"
-    kernel = build_kernel(build, None, ROOT / "build" / build).directory
-    (arm,) = make_arms(ArmRequest(board=board, kernels={"candidate": kernel}, profile="smoke"))
-    case = Case(suite="latency", tool=Cyclictest(), load="idle")
-    elf, factors, compared, before = Vmlinux(kernel / "vmlinux"), [], [], None
-    for seed in range(1, REPEATS + 1):
-        began = _cpu_seconds()
-        measure(case, arm, seed)
-        plain = _cpu_seconds() - began
-        _, found = trace_sections(Replay(case=case, arm=arm, seed=seed, kernel=elf))
-        factors.append((_cpu_seconds() - began - plain) / plain)
-        if before:
-            start = time.monotonic()
-            changes(before.sections, found.sections)
-            compared.append(time.monotonic() - start)
-        before = found
-    return [
-        _figure(f"a boot with its critical sections followed, of a plain one, {board}, idle", factors, 2.5, "times"),
-        _figure(f"two boots' critical sections compared, {board}", compared, 2),
-    ]
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of those that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return figure(f"suites pcie and nvme, {board}, one seed", [seconds], 180)
 
 
 def _gate(words: list[str]) -> None:
     """Gate the shipped kernel. Raises CalledProcessError: it did not pass."""
     program = shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate")
     subprocess.run([program, "gate", "--board", BOARD, *words], cwd=ROOT, check=True)
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _show(figures: list[Figure], machine: Mapping[str, object]) -> None:
-    table = Table(title=f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f}")
-    for heading in ("figure", "median", "min", "max", "runs", "goal"):
-        table.add_column(heading, justify="left" if heading == "figure" else "right")
-    for figure in figures:
-        numbers = (
-            f"{figure.median:.2f} {figure.unit}",
-            f"{figure.low:.2f}",
-            f"{figure.high:.2f}",
-            str(figure.runs),
-            f"{figure.goal:g} {figure.unit}",
-        )
-        table.add_row(figure.name, *numbers)
-    Console(width=110).print(table)
 
 
 if __name__ == "__main__":
