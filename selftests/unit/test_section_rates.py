@@ -16,6 +16,7 @@ from selftests.conftest import COUNTS
 
 from rtgate.judge.compare.section_findings import Growth, grown_sections
 from rtgate.measure.profiles import seeds
+from rtgate.records.bound import Bound
 from rtgate.records.codec import decode
 from rtgate.records.longer_sections import LongerSection, SectionComparison
 
@@ -25,6 +26,18 @@ MEASURED: dict[str, dict[str, Any]] = json.loads((DATA / "measured.json").read_t
 _INSTRUCTIONS_PER_US = 125
 RENAMED = "placebos/renamed-hrtimer-wakeup virt-arm64 latency/cyclictest:idle"
 """Its kernel lacks the function by which wake-ups are found, so nobody can follow it."""
+BEFORE_BOUNDS = (
+    "harmless/rcu-tick",
+    "harmless/scheduler-tick",
+    "harmless/timer-start",
+    "planted/page-fault",
+    "planted/process-tick",
+    "planted/rcu-tick",
+    "planted/scheduler-tick",
+    "planted/socket-send",
+    "planted/timer-start",
+)
+"""Measured before there was a bound."""
 NOT_RUN = ("planted/page-refill", "planted/work-queue")
 """Their delays come too rarely: no load tried ran them (docs/results/critical-sections.md)."""
 INLINED = {
@@ -102,11 +115,23 @@ def test_no_planted_section_is_found_without_knowing_what_boots_differ_by(name: 
         assert "call_boots" in one or compared(name).cpus == 1
 
 
+def bounds_of(name: str) -> list[Bound]:
+    return [one for one in (compared(name).baseline_bound, compared(name).candidate_bound) if one]
+
+
 @pytest.mark.parametrize("name", sorted(MEASURED))
-def test_no_wake_up_is_longer_than_its_bound(name: str) -> None:
-    bounds = [one for one in (compared(name).baseline_bound, compared(name).candidate_bound) if one]
+def test_both_kernels_of_one_cpu_have_a_bound_and_no_wake_up_is_longer(name: str) -> None:
+    bounds = bounds_of(name)
     assert all(one.holds for one in bounds)
-    assert len(bounds) in {0, 2}  # several CPUs have none, and the first kernels were measured before there was one
+    without = name in {*BEFORE_BOUNDS, RENAMED} or compared(name).cpus > 1
+    assert len(bounds) == (0 if without else 2)
+
+
+def test_the_page_says_how_many_have_bounds() -> None:
+    several = sum(compared(name).cpus > 1 for name in MEASURED)
+    counts = f"{sum(bool(bounds_of(name)) for name in MEASURED)} of {len(MEASURED)} stored comparisons have bounds"
+    others = f"{several} are of several CPUs, {len(BEFORE_BOUNDS)} of the first kernels"
+    assert f"{counts}; {others}" in " ".join(PAGE.split())
 
 
 @pytest.mark.parametrize("name", PLANTED)
