@@ -2,7 +2,7 @@
 """Does the judging of critical sections find what it must, and nothing else? Kernels for the answer.
 
 `python -m bench.sections measure` measures every change of selftests/data/sections/changes.yaml against the kernel
-without it, as that file says: gated with `--sections`, which keeps the answers of the samples and of the sections, or
+without it, as that file says: gated with `--sections`, which keeps the verdicts on the samples and on the sections, or
 followed alone. It goes on where it was stopped; changes that are named are measured again. Kernels of `placebos/` are
 those that `python -m bench.comparisons build` has built. `compare` shows which answers differ from the tracked ones in
 selftests/data/sections/measured.json, and `keep` takes them over there; both take names, too.
@@ -106,7 +106,7 @@ class Kernels:
 
 
 def gate(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
-    """Gate a change, and return what samples and sections say. Exits: nothing was judged."""
+    """Gate a change, and return what samples and sections say, and the verdict on these. Exits: nothing was judged."""
     report = kernels.work / "reports" / change.name.replace("/", "-")
     built = kernels.of(change)
     arms = ("--kernel", built.directory(change.kernel.name), "--baseline", built.directory(UNPATCHED))
@@ -119,9 +119,11 @@ def gate(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
     verdicts = json.loads((report / "verdict.json").read_text())["verdicts"]
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     said = [one for one in verdicts if one["measurement"] not in {SECTION, CALL, BOUND}]
+    (judged,) = [one for one in verdicts if one["measurement"] in {SECTION, CALL}]
     compared = json.loads(found.read_text()) | _LEFT_OUT
     return {
         "case": str(change.case),
+        "judged": {"status": judged["status"], "sentence": judged["sentence"]},
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
         "sections": {**compared, "longer": compared["longer"][:_KEPT]},
     }

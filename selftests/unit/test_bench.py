@@ -16,6 +16,9 @@ from bench.kernel_repository import KernelRepository
 from selftests.campaigns.sections import MEASURED, Change, How, changes
 
 from rtgate.kernel.harmless import UNPATCHED
+from rtgate.records.bound import MEASUREMENT as BOUND
+from rtgate.records.longer_sections import CALL
+from rtgate.records.longer_sections import MEASUREMENT as SECTION
 from rtgate.workflow.harmless_boots import Boot
 
 
@@ -141,6 +144,29 @@ def test_answers_are_compared_with_the_tracked_ones_and_taken_over(
     assert sections.main(["keep", *words]) == 0
     assert json.loads(tracked.read_text()) == json.loads(results.read_text())
     assert sections.main(["compare", *words]) == 0
+
+
+@pytest.mark.parametrize("measurement", [SECTION, CALL])
+def test_the_verdict_of_a_gate_on_sections_is_kept_beside_that_on_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measurement: str
+) -> None:
+    def verdict(measurement: str, status: str) -> dict[str, str]:
+        return {"measurement": measurement, "status": status, "sentence": f"{measurement} is {status}"}
+
+    def write_report(*words: object) -> int:
+        report = Path(str(words[-1]))
+        boots = report / "records" / "virt-arm64" / "candidate" / "case"
+        boots.mkdir(parents=True)
+        (boots / "sections.json").write_text(json.dumps(TRACKED[FORK]["sections"]))
+        verdicts = [verdict("latency.max", "PASS"), verdict(measurement, "FAIL"), verdict(BOUND, "ERROR")]
+        (report / "verdict.json").write_text(json.dumps({"verdicts": verdicts}))
+        return 1
+
+    monkeypatch.setattr(sections, "rtgate", write_report)
+    document = sections.gate(sections.Kernels(work=tmp_path, campaigns=tmp_path), changes()[FORK], "1-7")
+    assert document["judged"] == {"status": "FAIL", "sentence": f"{measurement} is FAIL"}
+    assert document["samples"] == {"status": "PASS", "sentences": ["latency.max is PASS"]}
+    assert sections.answer(document) == "PASS, copy_process, +10,051"
 
 
 def test_a_gate_that_judges_nothing_leaves_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
