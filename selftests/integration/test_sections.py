@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rtgate.board import boards
 from rtgate.explain.cache_models import MODELS
 from rtgate.explain.lock_holds import RawLock, raw_locks
 from rtgate.explain.replay import Replay
@@ -69,7 +70,7 @@ X86 = {
 INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
 """Where the timer's interrupts enter."""
 QEMUS = {"arm64": "qemu-system-aarch64", "x86_64": "qemu-system-x86_64"}
-BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-x86_64", "virt-x86_64-smp2")
+BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-arm64-smp4", "virt-x86_64", "virt-x86_64-smp2")
 KNOWN = [
     pytest.param(board, qemu, id=f"{board}-{qemu or 'here'}") for qemu in ("", "trixie", "sid") for board in BOARDS
 ]
@@ -86,7 +87,7 @@ calls the second."""
 def test_sections_of_known_lengths_are_measured_to_the_instruction(
     patched: Patched, board: str, request: pytest.FixtureRequest
 ) -> None:
-    arch = "x86_64" if "x86_64" in board else "arm64"
+    arch, cpus = boards.board(board).arch, boards.board(board).cpus
     emulator = version(QEMUS[arch])
     if board == "virt-x86_64-smp2" and "version 11.1." in emulator:
         pytest.skip(f"{emulator}: a boot of this board does not repeat")
@@ -109,7 +110,7 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert lock.total == lock.count * lock.longest
         assert LOCK < lock.longest < LOCK + 40
         assert (lock.site.begin.helper, lock.site.end.function) == ("_raw_spin_lock_irqsave", "known_raw_lock")
-    locks = known_locks(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"), board)
+    locks = known_locks(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"), cpus)
     assert [(lock.name, lock.function) for lock in locks] == [
         ("known_lock", "known_raw_lock"),
         ("known_long_lock", "known_raw_lock_long"),
@@ -118,14 +119,14 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert hold.total == hold.count * hold.longest
         assert spin < hold.longest < spin + 10
     assert locks[0].count == by_site["irqsoff", "thread", "known_raw_lock"].count
-    if "smp2" not in board:
+    if cpus == 1:
         check_walks(*(by_site["irqsoff", "thread", f"known_walk{name}"] for name in ("", "_across", "_twice")))
         check_misses_of_interrupts(by_site["preemptoff", "thread", "known_preemption_off_long"], found)
     # What runs in a hard interrupt is a part of it.
     assert not any(context == "hardirq" for _, context, _ in by_site)
     interrupts = [each for each in found if each.site.begin.function == entries[0] and each.site.kind == "irqsoff"]
     assert max(each.longest for each in interrupts) > 2 * 5000
-    if "smp2" not in board:  # with two CPUs instructions of the other one are counted, too
+    if cpus == 1:  # with several, instructions of the others are counted, too
         assert 2 * 5000 < int((log.interrupts["end"] - log.interrupts["start"]).max()) < 2 * 5000 + 8000
     calls: dict[tuple[str, str, str], int] = {}
     for each in found:
@@ -172,7 +173,7 @@ def check_misses_of_interrupts(spin: Section, found: Sequence[Section]) -> None:
     assert sum(each.misses.total.l1i for each in hardirq if each.misses) > 10 * sum(each.count for each in hardirq)
 
 
-def known_locks(log: Log, kernel: Vmlinux, board: str) -> list[RawLock]:
+def known_locks(log: Log, kernel: Vmlinux, cpus: int) -> list[RawLock]:
     """Return the holds of the patch's locks in the whole boot. Those of all CPUs have the names of their variables."""
     locks = raw_locks(log.locks, log.cpu_offsets, range(1 << 31), kernel, 1)
     offsets = log.cpu_offsets["offset"].tolist()
@@ -181,7 +182,7 @@ def known_locks(log: Log, kernel: Vmlinux, board: str) -> list[RawLock]:
     # What lies behind the image's copy of CPUs' variables, as the second CPU's own behind those of the first one.
     assert not names & {"init_sighand", "cpuhp_hp_states", "__compound_literal"}
     queues = [lock for lock in np.unique(log.locks["lock"]).tolist() if lock_name(kernel, lock, offsets) == "runqueues"]
-    assert len(queues) == (4 if "smp2" in board else 2)  # two locks in each
+    assert len(queues) == 2 * cpus  # two locks in each
     return [lock for lock in locks if lock.name.startswith("known_")]
 
 
