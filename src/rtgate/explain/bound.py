@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rtgate.explain.interruptions import interrupt_sums, interruptions
 from rtgate.explain.intervals import Interval
 from rtgate.explain.sections import Kind, Section
 from rtgate.records.bound import Bound, Delay
@@ -68,7 +69,7 @@ def _ways(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Seq
     since_expiry = last_switches["start"].astype(np.int64) - starts
     entries = np.minimum(last_switches["before"].astype(np.int64), since_expiry)
     switch_ends = last_switches["end"].astype(np.int64)
-    ways = ends - switch_ends - _taken(interrupts, switch_ends, ends)
+    ways = ends - switch_ends - interruptions(interrupts, switch_ends, ends)
     return max(0, int(entries.max())), int(ways.max())
 
 
@@ -86,21 +87,8 @@ def _longest_wakeup(interrupts: NDArray[np.void], switches: NDArray[np.void], wa
     last = np.searchsorted(switch_ends, ends, "right") - 1
     delayed = last - first > 1
     begin, end = switch_ends[first[delayed]], switches["start"][last[delayed]].astype(np.int64)
-    lengths[delayed] -= end - begin - _taken(interrupts, begin, end)
+    lengths[delayed] -= end - begin - interruptions(interrupts, begin, end)
     return int(lengths.max())
-
-
-def _taken(interrupts: NDArray[np.void], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many instructions were those of interrupts that came and ended between two places each."""
-    sums = _sums(interrupts)
-    first = np.searchsorted(interrupts["start"].astype(np.int64), starts)
-    last = np.searchsorted(interrupts["end"].astype(np.int64), ends, "right")
-    return np.asarray(sums[np.maximum(first, last)] - sums[first], np.int64)
-
-
-def _sums(interrupts: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return what the first n interrupts took, for each n."""
-    return np.concatenate([[0], np.cumsum((interrupts["end"] - interrupts["start"]).astype(np.int64))])
 
 
 def _most(interrupts: NDArray[np.void], length: int) -> tuple[int, int]:
@@ -108,7 +96,7 @@ def _most(interrupts: NDArray[np.void], length: int) -> tuple[int, int]:
     best = (0, 0)
     for busy in np.split(interrupts, np.flatnonzero(np.diff(interrupts["stretch"])) + 1):
         starts = busy["start"].astype(np.int64)
-        sums, ends = _sums(busy), np.searchsorted(starts, starts + length)
+        sums, ends = interrupt_sums(busy), np.searchsorted(starts, starts + length)
         totals = sums[ends] - sums[:-1]
         if totals.size:
             place = int(totals.argmax())
