@@ -50,6 +50,11 @@ def calls(word: int) -> bool:
     return word >> 26 == 0x25 or (word >> 25 == 0x6B and word >> 21 & 0xF in {1, 9})
 
 
+def call_distance(word: int) -> int | None:
+    """Return the distance in instructions of a direct call (bl); None if it is none."""
+    return sign_extend(word, 26) if word >> 26 == 0x25 else None
+
+
 def breaks(word: int) -> bool:
     """Return whether it is brk, by which Linux warns (arch/arm64/include/asm/asm-bug.h)."""
     return word & 0xFFE0001F == 0xD4200000
