@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from rtgate.explain import boot_sections, plugin, replay, wakeups
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.intervals import CpuIntervals, Interval, sample
 from rtgate.explain.replay import Replay
-from rtgate.explain.trace import COUNT, Block, Trace, TraceRequest
+from rtgate.explain.trace import COUNT, Block, EventKind, Trace, TraceRequest
 from rtgate.explain.wakeups import WakeUps
 from rtgate.kernel.preemption import Preemption
 from rtgate.measure.case import Arm
@@ -28,6 +28,7 @@ from rtgate.target.virtual import VirtualBoard
 
 from .conftest import measurements, reported
 from .test_sections import hold_bytes, passages, site_bytes, sum_bytes, written
+from .test_wakeup_stages import LENGTHS, Boot
 
 
 class _Record:
@@ -136,11 +137,19 @@ def test_what_ran_is_that_of_whole_slices_between_the_first_and_the_last_wake_up
 
 
 def _measured(
-    monkeypatch: pytest.MonkeyPatch, start: int, end: int, seen: Trace, cpus: int = 1, flavour: str = "preempt_rt"
+    monkeypatch: pytest.MonkeyPatch,
+    start: int,
+    end: int,
+    seen: Trace,
+    *,
+    cpus: int = 1,
+    flavour: str = "preempt_rt",
+    found: Interval | None = None,
 ) -> Any:
-    """Return a boot to run again that measured from a start to an end."""
+    """Return a boot to run again that measured from a start to an end, and something between."""
 
     class Order:
+        requests: ClassVar[list[TraceRequest]] = []
         finder = WakeUps()
         arm = SimpleNamespace(name="candidate", board=SimpleNamespace(cpus=cpus))
         kernel = type(
@@ -158,13 +167,16 @@ def _measured(
         seed = 1
 
         @staticmethod
-        def trace(_order: object) -> tuple[object, Trace]:
+        def trace(request: TraceRequest) -> tuple[object, Trace]:
+            Order.requests.append(request)
             return SimpleNamespace(environment=SimpleNamespace(flavour=flavour)), seen
 
     monkeypatch.setattr(replay, "_marks", lambda _: {})
-    monkeypatch.setattr(boot_sections, "reports", lambda _: [SimpleNamespace(maximum=80)])
+    monkeypatch.setattr(
+        boot_sections, "reports", lambda _: [SimpleNamespace(maximum=80 if found is None else found.latency_ns)]
+    )
     middle = (start + end) // 2
-    intervals = (wakeup(0, start), wakeup(middle - 10, middle), wakeup(0, end))
+    intervals = (wakeup(0, start), found or wakeup(middle - 10, middle), wakeup(0, end))
     monkeypatch.setattr(replay, "_find_intervals", lambda *_: [CpuIntervals(cpu=0, intervals=intervals, differing=0)])
     monkeypatch.setattr(
         boot_sections, "preemption", lambda _: Preemption(count=8, softirq=None, entries=(), helpers=())
@@ -206,6 +218,26 @@ def test_some_wake_ups_have_no_bound(monkeypatch: pytest.MonkeyPatch, cpus: int,
     _, found = trace_sections(order)
     assert found.sections
     assert found.bound is None
+
+
+@pytest.mark.parametrize(("cpus", "flavour", "marked"), [(1, "preempt_rt", True), (1, "generic", True), (2, "", False)])
+def test_wake_ups_that_may_have_a_bound_have_stages(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, flavour: str, marked: bool
+) -> None:
+    """The flavour is known when the boot is over."""
+    way = Boot(n=3 * _SLICE // 2)
+    way.wake_up()
+    seen = _sections(0)
+    assert seen.sections is not None
+    log = replace(seen.sections, interrupts=way.passages[0], switches=way.passages[1])
+    seen = replace(seen, events=tuple(way.events), sections=log)
+    order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, seen, cpus=cpus, flavour=flavour, found=way.wakeups[0])
+    monkeypatch.setattr(boot_sections, "stage_marks", lambda _: {EventKind.SWITCH: 0x200})
+    _, found = trace_sections(order)
+    assert order.requests[0].marks == ({EventKind.SWITCH: 0x200} if marked else {})
+    assert (found.stages is not None) == (flavour == "preempt_rt")
+    if found.stages is not None:
+        assert (found.stages.count, found.stages.whole.total) == (1, sum(LENGTHS))
 
 
 def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Critical sections of a virtual-time boot, the bound of its wake-ups, and what a CPU's caches would have missed."""
+"""What a virtual-time boot shows: critical sections, bound and stages of its wake-ups, misses of a CPU's caches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rtgate.explain.replay import Replay, SlicedBoot, trace_slices
 from rtgate.explain.sections import BootSections, Kind, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import EventKind
+from rtgate.explain.wakeup_stages import stage_marks, wakeup_stages
 from rtgate.explain.wakeups import WakeUps, reports
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.vmlinux import plain_name
@@ -35,7 +36,7 @@ def trace_sections(
     """
     replay.tell(f"{replay.arm.name}, seed {replay.seed}: following critical sections")
     layout = preemption(replay.kernel)
-    boot = trace_slices(replay, layout, altered_names, caches)
+    boot = trace_slices(replay, layout, altered_names, caches, _stage_marks(replay))
     log = boot.seen.sections
     assert log is not None
     if log.unseen:
@@ -56,7 +57,12 @@ def trace_sections(
         bound=bound(sections, passages, wakeups, replay.seed) if wakeups else None,
         locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, replay.kernel, replay.seed),
         wakeup_misses=_wakeup_misses(replay, boot) if caches else None,
+        stages=wakeup_stages(boot.seen.events, passages, wakeups) if wakeups else None,
     )
+
+
+def _stage_marks(replay: Replay) -> dict[int, int]:
+    return stage_marks(replay.kernel) if _has_bounded_tool(replay) else {}
 
 
 def _wakeup_misses(replay: Replay, boot: SlicedBoot) -> WakeUpMisses | None:
@@ -75,9 +81,11 @@ def _bounded_wakeups(replay: Replay, boot: SlicedBoot) -> list[Interval]:
     With PREEMPT_NONE a wake-up waits for the end of a system call, and with Dovetail for what the CPU does not show.
     """
     preemptible = boot.record.environment.flavour == "preempt_rt"
-    if not preemptible or not isinstance(replay.finder, WakeUps) or replay.arm.board.cpus != 1:
-        return []
-    return _reported(boot)
+    return _reported(boot) if preemptible and _has_bounded_tool(replay) else []
+
+
+def _has_bounded_tool(replay: Replay) -> bool:
+    return isinstance(replay.finder, WakeUps) and replay.arm.board.cpus == 1
 
 
 def _reported(boot: SlicedBoot) -> list[Interval]:

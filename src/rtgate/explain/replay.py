@@ -226,6 +226,7 @@ def trace_slices(
     layout: Preemption | None = None,
     altered_names: Collection[str] = (),
     caches: CacheModel | None = None,
+    more_marks: Mapping[int, int] | None = None,
 ) -> SlicedBoot:
     """Run a boot and find out where it measured.
 
@@ -234,12 +235,13 @@ def trace_slices(
         layout: where the kernel keeps what sections are followed by; None to follow none.
         altered_names: functions whose calls in sections are followed.
         caches: of which misses are counted, where sections are followed; None for none.
+        more_marks: addresses of other events than show where it measured, by kind.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`.
     """
     request = TraceRequest(
-        marks=_marks(replay),
+        marks=_marks(replay) | dict(more_marks or {}),
         slice_bits=_SLICE_BITS,
         preemption=layout,
         altered=replay.kernel.starts_of(altered_names),

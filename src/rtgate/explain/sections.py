@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rtgate.errors import ParseError
 from rtgate.explain.lock_holds import HOLD, RawLock, merge_locks
 from rtgate.explain.misses import LEVELS, MOMENT, Misses, SectionMisses, WakeUpMisses
+from rtgate.explain.stages import WakeUpStages
 from rtgate.records.bound import Bound
 
 BUCKETS = 32
@@ -169,12 +170,14 @@ class BootSections:
         bound: of its wake-ups; None where it has several CPUs, or measured something else.
         locks: the raw spinlocks that were let go meanwhile, by name.
         wakeup_misses: None if no caches were modelled, or it measured no wake-ups.
+        stages: of its wake-ups; None where they have no bound, or none went the usual way.
     """
 
     sections: tuple[Section, ...]
     bound: Bound | None = None
     locks: tuple[RawLock, ...] = ()
     wakeup_misses: WakeUpMisses | None = None
+    stages: WakeUpStages | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -366,9 +369,11 @@ def merge_boots(boots: Iterable[BootSections]) -> BootSections:
     all_boots = list(boots)
     bounds = [boot.bound for boot in all_boots if boot.bound]
     wakeup_misses = [boot.wakeup_misses for boot in all_boots if boot.wakeup_misses]
+    stages = [boot.stages for boot in all_boots if boot.stages]
     return BootSections(
         sections=merge(itertools.chain.from_iterable(boot.sections for boot in all_boots)),
         bound=max(bounds, key=lambda bound: (not bound.holds, bound.instructions), default=None),
         locks=merge_locks(itertools.chain.from_iterable(boot.locks for boot in all_boots)),
         wakeup_misses=functools.reduce(operator.add, wakeup_misses) if wakeup_misses else None,
+        stages=functools.reduce(operator.add, stages) if stages else None,
     )

@@ -42,6 +42,9 @@ class EventKind(IntEnum):
     TIMER_INTERRUPT = 16
     TIMER_WAKEUP = 17
     SIGNAL = 18  # a program sends a signal to a thread
+    WAKEUP_RETURN = 19  # the handler of a timer has woken a thread
+    SCHEDULER = 20
+    SWITCH = 21  # the scheduler has picked another thread
 
 
 @dataclass(frozen=True, slots=True)
