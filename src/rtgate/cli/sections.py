@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.cli import command_options
+from rtgate.cli.stage_table import show_stages
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.cache_models import MODELS
 from rtgate.explain.explanation import gains
@@ -101,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         _show_compared(site_changes[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns, by_arm["baseline"].locks)
         _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
+        show_stages(by_arm, instruction_ns)
         _show_wakeup_misses(by_arm)
         words = sentence(site_changes, instruction_ns)
         if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
@@ -112,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns)
         _show_bounds([by_arm["candidate"].bound], instruction_ns)
+        show_stages(by_arm, instruction_ns)
         _show_wakeup_misses(by_arm)
     if arguments.output:
         files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")

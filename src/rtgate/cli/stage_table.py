@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The table of `rtgate sections` that has the way of a wake-up in stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rtgate.explain.sections import BootSections
+from rtgate.explain.stages import WakeUpStages
+from rtgate.report.listing import show_listing
+
+_SINGLE = ("mean", "virtual us", "longest", "virtual us")
+_COMPARED = tuple(
+    column for figure in ("mean", "longest") for column in (f"{figure}, baseline", "candidate", "change", "virtual us")
+)
+
+
+def show_stages(by_arm: Mapping[str, BootSections], instruction_ns: int) -> None:
+    """Print mean and longest of each stage; of two kernels the change. Nothing, if one of them has no stages."""
+    by_name = {arm: boot.stages for arm, boot in sorted(by_arm.items()) if boot.stages}
+    if len(by_name) < len(by_arm):
+        return
+    columns = _COMPARED if len(by_name) == 2 else _SINGLE
+    show_listing(("stage of a wake-up", *columns), _rows(list(by_name.values()), instruction_ns), right=columns)
+    for arm, stages in by_name.items():
+        print(f"{arm}: {stages.count:,} of {stages.count + stages.others:,} wake-ups went this way")
+    print()
+
+
+def _rows(kernels: Sequence[WakeUpStages], instruction_ns: int) -> Iterator[tuple[str, ...]]:
+    for same in zip(*((*kernel.stages, kernel.whole) for kernel in kernels), strict=True):
+        means = [stage.total / kernel.count for stage, kernel in zip(same, kernels, strict=True)]
+        longest = [stage.longest for stage in same]
+        yield same[0].name, *_cells(means, 1, instruction_ns), *_cells(longest, 0, instruction_ns)
+
+
+def _cells(lengths: Sequence[float], digits: int, instruction_ns: int) -> Iterator[str]:
+    """Yield the cells of one figure: of two kernels, its change in instructions and in virtual us."""
+    yield from (f"{length:,.{digits}f}" for length in lengths)
+    change = lengths[-1] - lengths[0]
+    if len(lengths) == 1:
+        yield f"{lengths[0] * instruction_ns / 1000:.1f}"
+    else:
+        yield from (f"{change:+z,.{digits}f}", f"{change * instruction_ns / 1000:+z.1f}")
