@@ -69,6 +69,11 @@ X86 = {
 """And on x86-64, where counting is one instruction instead of three."""
 INTERRUPTS = {"arm64": ("el1h_64_irq", "el0t_64_irq"), "x86_64": ("asm_sysvec_apic_timer_interrupt",)}
 """Where the timer's interrupts enter."""
+WAKE_UP = "wake-up-3-percent-longer"
+LONGER = range(108, 116)
+"""What its `try_to_wake_up()` takes more: the loop of 108, and a few around it; 111 with GCC 12."""
+PHASE = 54
+"""Up to what the mean of another stage may differ, as boots have their wake-ups at other moments: half of that."""
 QEMUS = {"arm64": "qemu-system-aarch64", "x86_64": "qemu-system-x86_64"}
 BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-arm64-smp4", "virt-x86_64", "virt-x86_64-smp2")
 KNOWN = [
@@ -248,3 +253,26 @@ def test_a_planted_section_is_named_first_and_is_in_the_bound(
     assert after.measured < after.instructions
     assert function in after.postponed.place
     assert after.instructions > before.instructions
+
+
+@pytest.mark.long("two boots that are followed")
+def test_a_wake_up_becomes_longer_in_the_stage_that_was_changed(kernel: Path, patched: Patched, tmp_path: Path) -> None:
+    output = tmp_path / "sections.json"
+    candidate = patched(WAKE_UP, ROOT / "selftests" / "data" / "comparisons" / "harmful" / WAKE_UP)
+    words = ("--board", "virt-arm64", "--baseline", kernel, "--profile", "smoke", "-o", output)
+    done = rtgate("sections", "--kernel", candidate, *words)
+    assert done.returncode == 0
+    kernels = json.loads(output.read_text())["kernels"]
+    stages = [decode(kernels[arm], BootSections).stages for arm in ("baseline", "candidate")]
+    means: list[dict[str, float]] = []
+    for each in stages:
+        assert each is not None
+        assert each.count > 1800  # 2 s, at both ends of which some are left out
+        assert each.others < each.count / 100
+        assert sum(stage.total for stage in each.stages) == each.whole.total
+        means.append({stage.name: stage.total / each.count for stage in each.stages})
+    changes = {name: means[1][name] - means[0][name] for name in means[0]}
+    assert round(changes.pop("wake-up")) in LONGER
+    assert {name: change for name, change in changes.items() if abs(change) > PHASE} == {}
+    row = next(line for line in done.stdout.splitlines() if line.startswith("wake-up "))
+    assert f"{means[1]['wake-up'] - means[0]['wake-up']:+.1f}" in row.split()
