@@ -137,7 +137,7 @@ def test_lava_s_own_table_says_which_limit_was_exceeded(lab: Lab, kernel: Path, 
     assert found["latency.cyclictest.hackbench.latency.avg.cpu1"] == "unknown"
     # Unknown where this machine had too much to do: then wake-ups were lost, and nobody says that the limit was kept.
     assert found["latency.cyclictest.idle"] in {"pass", "unknown"}
-    assert found["latency.cyclictest.idle.latency.max.cpu0"] == "pass"
+    assert found["latency.cyclictest.idle.latency.max.cpu0"] in {"pass", found["latency.cyclictest.idle"]}
     assert found["latency.cyclictest.stress-ng"] == "unknown"
     assert "latency/cyclictest:hackbench: FAIL (preliminary): latency.max" in said
     verdicts = json.loads((output / "verdict.json").read_text())["verdicts"]
