@@ -36,7 +36,7 @@ program = "BEGIN{{for(i=0;i<%d;i++)printf \\"%%062d\\\\n\\",i; print \\"THE\\" \
 console.sendline("stty -echo; awk '%s'" % program)
 console.expect_exact("\\n")
 began, longest, last = time.monotonic(), 0.0, time.monotonic()
-data = bytearray()
+data = bytearray(console.buffer)  # what came with the echo
 while b"THEEND" not in data[-200:]:
     data += console.read_nonblocking(1 << 20, timeout=30)
     longest, last = max(longest, time.monotonic() - last), time.monotonic()
