@@ -222,7 +222,7 @@ def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     names = frozenset({"f"})
     made = ExplainedComparison(
         explanation=explain(new, old, names),
-        differences=Differences(changed=("f",), options={"CONFIG_A": ("y", "")}),
+        differences=Differences(changed=("f",), renames={"old": "new"}, options={"CONFIG_A": ("y", "")}),
         exercise=find_exercise(names, {"f": 3}),
     )
     console = Console(width=160, record=True, file=None, quiet=False)
@@ -233,7 +233,8 @@ def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     assert "try_to_wake_up" in text
     assert "+2,000" in text
     assert "10 of 10 wake-ups have the latency of the histogram" in text
-    assert "1 functions changed, 1 options differ; 1 of 1 functions that differ ran: f" in text
+    assert "1 functions changed, 1 functions renamed, 1 options differ; 1 of 1 functions that differ ran: f" in text
     stored = json.loads(json.dumps(command.as_json(made)))
     assert stored["changes"]["changed"] == ["f"]
+    assert stored["changes"]["renames"] == {"old": "new"}
     assert stored["exercised"]["executed"] == {"f": 3}

@@ -11,8 +11,9 @@ import pytest
 
 from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain import comparing
-from rtgate.explain.comparing import Pair, Side, exercise, vmlinux
-from rtgate.explain.explanation import Exercise
+from rtgate.explain.comparing import Pair, Side, compare, exercise, vmlinux
+from rtgate.explain.explanation import Exercise, IntervalCost, KernelTrace
+from rtgate.explain.path import Profile
 from rtgate.explain.replay import Ran, StoppedBootError
 from rtgate.kernel.alignment import ChangedCode
 from rtgate.kernel.differing import Differences
@@ -26,14 +27,16 @@ def test_a_kernel_without_its_elf_file_has_no_names(tmp_path: Path) -> None:
 
 
 class Traces:
-    """What traced boots show, by arm and seed, instead of real ones; notes which were asked for."""
+    """What traced boots show, by arm and seed, instead of real ones; notes which were asked for, of which kernels."""
 
     def __init__(self, shown: dict[tuple[str, int], dict[str, int] | Exception]) -> None:
         self.shown = shown
         self.asked: set[tuple[str, int]] = set()
+        self.kernels: dict[str, object] = {}
 
     def __call__(self, order: Any) -> Ran:
         boot = (order.arm.name, order.seed)
+        self.kernels[order.arm.name] = order.kernel
         self.asked.add(boot)
         shown = self.shown[boot]
         if isinstance(shown, Exception):
@@ -58,7 +61,7 @@ def pairs(path: Path, seeds: int) -> list[Pair]:
 def ran(
     monkeypatch: pytest.MonkeyPatch, path: Path, differences: Differences, traces: Traces, seeds: int = 2
 ) -> list[Exercise | ConfigError | ParseError | StoppedBootError]:
-    monkeypatch.setattr(comparing, "Vmlinux", lambda _: None)
+    monkeypatch.setattr(comparing, "Vmlinux", lambda _: SimpleNamespace(with_names=dict))
     monkeypatch.setattr(comparing, "differing", lambda *_: differences)
     monkeypatch.setattr(comparing, "trace_functions", traces)
     monkeypatch.setattr(comparing, "changed_code", lambda *_: ())
@@ -94,6 +97,37 @@ def test_what_was_removed_can_only_have_run_on_the_baseline(monkeypatch: pytest.
     first, second = ran(monkeypatch, tmp_path, differences, traces)
     assert first == Exercise(executed={"f": 7, "gone": 3}, resting=())
     assert second == Exercise(executed={"f": 5}, resting=("gone",))
+
+
+def test_the_baselines_functions_have_the_candidates_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    traces = Traces({("candidate", 1): {"new": 5}, ("baseline", 1): {"new": 7, "gone": 3}})
+    differences = Differences(removed=("gone",), renames={"old": "new"}, options={})
+    (only,) = ran(monkeypatch, tmp_path, differences, traces, seeds=1)
+    assert only == Exercise(executed={"gone": 3}, resting=())
+    assert traces.kernels["baseline"] == {"old": "new"}
+    assert traces.kernels["candidate"] != {"old": "new"}
+
+
+def test_an_explanation_names_the_baselines_functions_as_the_candidate_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else the new name would have gained what the old one had, and be named for it."""
+    kernels: dict[str, object] = {}
+
+    def explain_boot(order: Any, _: object) -> KernelTrace:
+        kernels[order.arm.name] = order.kernel
+        cost = IntervalCost(latency_ns=800, idle_ns=0, unaccounted_ns=0, profile=Profile(own={"new": 100.0}, total=100))
+        numbers = {"seed": 1, "intervals": 1, "agreeing": 1}
+        return KernelTrace(**numbers, what="wake-up", proof="", worst=cost, typical=cost, executed={"new": 100})
+
+    monkeypatch.setattr(comparing, "Vmlinux", lambda _: SimpleNamespace(with_names=dict))
+    monkeypatch.setattr(comparing, "differing", lambda *_: Differences(renames={"old": "new"}, options={}))
+    monkeypatch.setattr(comparing, "explain_boot", explain_boot)
+    (pair,) = pairs(tmp_path, 1)
+    made = compare(pair.case, pair.candidate, pair.baseline, threading.Event(), lambda _: None)
+    assert (made.explanation.culprits, made.exercise) == ((), Exercise())
+    assert kernels["baseline"] == {"old": "new"}
+    assert kernels["candidate"] != {"old": "new"}
 
 
 @pytest.mark.parametrize("arm", ["candidate", "baseline"])

@@ -174,6 +174,7 @@ def as_json(comparison: ExplainedComparison) -> dict[str, Any]:
         if differences is None
         else {
             **{name: list(getattr(differences, name)) for name in ("changed", "added", "removed", "data")},
+            "renames": dict(differences.renames),
             "options": {name: list(values) for name, values in differences.options.items()},
         },
         "exercised": None
@@ -238,6 +239,7 @@ def _changes(comparison: ExplainedComparison) -> str:
         for what in ("changed", "added", "removed")
         if (names := getattr(differences, what))
     ]
+    parts += [f"{len(differences.renames)} functions renamed"] if differences.renames else []
     parts += [f"{len(differences.data)} variables differ"] if differences.data else []
     parts += [f"{len(differences.options)} options differ"] if differences.options else []
     return f"{', '.join(parts) or 'the kernels do not differ'}; {comparison.exercise.sentence}"

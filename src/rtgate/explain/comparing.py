@@ -85,6 +85,8 @@ def compare(
     kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
     differences = _differences(kernels, sides, tell) if baseline else None
     names = differences.functions if differences else frozenset[str]()
+    if differences:
+        kernels["baseline"] = kernels["baseline"].with_names(differences.renames)
 
     with boot_pool(stop) as pool:
         futures = {
@@ -135,6 +137,7 @@ def exercise(
             for number in longest
         }
         differences = _differences(kernels, sides, tell)
+        kernels["baseline"] = kernels["baseline"].with_names(differences.renames)
         functions = changed_code(kernels["baseline"], kernels["candidate"], differences.functions)
         code = _with_lines(functions, sides["candidate"], tell)
         for number in longest if differences.removed else ():

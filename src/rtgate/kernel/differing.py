@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Which functions, data and options differ between two kernels.
 
-Code that only moved is the same code: where bytes differ, the addresses in them are compared by what they point to. A
-function that was inlined changes its callers, and they show as changed.
+Code that only moved is the same code: where bytes differ, the addresses in them are compared by what they point to. So
+is code that only has another name. A function that was inlined changes its callers, and they show as changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate.errors import ConfigError
@@ -27,10 +27,11 @@ _MADE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What differs between two kernels, by names of the source.
+    """What differs between two kernels, by names of the source: those of the candidate, where a function has two.
 
     Attributes:
         changed, added, removed: functions.
+        renames: functions of the baseline that do not differ, and the candidate's names of them.
         data: variables and constants whose first value or size differs, or that only one kernel has.
         options: Kconfig options as (baseline, candidate); a side without the option is an empty string.
     """
@@ -38,6 +39,7 @@ class Differences:
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    renames: Mapping[str, str] = field(default_factory=dict)
     data: tuple[str, ...] = ()
     options: Mapping[str, tuple[str, str]]
 
@@ -57,7 +59,9 @@ def differing(
     """
     if baseline.arch != candidate.arch:
         raise ConfigError(f"a kernel for {baseline.arch} and one for {candidate.arch} have no function in common")
-    code = _compare(_functions(baseline), _functions(candidate), lambda a, b: same_code(baseline, a, candidate, b))
+    renames = find_renames(baseline, candidate)
+    baseline = baseline.with_names(renames)
+    code = _compare_code(baseline, candidate)
     data = _compare(_variables(baseline), _variables(candidate), lambda a, b: same_data(baseline, a, candidate, b))
     # A piece of a function (`f.cold`, `f.part.0`) that is new is a change of that function, not a new function.
     there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
@@ -67,9 +71,83 @@ def differing(
         changed=tuple(sorted((code.changed | code.added | code.removed) - additions - removals)),
         added=tuple(sorted(additions)),
         removed=tuple(sorted(removals)),
+        renames=renames,
         data=tuple(sorted(data.changed | data.added | data.removed)),
         options=_options(*configs),
     )
+
+
+def find_renames(baseline: Vmlinux, candidate: Vmlinux) -> dict[str, str]:
+    """Return functions of the baseline whose code the candidate has under another name, and this name.
+
+    Each of the two names is in one kernel alone, and all code of that name is equal, with calls of functions that were
+    renamed as well. It is in the same file, or global in both. Where several have equal code nobody knows which is
+    which, and none of them is returned. Both kernels must be of one architecture.
+    """
+    old, new = _code_of_one(baseline, candidate), _code_of_one(candidate, baseline)
+    renames: dict[str, str] = {}
+    # What only one kernel has is named alike in both at first, or it could not be found where it calls itself, or
+    # another one that was renamed. Each round knows more of these.
+    while old and new:
+        mine = baseline.with_names(dict.fromkeys(old, _ANY) | renames)
+        theirs = candidate.with_names(dict.fromkeys(new, _ANY))
+        pairs = _pairs(old, new, lambda a, b: same_code(mine, a, theirs, b))  # noqa: B023 - called in this round
+        if not pairs:
+            break
+        renames |= pairs
+        old = {name: symbols for name, symbols in old.items() if name not in pairs}
+        new = {name: symbols for name, symbols in new.items() if name not in pairs.values()}
+    return _confirm(renames, baseline, candidate)
+
+
+_ANY = "?"  # no function has this name
+
+
+def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
+    """Return the symbols of each name that only one of two kernels has, and that only code has."""
+    names = {plain_name(symbol.name) for symbol in other.symbols}
+    by_name: dict[str, list[Symbol]] = defaultdict(list)
+    for symbol in kernel.symbols:
+        by_name[plain_name(symbol.name)].append(symbol)
+    return {
+        name: symbols
+        for name, symbols in by_name.items()
+        if name not in names and all(_is_code(kernel, symbol) for symbol in symbols)
+    }
+
+
+def _pairs(
+    old: Mapping[str, Sequence[Symbol]], new: Mapping[str, Sequence[Symbol]], same: Callable[[Symbol, Symbol], bool]
+) -> dict[str, str]:
+    """Return the names whose code equals that of one other name, which equals no third one's."""
+    by_place: dict[_Places, list[str]] = defaultdict(list)
+    for name, symbols in new.items():
+        by_place[_places(symbols)].append(name)
+    equals = {
+        name: [other for other in by_place[_places(symbols)] if _is_permutation(symbols, new[other], same)]
+        for name, symbols in old.items()
+    }
+    counts = Counter(other for others in equals.values() for other in others)
+    return {name: others[0] for name, others in equals.items() if len(others) == 1 and counts[others[0]] == 1}
+
+
+_Places = tuple[tuple[str, int], ...]
+
+
+def _places(symbols: Iterable[Symbol]) -> _Places:
+    """Return file and size of each symbol: functions of one that is renamed have the same."""
+    return tuple(sorted((symbol.file, symbol.size) for symbol in symbols))
+
+
+def _confirm(renames: dict[str, str], baseline: Vmlinux, candidate: Vmlinux) -> dict[str, str]:
+    """Return the largest part of some renames by which none of these functions differs, whatever they call."""
+    while renames:
+        code = _compare_code(baseline.with_names(renames), candidate, frozenset(renames.values()))
+        wrong = code.changed | code.added | code.removed
+        if not wrong:
+            break
+        renames = {old: new for old, new in renames.items() if new not in wrong}
+    return renames
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +160,18 @@ class _Names:
 _Table = dict[tuple[str, str], list[Symbol]]
 
 
-def _functions(kernel: Vmlinux) -> _Table:
-    return _table(symbol for symbol in kernel.symbols if _is_code(kernel, symbol))
+def _compare_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str] | None = None) -> _Names:
+    """Return which functions differ; with `names` of these only."""
+    old, new = _functions(baseline, names), _functions(candidate, names)
+    return _compare(old, new, lambda mine, theirs: same_code(baseline, mine, candidate, theirs))
+
+
+def _functions(kernel: Vmlinux, names: Collection[str] | None) -> _Table:
+    return _table(
+        symbol
+        for symbol in kernel.symbols
+        if _is_code(kernel, symbol) and (names is None or plain_name(symbol.name) in names)
+    )
 
 
 def _is_code(kernel: Vmlinux, symbol: Symbol) -> bool:

@@ -7,8 +7,8 @@ import bisect
 import functools
 import re
 import struct
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -83,8 +83,6 @@ class Vmlinux:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
         except (ELFError, struct.error, ValueError, KeyError, UnicodeDecodeError, AttributeError) as error:
             raise ConfigError(f"{path}: no kernel's ELF file, or damaged: {error}") from error
-        self._starts = [symbol.address for symbol in self._preferred]
-        self._codes = [symbol.address for symbol in self._code]
 
     def _read(self, elf: ELFFile, path: Path) -> None:
         machine = elf["e_machine"]
@@ -107,10 +105,23 @@ class Vmlinux:
         names = elf.get_section_by_name(".strtab")
         if table is None or names is None:
             raise ConfigError(f"{path}: has no symbols (it was stripped)")
-        self.symbols = tuple(sorted(self._symbols(table.data(), names.data()), key=_rank))
+        self._index(self._symbols(table.data(), names.data()))
+
+    def _index(self, symbols: Iterable[Symbol]) -> None:
+        self.symbols = tuple(sorted(symbols, key=_rank))
         self._preferred = _one_each(self.symbols)
-        code = {number for number, section in self.sections.items() if section.code}
-        self._code = [symbol for symbol in self._preferred if symbol.section in code]
+        self._starts = [symbol.address for symbol in self._preferred]
+        self._code = [symbol for symbol in self._preferred if self.sections[symbol.section].code]
+        self._codes = [symbol.address for symbol in self._code]
+
+    def with_names(self, names: Mapping[str, str]) -> Vmlinux:
+        """Return the same kernel with other names: the new ones by the old ones, without what the compiler added."""
+        if not names:
+            return self
+        kernel = object.__new__(Vmlinux)
+        kernel.arch, kernel.sections = self.arch, self.sections
+        kernel._index(_with_name(symbol, names) for symbol in self.symbols)
+        return kernel
 
     def _symbols(self, table: bytes, names: bytes) -> Iterator[Symbol]:
         file = ""
@@ -178,6 +189,12 @@ class Vmlinux:
             return b""
         start = address - section.address
         return section.data[start : start + size] if section.data else bytes(min(size, section.size - start))
+
+
+def _with_name(symbol: Symbol, names: Mapping[str, str]) -> Symbol:
+    """Return the symbol with the name that stands for its own, if there is one; what the compiler added stays."""
+    old = plain_name(symbol.name)
+    return replace(symbol, name=names[old] + symbol.name.removeprefix(old)) if old in names else symbol
 
 
 def _rank(symbol: Symbol) -> tuple[int, bool, bool, bool, str]:
