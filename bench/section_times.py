@@ -40,7 +40,7 @@ from rtgate.target.boot_cache import VARIABLE
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.kernels import build_commit, build_kernel
-from rtgate.workflow.section_tracing import altered_functions, compare_boots
+from rtgate.workflow.section_tracing import compare_boots, kernel_differences
 from rtgate.workflow.sections import SectionBoots, SectionsRequest
 
 LOADS = ("idle", "hackbench")
@@ -113,7 +113,7 @@ def comparison(work: Path) -> Iterator[Figure]:
         tell=lambda text: print(text, flush=True),
     )
     boots = SectionBoots.of(request)
-    boots = replace(boots, altered=altered_functions(boots.kernels))
+    boots = replace(boots, altered=kernel_differences(boots.kernels).functions)
     planned = SectionComparison(
         baseline_image="baseline",
         candidate_image="candidate",

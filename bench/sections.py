@@ -43,7 +43,7 @@ from rtgate.records.longer_sections import CALL, SectionComparison
 from rtgate.records.longer_sections import MEASUREMENT as SECTION
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
-from rtgate.workflow.section_tracing import altered_functions, compare_boots
+from rtgate.workflow.section_tracing import compare_boots, kernel_differences
 from rtgate.workflow.sections import SectionBoots
 
 _JUDGED = {0, 1, 5}
@@ -143,9 +143,10 @@ def follow(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
         arm: built.arm(Boot(kernel=name, board=change.board, case=case, seed=chosen[0])) for arm, name in names.items()
     }
     elfs = {arm: Vmlinux(vmlinux(built.directory(name))) for arm, name in names.items()}
-    altered = altered_functions(elfs)
-    two = TwoKernels(case=case, seeds=chosen, arms=arms, elfs=elfs, altered=altered, kernels=built)
-    key = (built.kernels, change.board, change.case, chosen, altered)
+    differences = kernel_differences(elfs)
+    altered, renames = differences.functions, differences.renames
+    two = TwoKernels(case=case, seeds=chosen, arms=arms, elfs=elfs, altered=altered, renames=renames, kernels=built)
+    key = (built.kernels, change.board, change.case, chosen, altered, tuple(renames.items()))
     if key not in kernels.before:
         kernels.before[key] = two.follow("baseline")
     return {"case": case.name, "altered": len(altered), "sections": two.compare(kernels.before[key])}
@@ -160,6 +161,7 @@ class TwoKernels:
     arms: Mapping[str, Arm]
     elfs: Mapping[str, Vmlinux]
     altered: frozenset[str]
+    renames: Mapping[str, str]
     kernels: ChangedKernels
 
     def follow(self, arm: str) -> Mapping[int, BootSections]:
@@ -172,6 +174,7 @@ class TwoKernels:
             stop=self.kernels.stop,
             tell=lambda _: None,
             altered=self.altered,
+            renames=self.renames,
         )
         return boots.follow()[arm]
 

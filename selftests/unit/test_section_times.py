@@ -16,6 +16,7 @@ from bench.figures import Figure, figure, show
 from bench.section_times import Commits
 
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
+from rtgate.kernel.differing import Differences
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.workflow.sections import SectionsRequest
 
@@ -145,11 +146,13 @@ def test_twelve_boots_of_each_kernel_are_followed_for_the_functions_that_differ(
     commits: Commits, builds: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(section_times, "SectionBoots", Boots)
-    monkeypatch.setattr(section_times, "altered_functions", lambda kernels: frozenset(map(str, kernels)))
+    monkeypatch.setattr(
+        section_times, "kernel_differences", lambda kernels: Differences(added=tuple(kernels), options={})
+    )
     (made,) = section_times.PARTS["comparison"](commits.work)
     assert made.name == "sections of 12 + 12 boots compared, 1 sites"
     assert builds == [("base", "base"), ("candidate", "candidate")]
-    monkeypatch.setattr(section_times, "altered_functions", lambda _: frozenset())
+    monkeypatch.setattr(section_times, "kernel_differences", lambda _: Differences(options={}))
     with pytest.raises(SystemExit, match="no altered function was called"):
         list(section_times.PARTS["comparison"](commits.work))
 

@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +17,10 @@ from rtgate.explain.replay import Replay
 from rtgate.explain.section_changes import SiteChange
 from rtgate.explain.sections import BootSections, Context, Kind, Section, Site, Spot
 from rtgate.workflow import sections
-from rtgate.workflow.sections import SectionBoots, unfollowed
+from rtgate.workflow.sections import SectionBoots, SectionsRequest, unfollowed
+
+SITE = Site(Kind.IRQSOFF, Context.THREAD, Spot("f"), Spot("f"))
+SECTION = Section(SITE, 1, 20, 20, 7, 9000, 9020, (0, 0, 0, 0, 1))
 
 
 def _slower(one: Board) -> Board:
@@ -52,11 +58,78 @@ def test_what_ran_in_a_section_is_looked_for_in_a_boot_that_repeats_the_first(mo
     monkeypatch.setattr(sections, "trace_sections", lambda replay, *_: (f"record of {replay.arm}", BootSections(())))
     monkeypatch.setattr(sections, "section_profiles", section_profiles)
     monkeypatch.setattr(sections, "differing", lambda *_: SimpleNamespace(functions=frozenset()))
-    arms: Any = {"baseline": "the baseline", "candidate": "the candidate"}
-    case: Any = None
-    boots = SectionBoots(case=case, seeds=[7], arms=arms, kernels=arms, stop=threading.Event(), tell=lambda _: None)
+    boots = _boots()
     boots.follow()
-    site = Site(Kind.IRQSOFF, Context.THREAD, Spot("f"), Spot("f"))
-    section = Section(site, 1, 20, 20, 7, 9000, 9020, (0, 0, 0, 0, 1))
-    boots.paths(SiteChange(site, section, section, section))
+    boots.paths(SiteChange(SITE, SECTION, SECTION, SECTION))
     assert expected == {"record of the baseline", "record of the candidate"}
+
+
+def test_sections_of_the_baseline_have_the_candidates_names_and_are_kept_under_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The candidate's own function `f` is another one, so it keeps its name."""
+    kept = Mock(**{"find.return_value": None})
+    named: list[object] = []
+
+    def section_profiles(replay: Replay, *_: object) -> list[Profile]:
+        named.append(replay.kernel)
+        return [Profile()]
+
+    monkeypatch.setattr(sections, "trace_sections", lambda *_: ("a record", BootSections((SECTION,))))
+    monkeypatch.setattr(sections, "section_profiles", section_profiles)
+    monkeypatch.setattr(sections, "differing", lambda *_: SimpleNamespace(functions=frozenset()))
+    boots = _boots(renames={"f": "g"}, cache=kept, expected={"baseline": {7: "b"}, "candidate": {7: "c"}})
+    by_arm = boots.follow()
+    assert {arm: own[7].sections[0].site.begin.function for arm, own in by_arm.items()} == {
+        "baseline": "g",
+        "candidate": "f",
+    }
+    assert {call.args[2].sections for call in kept.keep.call_args_list} == {(SECTION,)}
+    kept.find.return_value = BootSections((SECTION,))
+    assert boots.follow() == by_arm
+    boots.paths(SiteChange(SITE, SECTION, SECTION, SECTION))
+    assert sorted(named, key=str) == [("the baseline", {"f": "g"}), ("the candidate", {})]
+
+
+def _boots(**values: Any) -> SectionBoots:
+    arms: Any = {"baseline": "the baseline", "candidate": "the candidate"}
+    kernels: Any = {arm: SimpleNamespace(with_names=partial(_named, name)) for arm, name in arms.items()}
+    case: Any = None
+    stop = threading.Event()
+    return SectionBoots(case=case, seeds=[7], arms=arms, kernels=kernels, stop=stop, tell=lambda _: None, **values)
+
+
+def _named(kernel: str, names: dict[str, str]) -> tuple[str, dict[str, str]]:
+    return kernel, names
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a"], "a is new_a"),
+        (["a", "b", "c"], "a is new_a, b is new_b, c is new_c"),
+        (["a", "b", "c", "d", "e"], "a is new_a, b is new_b, c is new_c and 2 more"),
+    ],
+)
+def test_names_that_were_translated_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: list[str], words: str
+) -> None:
+    monkeypatch.setattr(sections, "pin_kernel", lambda directory: SimpleNamespace(directory=directory))
+    monkeypatch.setattr(sections, "vmlinux", lambda directory: directory)
+    monkeypatch.setattr(sections, "Vmlinux", lambda path: path)
+    monkeypatch.setattr(sections, "make_arms", lambda *_: ())
+    monkeypatch.setattr(sections, "find_renames", lambda *_: {name: f"new_{name}" for name in names})
+    said: list[str] = []
+    request = SectionsRequest(
+        board="virt-arm64",
+        kernels={"candidate": tmp_path, "baseline": tmp_path},
+        case="latency/cyclictest:idle",
+        profile="smoke",
+        seeds=(1,),
+        tell=said.append,
+    )
+    assert SectionBoots.of(request).renames.keys() == set(names)
+    assert [sentence.partition(": ")[2] for sentence in said] == [words]
+    said.clear()
+    assert SectionBoots.of(replace(request, kernels={"candidate": tmp_path})).renames == {}
+    assert said == []

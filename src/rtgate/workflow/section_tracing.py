@@ -21,7 +21,7 @@ from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Section, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
-from rtgate.kernel.differing import differing
+from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
 from rtgate.records.longer_sections import LongerSection, LongestHold, LongestSection, SectionComparison
@@ -204,6 +204,7 @@ def _section_boots(
     records: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], tell: Callable[[str], None]
 ) -> SectionBoots:
     elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
+    differences = kernel_differences(elfs)
     record = next(iter(records["candidate"].values()))
     case, stop = case_of(record), threading.Event()
     request = ArmRequest(
@@ -217,16 +218,17 @@ def _section_boots(
         stop=stop,
         tell=tell,
         expected=records,
-        altered=altered_functions(elfs),
+        altered=differences.functions,
+        renames=differences.renames,
         cache=SectionCache.open(),
     )
 
 
-def altered_functions(kernels: Mapping[str, Vmlinux]) -> frozenset[str]:
-    """Return the functions that differ between two kernels, by the names of arms; none of one kernel."""
+def kernel_differences(kernels: Mapping[str, Vmlinux]) -> Differences:
+    """Return what differs between the code of two kernels, by the names of arms; nothing of one kernel."""
     if len(kernels) == 1:
-        return frozenset()
-    return differing(kernels["baseline"], kernels["candidate"], (None, None)).functions
+        return Differences(options={})
+    return differing(kernels["baseline"], kernels["candidate"])
 
 
 def _grown(

@@ -18,11 +18,12 @@ from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
+from rtgate.explain.section_names import with_names
 from rtgate.explain.section_path import SectionPaths, section_profiles
 from rtgate.explain.sections import BootSections
 from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.kernel.build_copy import pin_kernel
-from rtgate.kernel.differing import differing
+from rtgate.kernel.differing import differing, find_renames
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case
 from rtgate.records.record import Record
@@ -31,6 +32,7 @@ from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.slowest import find_case
 
 _ARCHES, _CPUS = ("arm64", "x86_64"), 8  # what the plugin is made for (`explain/sections.c`)
+_RENAMES = 3  # that are named
 
 
 def unfollowed(board: Board) -> str:
@@ -77,6 +79,12 @@ class SectionsRequest:
         return this_board.qemu.instruction_ns
 
 
+def _rename_sentence(renames: Mapping[str, str]) -> str:
+    some = ", ".join(f"{old} is {new}" for old, new in list(renames.items())[:_RENAMES])
+    rest = f" and {len(renames) - _RENAMES} more" if len(renames) > _RENAMES else ""
+    return f"functions with another name in the candidate, which the baseline's sections get: {some}{rest}"
+
+
 def as_document(request: SectionsRequest, by_arm: Mapping[str, BootSections]) -> dict[str, Any]:
     """Return what is written: all sections of each kernel and its bound, lengths in instructions."""
     return {
@@ -99,6 +107,8 @@ class SectionBoots:
         seeds: the boots of each.
         expected: the records that boots must reproduce, by arm and seed; empty for none.
         altered: functions whose longest calls in sections are looked for.
+        renames: functions of the baseline that have another name in the candidate, and this name: what is told of the
+            baseline has it, so that sites are matched.
         cache: keeps the sections of boots that are expected; None to follow each.
         cache_model: of which misses are counted, then without `cache`; None for none.
         records: those of boots that were followed, by arm and seed: booted again they must reproduce them.
@@ -112,6 +122,7 @@ class SectionBoots:
     tell: Callable[[str], None]
     expected: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
     altered: frozenset[str] = frozenset()
+    renames: Mapping[str, str] = field(default_factory=dict)
     cache: SectionCache | None = None
     cache_model: CacheModel | None = None
     records: dict[tuple[str, int], Record] = field(default_factory=dict)
@@ -134,6 +145,9 @@ class SectionBoots:
             console="virtual",
         )
         stop = threading.Event()
+        renames = find_renames(kernels["baseline"], kernels["candidate"]) if len(kernels) == 2 else {}
+        if renames:
+            request.tell(_rename_sentence(renames))
         return cls(
             case=find_case(request.case, request.profile),
             seeds=request.seeds,
@@ -141,6 +155,7 @@ class SectionBoots:
             kernels=kernels,
             stop=stop,
             tell=request.tell,
+            renames=renames,
             cache_model=request.caches,
         )
 
@@ -158,23 +173,32 @@ class SectionBoots:
             return {arm: {seed: boot.result() for seed, boot in own.items()} for arm, own in boots.items()}
 
     def _follow(self, arm: str, seed: int) -> BootSections:
+        """Return the sections of a boot, by the candidate's names of functions."""
+        return with_names(self._own_sections(arm, seed), self._new_names(arm))
+
+    def _new_names(self, arm: str) -> Mapping[str, str]:
+        return self.renames if arm == "baseline" else {}
+
+    def _own_sections(self, arm: str, seed: int) -> BootSections:
         """Return the sections of a boot, from the cache if it was followed before."""
         record = self.expected.get(arm, {}).get(seed)
         hit = self.cache.find(record, self.altered) if self.cache and record else None
         if hit is not None:
             return hit
-        self.records[arm, seed], sections = trace_sections(self._replay(arm, seed), self.altered, self.cache_model)
+        replay = self._replay(arm, seed, self.kernels[arm])
+        self.records[arm, seed], sections = trace_sections(replay, self.altered, self.cache_model)
         if self.cache and record:
             self.cache.keep(record, self.altered, sections)
         return sections
 
     def paths(self, change: SiteChange) -> SectionPaths:
         """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
-        functions = differing(self.kernels["baseline"], self.kernels["candidate"], (None, None)).functions
+        functions = differing(self.kernels["baseline"], self.kernels["candidate"]).functions
+        kernels = {arm: kernel.with_names(self._new_names(arm)) for arm, kernel in self.kernels.items()}
         with boot_pool(self.stop) as pool:
             sides = {"baseline": change.like, "candidate": change.candidate}
             boots = {
-                arm: pool.submit(section_profiles, self._replay(arm, side.seed), [side], functions)
+                arm: pool.submit(section_profiles, self._replay(arm, side.seed, kernels[arm]), [side], functions)
                 for arm, side in sides.items()
                 if side
             }
@@ -185,12 +209,12 @@ class SectionBoots:
             changed=functions,
         )
 
-    def _replay(self, arm: str, seed: int) -> Replay:
+    def _replay(self, arm: str, seed: int, kernel: Vmlinux) -> Replay:
         return Replay(
             case=self.case,
             arm=self.arms[arm],
             seed=seed,
-            kernel=self.kernels[arm],
+            kernel=kernel,
             expected=self.expected.get(arm, {}).get(seed) or self.records.get((arm, seed)),
             tell=self.tell,
         )
