@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import comb
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from rtgate.judge.compare.section_findings import boots_needed, grown_sections, 
 from rtgate.judge.judging import Subject
 from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.bound import Bound, Delay
+from rtgate.records.explained import CaseExplanation
 from rtgate.records.longer_sections import CALL, GAINED, GROWN, MEASUREMENT, LongerSection, SectionComparison
 from rtgate.records.record import Record
 
@@ -92,6 +94,7 @@ def found(
     seeds: int = 12,
     cpus: int = 1,
     baseline: Sequence[Record] = (),
+    explained: CaseExplanation | None = None,
 ) -> list[Finding]:
     seen = SectionComparison(
         baseline_image="a",
@@ -114,6 +117,7 @@ def found(
         records=[record()],
         baseline=baseline,
         sections=seen if followed else None,
+        explained=explained,
     )
     return [finding for _, finding in section_findings([subject], placebos)]
 
@@ -205,6 +209,26 @@ def test_a_change_that_ran_in_no_section_is_not_exercised() -> None:
     (one,) = found(CHANCE, reached=0)
     assert (one.status, one.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
     assert one.sentence.startswith("not exercised here: no function that differs ran in a critical section; no ")
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        ({"resting": ()}, Status.PASS),  # functions were moved, or have other names
+        ({"resting": (), "others": ("CONFIG_LOCALVERSION",)}, Status.PASS),
+        ({"resting": ("f",)}, Status.SKIP),
+        ({"resting": (), "others": ("limit",)}, Status.SKIP),
+        ({"resting": ("f",), "executed": {"g": 5}}, Status.PASS),
+    ],
+)
+def test_where_nothing_differs_that_could_have_run_no_longer_section_is_no_worse(
+    seen: Mapping[str, Any], status: Status
+) -> None:
+    explained = CaseExplanation(**{"baseline_image": "a", "candidate_image": "b", "seed": 1, "executed": {}, **seen})
+    (finding,) = found(CHANCE, reached=0, explained=explained)
+    assert finding.status is status
+    (finding,) = found(SITE, reached=0, explained=explained)
+    assert finding.status is Status.FAIL
 
 
 def test_sections_that_could_not_be_followed_pass_nothing() -> None:

@@ -58,7 +58,7 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
     if bad := [boot for boot, usable in flawed if not (usable and longer)]:
         sentence = f"{finding.sentence}; not judged: {', '.join(bad[:4])} {'is' if len(bad) == 1 else 'are'} invalid"
         return replace(finding, status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
-    if not longer and not comparison.reached and not (subject.explained and subject.explained.executed):
+    if not longer and not comparison.reached and not (subject.explained and subject.explained.is_exercised):
         sentence = f"not exercised here: no function that differs ran in a critical section; {finding.sentence}"
         return replace(finding, status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
     return finding
