@@ -22,6 +22,8 @@ from selftests.campaigns.comparisons import changes
 
 from rtgate import site
 from rtgate.files import waiting_lock
+from rtgate.kernel.differing import differing
+from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
@@ -87,6 +89,13 @@ def test_a_harmless_change_is_not_proven_harmless_when_nobody_looked_whether_it_
     assert code == 5
     assert ("DONE", "no worse") in kinds(verdicts)  # nobody looked whether it ran
     assert "the limits are kept; whether the kernel became worse is not proven" in told
+
+
+@pytest.mark.long("a kernel more is built; small ones with renamed functions are compared in make test")
+def test_a_function_with_another_name_is_no_difference_of_a_kernel(kernel: Path, changed: Changed) -> None:
+    found = differing(Vmlinux(kernel / "vmlinux"), Vmlinux(changed("renamed-ttwu-do-activate") / "vmlinux"))
+    assert found.renames == {"ttwu_do_activate": "ttwu_activate_and_preempt"}
+    assert (found.functions, found.data) == (frozenset(), ())
 
 
 @pytest.mark.long("a gate more; one harmless and one harmful change are in make test")
