@@ -19,6 +19,8 @@ SEEN = CaseExplanation(
     executed={"f": 200},
     resting=("g",),
     others=("CONFIG_X",),
+    other_loads={"network": "paths"},
+    reached_by={"g": ("network",)},
 )
 
 

@@ -8,7 +8,7 @@ instructions of a slow wake-up went.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,9 @@ class CaseExplanation:
         resting: functions that differ and did not run.
         others: differences that are no function: variables, options; nobody can say whether they were exercised.
         changes: by instruction, of functions that the candidate has; empty if nobody looked.
+        other_loads: loads of no case of the run, beside which the candidate booted once more; each with a profile that
+            measures beside it.
+        reached_by: by function whose change ran in no case of the run, those of these loads beside which it ran.
     """
 
     baseline_image: str
@@ -65,6 +68,8 @@ class CaseExplanation:
     resting: tuple[str, ...]
     others: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    other_loads: Mapping[str, str] = field(default_factory=dict)
+    reached_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def images(self) -> set[str]:

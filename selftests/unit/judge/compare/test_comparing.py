@@ -332,6 +332,21 @@ def test_a_function_that_ran_without_its_changed_branch_is_not_good(change: Chan
     assert "hrtimer_wakeup+0x24" in verdict.sentence
 
 
+def test_a_load_that_reaches_it_is_said_and_makes_nothing_good() -> None:
+    change = replace(HELD, times=0)
+    seen = replace(AWAKE, changes=(change,), other_loads={"network": "paths"})
+    by_network = replace(seen, reached_by={"hrtimer_wakeup": ("network",)})
+    by_none = replace(seen, reached_by={"hrtimer_wakeup": ()})
+    why = f"while {BOARD} measured, in no case ran what changed in hrtimer_wakeup (from hrtimer_wakeup+0x24); changed "
+    for explained, needed in (
+        (by_network, "network reaches it (gate with --profile paths)"),
+        (by_none, "nor beside network, boards needed"),
+    ):
+        (verdict,) = with_trace(arm("candidate"), explained)
+        assert (verdict.status, verdict.kind, exit_code([verdict])) == (Status.SKIP, Kind.NOT_EXERCISED, 5)
+        assert verdict.sentence.startswith(f"not exercised here, {needed}: {why}")
+
+
 def test_what_ran_of_a_change_is_told_by_instruction() -> None:
     (verdict,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)))
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)

@@ -20,14 +20,14 @@ class RunExercise:
     Attributes:
         total, ran: changed instructions, and those that ran in any case.
         times: by case, how often the instruction ran that ran most.
-        missing: what matters and ran in no case, in words.
+        missing: by function, what matters and ran in no case, in words.
         unlocated: functions that ran, in which nobody knows where the change is.
     """
 
     total: int
     ran: int
     times: Mapping[str, int]
-    missing: tuple[str, ...]
+    missing: Mapping[str, str]
     unlocated: tuple[str, ...] = ()
 
     @property
@@ -52,7 +52,7 @@ def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:
         for change in explanation.changes:
             by_function.setdefault(change.function, []).append(change)
     total = count = 0
-    gaps: list[str] = []
+    gaps: dict[str, str] = {}
     functions = [name for name, changes in by_function.items() if not changes[0].boots] or list(by_function)
     for name in sorted(by_function):
         changes = by_function[name]
@@ -64,9 +64,9 @@ def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:
         slow = [place for place in changes[0].slow if all(place in change.slow for change in changes)]
         if not any(change.times for change in changes):
             first = next((place for place in changes[0].missed), name)
-            gaps.append(f"what changed in {name} (from {first})" if first != name else name)
+            gaps[name] = f"what changed in {name} (from {first})" if first != name else name
         elif slow:
-            gaps.append(f"the new code at {slow[0]}")
+            gaps[name] = f"the new code at {slow[0]}"
     return RunExercise(
         total=total,
         ran=count,
@@ -74,6 +74,6 @@ def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:
             case: max((change.times for change in explanation.changes if change.instructions), default=0)
             for case, explanation in cases.items()
         },
-        missing=tuple(gaps),
+        missing=gaps,
         unlocated=tuple(sorted(name for name, changes in by_function.items() if not changes[0].instructions)),
     )

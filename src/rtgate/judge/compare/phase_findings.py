@@ -25,6 +25,7 @@ from rtgate.judge.compare.phase_sentences import (
     spike_sentence,
 )
 from rtgate.judge.compare.phases import Boots, Placebo, Shift
+from rtgate.judge.compare.remedy import remedy
 from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.explained import CaseExplanation
 from rtgate.units import plural
@@ -120,7 +121,9 @@ def _findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Findin
 
 def _not_exercised_finding(case: PhaseComparison, why: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
-    sentence = f"not exercised here, boards or other loads needed: while {case.board} measured, {why}"
+    assert case.explained is not None
+    needed = remedy(case.explained, case.exercise.missing if case.exercise else ())
+    sentence = f"not exercised here, {needed}: while {case.board} measured, {why}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
 
@@ -133,7 +136,8 @@ def _why_not_exercised(case: PhaseComparison) -> str:
         return "" if case.explained.is_exercised else case.explained.why_not_exercised
     if run.missing:
         more = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
-        return "; ".join(filter(None, (f"in no case ran {', '.join(run.missing[:3])}{more}", run.summary)))
+        first = ", ".join(list(run.missing.values())[:3])
+        return "; ".join(filter(None, (f"in no case ran {first}{more}", run.summary)))
     return ""
 
 
