@@ -9,9 +9,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.errors import ConfigError, InfrastructureError, ParseError, TargetError
 from rtgate.explain import comparing
-from rtgate.explain.comparing import Pair, Side, compare, exercise, vmlinux
+from rtgate.explain.comparing import (
+    ComparedKernels,
+    ExerciseOutcome,
+    Pair,
+    Side,
+    compare,
+    exercise,
+    exercise_candidate,
+    vmlinux,
+)
 from rtgate.explain.explanation import Exercise, IntervalCost, KernelTrace
 from rtgate.explain.path import Profile
 from rtgate.explain.replay import Ran, StoppedBootError
@@ -60,7 +69,7 @@ def pairs(path: Path, seeds: int) -> list[Pair]:
 
 def ran(
     monkeypatch: pytest.MonkeyPatch, path: Path, differences: Differences, traces: Traces, seeds: int = 2
-) -> list[Exercise | ConfigError | ParseError | StoppedBootError]:
+) -> list[ExerciseOutcome]:
     monkeypatch.setattr(comparing, "Vmlinux", lambda _: SimpleNamespace(with_names=dict))
     monkeypatch.setattr(comparing, "differing", lambda *_: differences)
     monkeypatch.setattr(comparing, "trace_functions", traces)
@@ -71,7 +80,7 @@ def ran(
     except BaseException:
         assert stop.is_set()
         raise
-    assert found is differences
+    assert found.differences is differences
     return each
 
 
@@ -148,6 +157,44 @@ def test_a_machine_that_cannot_trace_is_an_error_for_all(monkeypatch: pytest.Mon
     traces = Traces({("candidate", 1): InfrastructureError("no plugins"), ("candidate", 2): {"f": 1}})
     with pytest.raises(InfrastructureError):
         ran(monkeypatch, tmp_path, Differences(changed=("f",), options={}), traces)
+
+
+def test_boots_of_the_candidate_alone_are_looked_at_each_by_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    died = TargetError("the traced boot was not measured: kernel fault: Oops")
+    traces = Traces({("candidate", 1): {"f": 5, "other": 9}, ("candidate", 2): died, ("candidate", 3): {"other": 1}})
+    monkeypatch.setattr(comparing, "trace_functions", traces)
+    vmlinux: Any = None
+    kernels = ComparedKernels(
+        candidate=vmlinux, differences=Differences(changed=("f",), removed=("gone",), options={}), code=()
+    )
+    boots = [(pair.candidate, pair.case) for pair in pairs(tmp_path, 3)]
+    first, second, third = exercise_candidate(kernels, boots, threading.Event())
+    assert first == Exercise(executed={"f": 5}, resting=("gone",))
+    assert second is died
+    assert third == Exercise(executed={}, resting=("f", "gone"))
+    assert traces.asked == set(traces.shown)
+
+
+def test_a_busy_machine_leaves_out_boots_that_would_begin_late(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = 1000.0
+
+    def slow(order: Any) -> Ran:
+        nonlocal clock
+        clock += 40
+        return Ran(functions={"f": order.seed})
+
+    monkeypatch.setattr(comparing, "trace_functions", slow)
+    monkeypatch.setattr(comparing, "time", SimpleNamespace(monotonic=lambda: clock))
+    monkeypatch.setattr(comparing, "os", SimpleNamespace(sched_getaffinity=lambda _: {0}))
+    vmlinux: Any = None
+    kernels = ComparedKernels(candidate=vmlinux, differences=Differences(changed=("f",), options={}), code=())
+    boots = [(pair.candidate, pair.case) for pair in pairs(tmp_path, 3)]
+    first, second, third = exercise_candidate(kernels, boots, threading.Event())
+    assert (first, second) == (Exercise(executed={"f": 1}), Exercise(executed={"f": 2}))
+    assert isinstance(third, StoppedBootError)
+    assert str(third) == "not tried, as the boots before it took 60 s"
 
 
 def test_source_lines_are_looked_up_for_few_functions_and_damage_costs_them_alone(

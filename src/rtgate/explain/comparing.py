@@ -7,6 +7,7 @@ import functools
 import operator
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ConfigError, ParseError, TargetError
 from rtgate.explain.explanation import Exercise, Explanation, KernelTrace, explain, find_exercise
 from rtgate.explain.instructions import changes_run
 from rtgate.explain.replay import Ran, Replay, StoppedBootError, Tell, explain_boot, trace_functions
@@ -25,6 +26,7 @@ from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case
 from rtgate.records.record import Record
 
+_PATIENCE_S = 60.0  # three boots of 2 s take 25 s of one core
 _LINES = 100  # changed functions whose source lines are looked up: 14 s of one core in a vmlinux of 340 MB
 
 
@@ -103,9 +105,25 @@ def compare(
     )
 
 
-def exercise(
-    pairs: Sequence[Pair], stop: threading.Event, tell: Tell
-) -> tuple[Differences, list[Exercise | ConfigError | ParseError | StoppedBootError]]:
+ExerciseOutcome = Exercise | ConfigError | ParseError | StoppedBootError | TargetError
+"""What ran in a boot, or why nobody can say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedKernels:
+    """What differs between two kernels.
+
+    Attributes:
+        candidate: its ELF file.
+        code: which instructions of functions that the candidate has.
+    """
+
+    candidate: Vmlinux
+    differences: Differences
+    code: Sequence[ChangedCode]
+
+
+def exercise(pairs: Sequence[Pair], stop: threading.Event, tell: Tell) -> tuple[ComparedKernels, list[ExerciseOutcome]]:
     """Run the candidate's boots again, each once, and see which functions that differ from the baseline ran in them.
 
     The baseline runs again only if it has functions that the candidate has not. A function that both have, and that
@@ -143,7 +161,30 @@ def exercise(
         for number in longest if differences.removed else ():
             again = pairs[number].baseline.replay(pairs[number].case, kernels["baseline"], tell)
             boots[number].append(pool.submit(trace_functions, again))
-        return differences, [_wait_for_exercise(differences, code, boots[number]) for number in range(len(pairs))]
+        compared = ComparedKernels(candidate=kernels["candidate"], differences=differences, code=code)
+        return compared, [_wait_for_exercise(compared, boots[number]) for number in range(len(pairs))]
+
+
+def exercise_candidate(
+    kernels: ComparedKernels, boots: Sequence[tuple[Side, Case]], stop: threading.Event
+) -> list[ExerciseOutcome]:
+    """Boot the candidate in other cases, and return for each of these which changed instructions ran.
+
+    On a busy machine those whose boot would begin after a minute are left out.
+
+    Raises:
+        InfrastructureError: this machine cannot trace.
+    """
+    end = time.monotonic() + _PATIENCE_S
+
+    def trace(side: Side, case: Case) -> Ran:
+        if time.monotonic() > end:
+            raise StoppedBootError(f"not tried, as the boots before it took {_PATIENCE_S:.0f} s")
+        return trace_functions(side.replay(case, kernels.candidate, lambda _: None))
+
+    with boot_pool(stop) as pool:
+        futures = [pool.submit(trace, side, case) for side, case in boots]
+        return [_wait_for_exercise(kernels, [future]) for future in futures]
 
 
 def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Sequence[ChangedCode]:
@@ -156,21 +197,20 @@ def _with_lines(code: Sequence[ChangedCode], candidate: Side, tell: Tell) -> Seq
         return code
 
 
-def _wait_for_exercise(
-    differences: Differences, code: Sequence[ChangedCode], boots: Sequence[Future[Ran]]
-) -> Exercise | ConfigError | ParseError | StoppedBootError:
+def _wait_for_exercise(kernels: ComparedKernels, boots: Sequence[Future[Ran]]) -> ExerciseOutcome:
     """Wait for a case's boots and return what ran, in either kernel.
 
     An error of one of them leaves this case unknown, and no other.
     """
     try:
         runs = [boot.result() for boot in boots]
-        changes = changes_run(code, runs[0])
+        changes = changes_run(kernels.code, runs[0])
         functions = _most([boot.functions for boot in runs])
         idle_functions = {change.function for change in changes if not change.times}
         functions = {name: count for name, count in functions.items() if name not in idle_functions}
+        differences = kernels.differences
         return replace(find_exercise(differences.functions, functions, differences.data), changes=changes)
-    except (ConfigError, ParseError, StoppedBootError) as error:
+    except (ConfigError, ParseError, StoppedBootError, TargetError) as error:
         return error
 
 
