@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rtgate.errors import ConfigError, ParseError
-from rtgate.explain.comparing import Pair
+from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.explain.comparing import ComparedKernels, Pair
 from rtgate.explain.explanation import Exercise
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.differing import Differences
 from rtgate.records import explained
 from rtgate.workflow import tracing
+from rtgate.workflow.other_loads import TracedRun
 
 IDLE, LOADED, SIGNALS = "latency/cyclictest:idle", "latency/cyclictest:hackbench", "signal/signaltest:idle"
 OTHER = "scheduling/pip_stress:idle"
+UNUSED: Any = None
 DIFFERENCES = Differences(changed=("f",), data=("table",), options={"CONFIG_HZ": ("250", "1000")})
 
 
@@ -31,7 +34,7 @@ class Boots:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.explained: list[str] = []
         self.exercised: list[str] = []
-        self.broken: dict[str, Exception] = {}
+        self.broken: dict[str, BaseException] = {}
         self.chosen: list[str] = []
         self.views: list[str] = []
         for which in ("slowest", "middle"):
@@ -40,6 +43,8 @@ class Boots:
         monkeypatch.setattr(tracing, "make_arms", lambda *_: (Named("candidate"), Named("baseline")))
         monkeypatch.setattr(tracing, "compare", self._compare)
         monkeypatch.setattr(tracing, "exercise", self._exercise)
+        self.tried: list[TracedRun] = []
+        monkeypatch.setattr(tracing, "with_other_loads", self._with_other_loads)
 
     def _record(self, which: str, directory: Path) -> Any:
         case = directory.name
@@ -61,7 +66,15 @@ class Boots:
     def _exercise(self, pairs: Sequence[Pair], *_: Any) -> Any:
         cases = [pair.case.name for pair in pairs]
         self.exercised += cases
-        return DIFFERENCES, [self.broken.get(case, Exercise(executed={"f": 5}, data=("table",))) for case in cases]
+        kernels = ComparedKernels(candidate=UNUSED, differences=DIFFERENCES, code=())
+        return kernels, [self.broken.get(case, Exercise(executed={"f": 5}, data=("table",))) for case in cases]
+
+    def _with_other_loads(self, run: TracedRun, _stop: threading.Event) -> dict[Path, explained.CaseExplanation]:
+        self.tried.append(run)
+        if isinstance(error := self.broken.get("loads"), BaseException):
+            raise error
+        found = {"network": "paths"}
+        return {directory: replace(one, other_loads=found) for directory, one in run.explanations.items()}
 
 
 class Named:
@@ -69,6 +82,9 @@ class Named:
 
     def __init__(self, name: str, **more: Any) -> None:
         self.name, self.seed, self.profile, self.tuning = name, 3, "compare", "default"
+        self.suite, _, rest = name.partition(".")
+        tool, _, self.load = rest.partition(":")
+        self.tool, self.board = SimpleNamespace(name=tool), SimpleNamespace(name="virt-arm64")
         self.machine: dict[str, str] = {}
         self.kernel: Any = type("Kernel", (), {"image_sha256": "ab"})
         vars(self).update(more)
@@ -205,6 +221,39 @@ def test_cases_of_another_tuning_boot_with_it(boots: Boots, tmp_path: Path, monk
     assert len(traced(tmp_path, *(verdict(name, Kind.NO_WORSE) for name in names))) == 3
     assert asked == ["default", "isolated"]
     assert boots.exercised == [stored(name) for name in names]
+
+
+def test_for_what_did_not_run_other_loads_are_tried_after_all_cases_of_a_group(boots: Boots, tmp_path: Path) -> None:
+    seen = traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), verdict(LOADED, Kind.INCONCLUSIVE))
+    (run,) = boots.tried
+    assert [path.name for path in run.explanations] == [stored(IDLE), stored(LOADED)]
+    assert (run.profile, run.case.name, run.loads) == ("compare", stored(IDLE), ["idle", "hackbench"])
+    assert {one.other_loads["network"] for one in seen.values()} == {"paths"}
+
+
+@pytest.mark.parametrize("kind", [Kind.REGRESSION, Kind.INCONCLUSIVE])
+def test_no_load_is_tried_where_the_answer_is_another_one(boots: Boots, tmp_path: Path, kind: Kind) -> None:
+    assert traced(tmp_path, verdict(IDLE, kind))
+    assert boots.tried == []
+
+
+@pytest.mark.parametrize("error", [ConfigError("no profile"), InfrastructureError("QEMU is gone")])
+def test_loads_that_cannot_be_tried_are_told_and_what_ran_stays_known(
+    boots: Boots, tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    boots.broken["loads"] = error
+    seen = traced(tmp_path, verdict(IDLE, Kind.NO_WORSE))
+    assert seen[stored(IDLE)].executed == {"f": 5}
+    assert f"other loads are not tried: {error}" in capsys.readouterr().err
+
+
+def test_who_stops_it_while_loads_are_tried_keeps_what_ran(boots: Boots, tmp_path: Path) -> None:
+    boots.broken["loads"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        traced(tmp_path, verdict(IDLE, Kind.NO_WORSE))
+    kept = explained.read(tmp_path / "virt-arm64" / "candidate" / stored(IDLE))
+    assert kept is not None
+    assert kept.executed == {"f": 5}
 
 
 def test_what_no_tool_can_show_is_not_traced(boots: Boots, tmp_path: Path) -> None:

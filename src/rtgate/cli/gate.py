@@ -54,7 +54,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--budget", default=DEFAULT, metavar="TIME", help="of a board on a clock: 45 min, 2 h (default: %(default)s)"
     )
-    how.add_argument("--no-explain", action="store_true", help="do not trace which changes ran, and what they took")
+    how.add_argument(
+        "--no-explain",
+        action="store_true",
+        help="do not trace which changes ran, what they took, and which loads reach the others",
+    )
     how.add_argument(
         "--sections",
         action="store_true",

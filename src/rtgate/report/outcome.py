@@ -21,7 +21,7 @@ _OUTCOMES = {
 _OPEN = {
     Kind.INCONCLUSIVE: "inconclusive: not enough samples to decide",
     Kind.NOT_APPLIED: "a limit was not applied: it is for other options, kernels, or another clock",
-    Kind.NOT_EXERCISED: "what differs between the kernels did not run here: boards must say",
+    Kind.NOT_EXERCISED: "what differs between the kernels did not run here: other loads or boards must say",
 }
 
 _KERNEL_ACTS = "whoever changed the kernel must act"
@@ -35,7 +35,7 @@ _ACTIONS = {
 }
 _OPEN_ACTIONS = {
     Kind.INCONCLUSIVE: "measure more boots, or for longer (the sentences say how much it takes)",
-    Kind.NOT_EXERCISED: "measure on a board",
+    Kind.NOT_EXERCISED: "measure beside a load that reaches it (the sentences say which does), else on a board",
 }
 _UNPROVEN_ACTION = "whoever looks after boards and placebos.yaml must act (the sentences say what a comparison lacks)"
 _UNJUDGED_ACTION = "whoever sets limits must act (`rtgate calibrate` proposes some), or allow it with --allow-unjudged"

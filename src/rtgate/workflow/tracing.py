@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rtgate.errors import ConfigError, ParseError
+from rtgate.errors import ConfigError, InfrastructureError, ParseError
 from rtgate.explain.comparing import Pair, Side, compare, exercise
 from rtgate.explain.explanation import Exercise, Explanation
 from rtgate.explain.finders import FINDERS
@@ -22,6 +22,7 @@ from rtgate.report.notices import say
 from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.other_loads import TracedRun, with_other_loads
 from rtgate.workflow.slowest import case_of, middle, slowest
 
 _OF_FEW = ("maximum", "max", "p99", "p99.9", "p99.99")  # figures that few intervals of a boot decide
@@ -33,8 +34,8 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
 
     A regression is explained once: idle, if it shows there, where all that runs in a wake-up is the kernel's and the
     tool's, else in the case where it is clearest: with the boots of median mean, or with the slowest ones if the
-    maximum regressed. Without one every case is traced, because what did not run there was not judged there. What
-    cannot be traced is said, and stays as it is.
+    maximum regressed. Without one every case is traced, because what did not run there was not judged there; for
+    what ran in none, other loads are tried. What cannot be traced is said, and stays as it is.
 
     Raises:
         InfrastructureError: this machine cannot trace.
@@ -50,15 +51,17 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     cases = [_clearest(regressions)] if regressions else every
     all_boots = [_boots(records, *place, _view(place, comparisons)) for place in cases]
     boots = [case_boots for case_boots in all_boots if case_boots is not None and not case_boots.once]
-    outcomes = [_trace_group(kernels, group, regressed=bool(regressions)) for group in _group(boots)]
+    # Where every case needs more boots, these come first.
+    loads = any(verdict.kind is not Kind.INCONCLUSIVE for verdict in comparisons)
+    outcomes = [_trace_group(kernels, group, regressed=bool(regressions), loads=loads) for group in _group(boots)]
     return any(outcomes)
 
 
-def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool) -> bool:
+def _trace_group(kernels: Mapping[str, Path], boots: Sequence[_Boots], *, regressed: bool, loads: bool) -> bool:
     """Trace cases of one profile and tuning; return whether anything could be said of them."""
     try:
         tracing = _Tracing.make(kernels, boots)
-        return tracing.explain(boots[0]) if regressed else tracing.trace_exercise(boots)
+        return tracing.explain(boots[0]) if regressed else tracing.trace_exercise(boots, loads=loads)
     except (ConfigError, ParseError) as error:
         for case_boots in boots:
             _say_untraced(case_boots.name, error)
@@ -150,18 +153,33 @@ class _Tracing:
         comparison = compare(pair.case, pair.candidate, pair.baseline, self.stop, lambda _: None, view=boots.view)
         assert comparison.differences is not None
         assert comparison.exercise is not None
-        _write(boots, comparison.differences, comparison.exercise, comparison.explanation)
+        explanation = _explanation(boots, comparison.differences, comparison.exercise, comparison.explanation)
+        explained.write(boots.place.directory, explanation)
         return True
 
-    def trace_exercise(self, boots: Sequence[_Boots]) -> bool:
-        """Say of each case which differences ran; return whether that could be said of any."""
-        differences, exercises = exercise([self._pair(case_boots) for case_boots in boots], self.stop, lambda _: None)
-        for case_boots, outcome in zip(boots, exercises, strict=True):
+    def trace_exercise(self, boots: Sequence[_Boots], *, loads: bool) -> bool:
+        """Say of each case which differences ran; return whether that could be said of any.
+
+        With `loads` it is also said which other loads reach those that ran in none.
+        """
+        pairs = [self._pair(case_boots) for case_boots in boots]
+        kernels, outcomes = exercise(pairs, self.stop, lambda _: None)
+        explanations = {}
+        for case_boots, outcome in zip(boots, outcomes, strict=True):
             if isinstance(outcome, Exercise):
-                _write(case_boots, differences, outcome)
+                explanations[case_boots.place.directory] = _explanation(case_boots, kernels.differences, outcome)
             else:
                 _say_untraced(case_boots.name, outcome)
-        return any(isinstance(outcome, Exercise) for outcome in exercises)
+        _write(explanations)
+        if loads and explanations:
+            self._try_loads(TracedRun.of(pairs, boots[0].candidate.profile, kernels, explanations))
+        return bool(explanations)
+
+    def _try_loads(self, run: TracedRun) -> None:
+        try:
+            _write(with_other_loads(run, self.stop))
+        except (ConfigError, InfrastructureError) as error:  # what ran in the run itself is known all the same
+            say(f"other loads are not tried: {plain_text(str(error))}")
 
     def _pair(self, boots: _Boots) -> Pair:
         return Pair(
@@ -174,8 +192,15 @@ class _Tracing:
         return Side(arm=self.arms[board, arm], directory=self.kernels[arm], seed=record.seed or 0, record=record)
 
 
-def _write(boots: _Boots, differences: Differences, activity: Exercise, why: Explanation | None = None) -> None:
-    explanation = CaseExplanation(
+def _write(explanations: Mapping[Path, CaseExplanation]) -> None:
+    for directory, explanation in explanations.items():
+        explained.write(directory, explanation)
+
+
+def _explanation(
+    boots: _Boots, differences: Differences, activity: Exercise, why: Explanation | None = None
+) -> CaseExplanation:
+    return CaseExplanation(
         baseline_image=boots.baseline.kernel.image_sha256,
         candidate_image=boots.candidate.kernel.image_sha256,
         seed=boots.candidate.seed or 0,
@@ -186,4 +211,3 @@ def _write(boots: _Boots, differences: Differences, activity: Exercise, why: Exp
         others=(*differences.data, *differences.options),
         changes=activity.changes,
     )
-    explained.write(boots.place.directory, explanation)
