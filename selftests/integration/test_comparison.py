@@ -8,6 +8,7 @@ next point release makes another root file system, and so another phase of every
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from rtgate.measure.run import records_by_case
 from rtgate.records.record import digest_source
 
 from .conftest import CACHE, ROOT, Patched, build_kernel, rtgate, verdicts_of
+from .edited_kernel import with_another_move
 
 BUILDS = {"virt-arm64": "virt-arm64-preempt_rt", "virt-x86_64": "virt-x86_64-preempt_rt"}  # by board
 RARE = Path(__file__).parents[1] / "data" / "rare-branch.patch"
@@ -104,7 +106,23 @@ def test_a_change_that_did_not_run_is_for_boards(kernel: Path, changed: Changed,
     assert code == 5
     assert ("SKIP", "not exercised") in kinds(verdicts)
     assert ("PASS", "no worse") not in kinds(verdicts)
-    assert "boards or other loads needed" in told
+    assert "not exercised here, nor beside hackbench, stress-ng, disk, network or syscalls, boards needed: " in told
+
+
+@pytest.mark.long("a gate more, and five traced boots; unit tests have every answer of loads that are tried")
+def test_the_load_that_reaches_what_did_not_run_is_named_with_its_profile(kernel: Path, tmp_path: Path) -> None:
+    candidate = with_another_move(kernel, tmp_path / "candidate", "tcp_ack")
+    code, verdicts, told = gate(kernel, candidate, tmp_path / "out")
+    assert code == 5
+    (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
+    assert skipped["status"] == "SKIP"
+    assert skipped["sentence"].startswith("not exercised here, network reaches it (gate with --profile paths): while ")
+    assert "changed instructions: 0 of 1 ran, 0 times (idle 0)" in skipped["sentence"]
+    assert "network reaches it" in told
+    (explained,) = json.loads((tmp_path / "out" / "verdict.json").read_text())["explained"]
+    assert explained["reached_by"] == {"tcp_ack": ["network"]}
+    usual, further = ("hackbench", "stress-ng"), ("disk", "network", "syscalls")
+    assert explained["other_loads"] == {**dict.fromkeys(usual, "compare"), **dict.fromkeys(further, "paths")}
 
 
 def test_a_body_that_is_three_percent_longer_is_found_and_explained(
