@@ -8,7 +8,6 @@
  */
 #include "base.h"
 #include "calls.h"
-#include "machine.h"
 
 static uint64_t *altered;
 static size_t altered_count;
@@ -101,18 +100,15 @@ void calls_block(struct calls *calls, const struct guest_cpu *cpu, uint64_t addr
 {
 	uint64_t stack = guest_stack(cpu);
 	size_t left = depth_left(calls, address, stack);
-	struct call call = { function - 1, 0, stack, time };
+	struct guest_return back;
+	struct call call;
 
 	while (calls->depth > left)
 		return_from(calls, time);
 	if (!function)
 		return;
-	if (machine_arm64) {
-		call.back = cpu->registers[GUEST_LINK];
-	} else {
-		guest_read(stack, &call.back, sizeof(call.back));
-		call.stack += sizeof(call.back);
-	}
+	back = guest_return(cpu, stack);
+	call = (struct call){ function - 1, back.address, back.stack, time };
 	if (again(calls, &call))
 		return;
 	if (calls->depth == CALLS_DEPTH)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "machine.h"
+
 /* All of a CPU's, as QEMU itself keeps it; registers are exact at the beginning of a block. */
 struct guest_cpu {
 	const uint64_t *registers; /* arm64: x0 to x30, and the stack pointer; x86-64: rax, rcx, rdx, rbx, rsp, ... */
@@ -26,5 +28,24 @@ uint64_t guest_gs(void); /* x86-64: the base of gs */
 uint64_t guest_page(uint64_t address); /* the physical address of a page's beginning */
 const void *guest_memory(uint64_t address, uint64_t size); /* stays valid */
 bool guest_read(uint64_t address, void *into, uint64_t size);
+
+/* Where a function returns to, and with which stack pointer. */
+struct guest_return {
+	uint64_t address, stack;
+};
+
+/* Of one that begins with a stack pointer. */
+static inline struct guest_return guest_return(const struct guest_cpu *cpu, uint64_t stack)
+{
+	struct guest_return back = { 0, stack };
+
+	if (machine_arm64) {
+		back.address = cpu->registers[GUEST_LINK];
+	} else {
+		guest_read(stack, &back.address, sizeof(back.address));
+		back.stack += sizeof(back.address);
+	}
+	return back;
+}
 
 #endif

@@ -495,19 +495,20 @@ static void follow_lock(const struct cpu *cpu, const struct place *block)
 {
 	const uint64_t *registers = cpu->guest.registers;
 	uint64_t stack = guest_stack(&cpu->guest), time = own(cpu) - cpu->taken;
-	struct lock_call call = { registers[machine_arm64 ? 0 : GUEST_RDI], 0, 0, stack };
+	struct guest_return back;
+	struct lock_call call;
 
 	if (locks_wait(cpu - cpus))
 		locks_block(cpu - cpus, block->at.address, stack, time);
 	if (!block->locks)
 		return;
-	if (machine_arm64) {
-		call.caller = registers[GUEST_LINK];
-	} else {
-		guest_read(stack, &call.caller, sizeof(call.caller));
-		call.stack += sizeof(call.caller);
-	}
-	call.owner = callers_caller(&cpu->guest, &block->at);
+	back = guest_return(&cpu->guest, stack);
+	call = (struct lock_call){
+		.lock = registers[machine_arm64 ? 0 : GUEST_RDI],
+		.owner = callers_caller(&cpu->guest, &block->at),
+		.caller = back.address,
+		.stack = back.stack,
+	};
 	locks_call(cpu - cpus, &call);
 }
 
