@@ -22,6 +22,7 @@ static struct effect of_arm64(const uint8_t *bytes)
 	/* str w and str x with an unsigned offset; others show at the next block */
 	effect.accesses = (word & 0xbfc00000) == 0xb9000000;
 	effect.operand = ((word >> 10) & 0xfff) * (word >> 30 & 1 ? 8 : 4);
+	effect.calls = (word & ~(31u << 5)) == 0xd63f0000; /* blr */
 	effect.clears = (word & ~(31u << 5)) == 0x089ffc1f; /* stlrb wzr, [x] */
 	return effect;
 }
@@ -44,6 +45,14 @@ static bool clears_byte(const uint8_t *bytes, size_t size)
 	return size >= at + 3 && bytes[at] == 0xc6 && !(bytes[at + 1] & 0x38) && bytes[at + 1] < 0xc0 && !bytes[size - 1];
 }
 
+/* call of what a register or memory holds; before it may be a prefix for registers from r8 on. */
+static bool calls(const uint8_t *bytes, size_t size)
+{
+	size_t at = (bytes[0] & 0xf0) == 0x40;
+
+	return size >= at + 2 && bytes[at] == 0xff && (bytes[at + 1] & 0x38) == 0x10;
+}
+
 static struct effect of_x86_64(const uint8_t *bytes, size_t size)
 {
 	struct effect effect = { 0 };
@@ -58,6 +67,7 @@ static struct effect of_x86_64(const uint8_t *bytes, size_t size)
 	effect.changes = effect.returns || (size == 1 && (bytes[0] == 0xfb || bytes[0] == 0x9d)) ||
 			 (size == 3 && bytes[0] == 0x48 && bytes[1] == 0x0f && bytes[2] == 0x07);
 	effect.accesses = behind_gs(bytes, size);
+	effect.calls = calls(bytes, size);
 	effect.clears = clears_byte(bytes, size);
 	return effect;
 }

@@ -17,6 +17,7 @@ struct effect {
 	uint32_t source; /* the register of which it is written */
 	bool accesses; /* memory, in a way in which the kernel reaches the preemption count */
 	uint64_t operand; /* arm64: at this offset to a register */
+	bool calls; /* a function by its address */
 	bool clears; /* a byte of memory, as a spinlock is let go */
 };
 

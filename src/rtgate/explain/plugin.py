@@ -11,7 +11,7 @@ from rtgate.target.library_cache import compile_library, library_name
 
 _SOURCE = Path(__file__).with_name("trace.c")
 _NAMES = (
-    *("sections", "sites", "calls", "callers", "locks", "ranges"),
+    *("sections", "sites", "calls", "callers", "handlers", "locks", "ranges"),
     *("accesses", "caches", "guest", "machine", "qemu", "base"),
 )
 _PARTS = [_SOURCE.with_name(f"{name}.c") for name in _NAMES] + [_SOURCE.with_name(f"{name}.h") for name in _NAMES]

@@ -17,7 +17,7 @@
  *   softirq OFFSET MASK    of what says in the task that a softirq runs (32 bits); without it the preemption count does
  *   exception START END    an exception begins with a block that begins in here
  *   interrupt START END    the same, and it is an interrupt
- *   helper, altered        for callers.c and calls.c
+ *   helper, altered        for callers.c and calls.c, and others for locks.c and handlers.c
  *
  * PREFIX.interrupts, .switches and .followed are written: records as below, and text. sites.c writes those of sections.
  */
@@ -27,6 +27,7 @@
 #include "callers.h"
 #include "calls.h"
 #include "guest.h"
+#include "handlers.h"
 #include "locks.h"
 #include "machine.h"
 #include "qemu.h"
@@ -48,6 +49,7 @@ struct place {
 	bool returns; /* the instruction returns from an exception */
 	bool locks; /* a function begins here that locks */
 	uint32_t altered; /* what `calls_function` says of it */
+	struct handler_place handlers;
 	uint32_t source; /* the register that the instruction writes to sp_el0 */
 };
 
@@ -61,6 +63,7 @@ struct passage {
 struct task {
 	uint64_t address;
 	const uint32_t *count, *softirq; /* the first one on arm64 only */
+	struct handlers handlers; /* that run in this thread */
 };
 
 struct spot {
@@ -101,6 +104,7 @@ struct cpu {
 	uint32_t stretch;
 	struct section sections[KINDS];
 	struct calls calls[POID];
+	struct handlers hard_handlers; /* that run in interrupts */
 };
 
 static bool wanted, with_calls; /* the second is asked at each block */
@@ -134,7 +138,7 @@ bool sections_order(const char *line)
 	} else if (sscanf(line, "interrupt %llx %llx", &a, &b) == 2) {
 		ranges_add(&exceptions, (struct range){ a, b, true });
 	} else {
-		return callers_order(line) || calls_order(line) || locks_order(line);
+		return callers_order(line) || calls_order(line) || locks_order(line) || handlers_order(line);
 	}
 	return true;
 }
@@ -145,6 +149,7 @@ void sections_install(void)
 		return;
 	guest_install();
 	locks_install();
+	handlers_install();
 	accesses_install();
 	sites_install();
 	with_calls = calls_wanted();
@@ -305,9 +310,12 @@ static void switch_to(struct cpu *cpu, uint64_t address)
 		cpu->sections[kind].context |= SWITCHED;
 	for (int kind = 0; kind < POID; kind++)
 		calls_switch(&cpu->calls[kind], time_of(cpu, kind, own(cpu)));
-	if (!cpu->task)
+	if (cpu->task)
+		handlers_leave(&cpu->task->handlers, own(cpu));
+	else
 		cpu->waiting = true; /* nothing was followed until now */
 	cpu->task = task_at(address);
+	handlers_go_on(&cpu->task->handlers, own(cpu));
 }
 
 /* x86-64: the CPU's own variables are known from here on. They move once, while the kernel starts. */
@@ -401,6 +409,7 @@ struct place *sections_translated(uint64_t address)
 	place->interrupt = exception && exception->interrupt;
 	place->locks = locks_begin(address);
 	place->altered = calls_function(address);
+	place->handlers = handlers_place(address);
 	return place;
 }
 
@@ -416,6 +425,7 @@ void sections_instruction(struct qemu_plugin_insn *insn, struct place *block)
 		return;
 	block->at.end = address + qemu_plugin_insn_size(insn);
 	effect = machine_effect(bytes, qemu_bytes(insn, bytes));
+	block->handlers.calls = block->handlers.dispatcher && effect.calls;
 	store = effect.accesses && (!machine_arm64 || effect.operand == count_offset);
 	if (effect.clears)
 		qemu_plugin_register_vcpu_mem_cb(insn, on_release, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
@@ -454,6 +464,17 @@ static void switched(struct cpu *cpu)
 		cpu->off = count_of(cpu);
 }
 
+/* Return the stack pointer of what an interrupt has come into, at its first block. */
+static uint64_t interrupted_stack(const struct cpu *cpu)
+{
+	uint64_t stack = guest_stack(&cpu->guest), before = stack;
+
+	/* x86-64 has pushed five words, the stack pointer as the fourth. */
+	if (!machine_arm64 && !guest_read(stack + 24, &before, sizeof(before)))
+		fail("the stack of an interrupt cannot be read", "sections");
+	return before;
+}
+
 /*
  * Interrupts that come with preemption off are not part of the section that they interrupt: how many come is a matter of
  * chance, and they are sections of their own. They return to where they came, with its stack pointer, as nobody can be
@@ -475,10 +496,27 @@ static void follow_interrupt(struct cpu *cpu, const struct place *block, uint32_
 	cpu->interrupt = own(cpu);
 	cpu->interrupt_misses = caches_misses;
 	cpu->from = *instruction_count;
-	cpu->stack = stack;
-	/* x86-64 has pushed five words, the stack pointer as the fourth. */
-	if (!machine_arm64 && !guest_read(stack + 24, &cpu->stack, sizeof(cpu->stack)))
-		fail("the stack of an interrupt cannot be read", "sections");
+	cpu->stack = interrupted_stack(cpu);
+}
+
+static void follow_handlers(struct cpu *cpu, const struct place *block)
+{
+	struct handler_moment moment;
+
+	if (!cpu->block || !handlers_matter(&cpu->hard_handlers, &cpu->task->handlers, &block->handlers,
+					    &cpu->block->handlers))
+		return;
+	moment = (struct handler_moment){
+		.address = block->at.address,
+		.before_end = cpu->block->at.end,
+		.block = &block->handlers,
+		.before = &cpu->block->handlers,
+		.stack = block->interrupt ? interrupted_stack(cpu) : guest_stack(&cpu->guest),
+		.time = own(cpu),
+		.interrupt = block->interrupt,
+		.returned = cpu->changer && cpu->changer->returns,
+	};
+	handlers_block(&cpu->hard_handlers, &cpu->task->handlers, &cpu->guest, &moment);
 }
 
 /* Interrupts have sections of their own. */
@@ -549,6 +587,7 @@ void sections_block(unsigned int number, struct place *block)
 		cpu->changer = NULL;
 	}
 	follow_interrupt(cpu, block, off);
+	follow_handlers(cpu, block);
 	if (mask && cpu->masked && block->vector && cpu->changer) {
 		/* An exception right behind what has unmasked: in between interrupts were on. */
 		follow(cpu, cpu->changer, own(cpu), false, off);
@@ -580,6 +619,7 @@ void sections_end(void)
 	if (!wanted)
 		return;
 	locks_end();
+	handlers_end();
 	accesses_end();
 	sites_end();
 	closed(interrupts, "interrupts");
