@@ -11,6 +11,7 @@ from selftests.unit.judge.conftest import BOUND
 
 from rtgate.cli import main, sections
 from rtgate.explain.cache_models import MODELS
+from rtgate.explain.handler_lengths import HandlerContext, InterruptHandler
 from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.misses import Misses, SectionMisses, WakeUpMisses
 from rtgate.explain.path import Profile
@@ -25,6 +26,8 @@ SITE = Site(Kind.IRQSOFF, Context.SOFTIRQ, Spot("run_timer_softirq", "_raw_spin_
 OLD = (Section(SITE, 5, 500, 110, 1, 7, 117, (0, 0, 0, 0, 0, 0, 5)),)
 NEW = (Section(SITE, 6, 9000, 7610, 1, 7, 7617, (0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 1)),)
 QUEUES = RawLock("runqueues", "__schedule", 50, 9000, 2125, 1)
+DISK = InterruptHandler("nvme_irq", HandlerContext.THREAD, 20, 40_000, 7500, 1)
+TIMER = InterruptHandler("arch_timer_handler_virt", HandlerContext.HARDIRQ, 100, 250_000, 9125, 1)
 LONGER = replace(BOUND, seed=1, postponed=Delay(7610, "run_timer_softirq"))
 MISSES = [SectionMisses(total=Misses(*total), longest=Misses(9, 8, 7)) for total in ((60, 30, 3), (10, 25, 5))]
 WAKE_UPS = [
@@ -32,9 +35,12 @@ WAKE_UPS = [
     for count, total in ((10, (200, 100, 1)), (20, (200, 300, 4)))
 ]
 FOUND = {
-    "new": BootSections(NEW, LONGER, (RawLock("", "try_to_wake_up", 7, 70, 20, 1), QUEUES)),
+    "new": BootSections(NEW, LONGER, (RawLock("", "try_to_wake_up", 7, 70, 20, 1), QUEUES), handlers=(DISK, TIMER)),
     "old": BootSections(
-        OLD, replace(LONGER, postponed=Delay(110, "run_timer_softirq")), (replace(QUEUES, longest=1000),)
+        OLD,
+        replace(LONGER, postponed=Delay(110, "run_timer_softirq")),
+        (replace(QUEUES, longest=1000),),
+        handlers=(replace(TIMER, longest=9000), replace(DISK, context=HandlerContext.HARDIRQ)),
     ),
     "no bound": BootSections(NEW),
     "cached": BootSections((replace(NEW[0], misses=MISSES[0]),), LONGER, wakeup_misses=WAKE_UPS[0]),
@@ -125,6 +131,40 @@ def test_raw_locks_are_listed_with_those_of_the_baseline(
     lines = capsys.readouterr().out.splitlines()
     row = next(" ".join(line.split()) for line in lines if line.startswith("runqueues"))
     assert row == "runqueues __schedule 50 180 1,000 2,125 17.0"
+
+
+def test_handlers_are_listed_with_those_of_the_baseline(
+    requests: list[SectionsRequest], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows() -> list[str]:
+        lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        start = next(number for number, line in enumerate(lines) if line.startswith("interrupt handler"))
+        return lines[start : start + 4]
+
+    assert main.main([*WORDS, "-o", str(tmp_path / "file")]) == 0
+    assert rows() == [
+        "interrupt handler context times mean longest virtual us",
+        "arch_timer_handler_virt hardirq 100 2,500 9,125 73.0",
+        "nvme_irq thread 20 2,000 7,500 60.0",
+        "",
+    ]
+    assert json.loads((tmp_path / "file").read_text())["kernels"]["candidate"]["handlers"][1] == {
+        "function": "nvme_irq",
+        "context": "thread",
+        "count": 20,
+        "total": 40_000,
+        "longest": 7500,
+        "seed": 1,
+    }
+    assert main.main([*WORDS, "--baseline", "old"]) == 0
+    assert rows() == [
+        "interrupt handler context times mean baseline longest virtual us",
+        "arch_timer_handler_virt hardirq 100 2,500 9,000 9,125 73.0",
+        "nvme_irq thread 20 2,000 - 7,500 60.0",
+        "",
+    ]
+    assert main.main([*WORDS[:4], "no bound", *WORDS[5:]]) == 0
+    assert "interrupt handler" not in capsys.readouterr().out
 
 
 def test_misses_of_caches_are_listed_and_their_change(

@@ -27,7 +27,7 @@ from rtgate.target.outcome import State
 from rtgate.target.virtual import VirtualBoard
 
 from .conftest import measurements, reported
-from .test_sections import hold_bytes, passages, site_bytes, sum_bytes, written
+from .test_sections import handler_bytes, hold_bytes, passages, site_bytes, sum_bytes, written
 from .test_wakeup_stages import LENGTHS, Boot
 
 
@@ -194,6 +194,7 @@ def _sections(unseen: int) -> Trace:
         sums,
         interrupts=interrupts,
         locks=hold_bytes(*((0xF0, 0x10, 1, 10 + number, 10 + number, number) for number in range(4))),
+        handlers=handler_bytes(*((0xF0, 1, 20 + number, 20 + number, number, 0) for number in range(4))),
         unseen=unseen,
     )
     return Trace(events=(), runs=(), blocks={}, sections=log)
@@ -206,6 +207,7 @@ def test_sections_are_those_of_whole_slices_between_the_first_and_the_last_wake_
     _, found = trace_sections(order)
     assert [(each.site.begin.function, each.count, each.longest) for each in found.sections] == [("f", 2, 12)]
     assert [(str(lock), lock.count, lock.longest) for lock in found.locks] == [("allocated, locked by f", 2, 12)]
+    assert [(handler.function, handler.count, handler.longest) for handler in found.handlers] == [("f", 2, 22)]
     assert found.bound is not None
     # The interrupt across the end is one of another stretch; the first wake-up in the slices took 10 instructions.
     assert (found.bound.postponed.instructions, found.bound.interrupts, found.bound.measured) == (13, 4, 10)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain import sections
+from rtgate.explain.handler_lengths import HANDLER_SUM
 from rtgate.explain.lock_holds import HOLD
 from rtgate.explain.misses import MOMENT, Misses, SectionMisses
 from rtgate.explain.sections import (
@@ -52,6 +53,11 @@ def hold_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
     return np.array([(*record, 0) for record in records], HOLD).tobytes()
 
 
+def handler_bytes(*records: tuple[int, int, int, int, int, int]) -> bytes:
+    """Return handlers of interrupts: where each begins, how often, in all, the longest, slice, context."""
+    return np.array(list(records), HANDLER_SUM).tobytes()
+
+
 def written(
     sites: bytes,
     sums: bytes,
@@ -60,11 +66,12 @@ def written(
     interrupts: bytes = b"",
     locks: bytes = b"",
     moments: bytes = b"",
+    handlers: bytes = b"",
     unseen: int = 0,
 ) -> Log:
     """Return the log that the plugin's files hold."""
     parts = {"sites": sites, "sums": sums, "calls": calls, "interrupts": interrupts, "switches": b""}
-    parts |= {"locks": locks, "cpu_offsets": b"", "moments": moments}
+    parts |= {"locks": locks, "cpu_offsets": b"", "moments": moments, "handlers": handlers}
     return parse(parts, f"unseen {unseen}\ncpu 0 99\ncpu 1 99\n")
 
 
@@ -169,6 +176,7 @@ GOOD = {
     "locks": hold_bytes((1, 2, 3, 4, 5, 6)),
     "cpu_offsets": bytes(8),
     "moments": np.zeros(1, MOMENT).tobytes(),
+    "handlers": handler_bytes((1, 2, 3, 4, 5, 1)),
 }
 
 
@@ -182,6 +190,7 @@ GOOD = {
         ("calls", call_bytes((1, 0, 0, 5)), "has no site 1"),
         ("sites", site_bytes((1, 0, 2, 0, 4, 0)), "kind that does not exist"),
         ("sites", site_bytes((1, 0, 2, 0, 0, 4)), "kind that does not exist"),
+        ("handlers", handler_bytes((1, 2, 3, 4, 5, 2)), "context that does not exist"),
         ("sums", GOOD["sums"][:8] + b"\x09" + GOOD["sums"][9:], "not each has a length"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rtgate.errors import ParseError
 from rtgate.explain.trace import Event, EventKind, TraceRequest, parse, read
+from rtgate.kernel.interrupt_handlers import HandlerCalls
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.preemption_places import Entry
 
@@ -89,3 +90,9 @@ def test_an_order_is_written_for_the_plugin() -> None:
     assert TraceRequest(slice_bits=21, preemption=behind_gs).text().startswith("slices 21\npercpu 2a508 2a500\nsoftirq")
     followed = TraceRequest(slice_bits=21, preemption=kept, altered=[0xFFFFFFC0800AF6D4, 0x10])
     assert followed.text().endswith("helper 10 20\naltered ffffffc0800af6d4\naltered 10\n")
+    calls = HandlerCalls(interrupts=((0x10, 0x20),), threads=((0x30, 0x40),), vectors=(0x50,))
+    assert (
+        replace(followed, handlers=calls)
+        .text()
+        .endswith("altered 10\ndispatcher 10 20\nthread-dispatcher 30 40\nhandler 50\n")
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from rtgate.errors import ParseError
 from rtgate.explain.bound import bound
 from rtgate.explain.cache_models import CacheModel
+from rtgate.explain.handler_lengths import interrupt_handlers
 from rtgate.explain.intervals import TOLERANCE_NS, Interval
 from rtgate.explain.lock_holds import raw_locks
 from rtgate.explain.misses import WakeUpMisses, wakeup_misses
@@ -58,6 +59,7 @@ def trace_sections(
         locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, replay.kernel, replay.seed),
         wakeup_misses=_wakeup_misses(replay, boot) if caches else None,
         stages=wakeup_stages(boot.seen.events, passages, wakeups) if wakeups else None,
+        handlers=interrupt_handlers(log.handlers, boot.slices, replay.kernel, replay.seed),
     )
 
 

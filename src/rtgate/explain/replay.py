@@ -23,6 +23,7 @@ from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder, sam
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.trace import INSTRUCTION_NS, Block, Trace, TraceRequest
 from rtgate.files import scratch
+from rtgate.kernel.interrupt_handlers import HandlerCalls, handler_calls
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.raw_locks import LockFunctions, lock_functions
 from rtgate.kernel.vmlinux import Vmlinux
@@ -246,6 +247,7 @@ def trace_slices(
         preemption=layout,
         altered=replay.kernel.starts_of(altered_names),
         locks=lock_functions(replay.kernel) if layout else LockFunctions(),
+        handlers=handler_calls(replay.kernel) if layout else HandlerCalls(),
         caches=caches,
     )
     record, boot_trace = replay.trace(request)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtgate.errors import ParseError
+from rtgate.explain.handler_lengths import HANDLER_SUM, HandlerContext, InterruptHandler, merge_handlers
 from rtgate.explain.lock_holds import HOLD, RawLock, merge_locks
 from rtgate.explain.misses import LEVELS, MOMENT, Misses, SectionMisses, WakeUpMisses
 from rtgate.explain.stages import WakeUpStages
@@ -62,6 +63,7 @@ _FILES = {
     "locks": HOLD,
     "cpu_offsets": _PER_CPU,
     "moments": MOMENT,
+    "handlers": HANDLER_SUM,
 }
 
 
@@ -171,6 +173,7 @@ class BootSections:
         locks: the raw spinlocks that were let go meanwhile, by name.
         wakeup_misses: None if no caches were modelled, or it measured no wake-ups.
         stages: of its wake-ups; None where they have no bound, or none went the usual way.
+        handlers: those of interrupts that returned meanwhile, by name.
     """
 
     sections: tuple[Section, ...]
@@ -178,6 +181,7 @@ class BootSections:
     locks: tuple[RawLock, ...] = ()
     wakeup_misses: WakeUpMisses | None = None
     stages: WakeUpStages | None = None
+    handlers: tuple[InterruptHandler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,6 +198,7 @@ class Log:
         unseen: how often the preemption count was another one than the stores that were seen have left.
         cpus: how many CPUs were followed.
         moments: of type `MOMENT`; empty if no caches were modelled.
+        handlers: of type `HANDLER_SUM`.
     """
 
     sites: NDArray[np.void]
@@ -206,6 +211,7 @@ class Log:
     unseen: int
     cpus: int
     moments: NDArray[np.void]
+    handlers: NDArray[np.void]
 
 
 def read(prefix: Path) -> Log:
@@ -229,6 +235,8 @@ def parse(parts: Mapping[str, bytes], summary: str) -> Log:
             raise ParseError(f"the trace has no site {records['site'].max()}, which has sections")
     if log.sites.size and (log.sites["kind"].max() >= len(Kind) or (log.sites["context"] & 0xFF).max() >= len(Context)):
         raise ParseError("the trace has a site of a kind that does not exist")
+    if log.handlers.size and log.handlers["context"].max() >= len(HandlerContext):
+        raise ParseError("the trace has a handler in a context that does not exist")
     ends = {"interrupts": log.interrupts["end"], "switches": log.switches["end"], "moments": log.moments["n"]}
     for name, times in ends.items():
         if (np.diff(times.astype(np.int64)) < 0).any():
@@ -376,4 +384,5 @@ def merge_boots(boots: Iterable[BootSections]) -> BootSections:
         locks=merge_locks(itertools.chain.from_iterable(boot.locks for boot in all_boots)),
         wakeup_misses=functools.reduce(operator.add, wakeup_misses) if wakeup_misses else None,
         stages=functools.reduce(operator.add, stages) if stages else None,
+        handlers=merge_handlers(itertools.chain.from_iterable(boot.handlers for boot in all_boots)),
     )

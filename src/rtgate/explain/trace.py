@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rtgate.errors import ParseError
 from rtgate.explain import sections
 from rtgate.explain.cache_models import CacheModel
+from rtgate.kernel.interrupt_handlers import HandlerCalls
 from rtgate.kernel.preemption import SOFTIRQ_OFFSET, Preemption
 from rtgate.kernel.raw_locks import LockFunctions
 
@@ -95,6 +96,7 @@ class TraceRequest:
         preemption: where the kernel keeps what sections are followed by; None to follow none.
         altered: where functions begin whose calls are followed that begin in a section.
         locks: the functions by which raw spinlocks are followed, where sections are.
+        handlers: the functions by which handlers of interrupts are, where sections are.
         caches: of which misses are counted, where sections are followed; None for none.
     """
 
@@ -105,6 +107,7 @@ class TraceRequest:
     preemption: Preemption | None = None
     altered: Sequence[int] = ()
     locks: LockFunctions = field(default_factory=LockFunctions)
+    handlers: HandlerCalls = field(default_factory=HandlerCalls)
     caches: CacheModel | None = None
 
     def text(self) -> str:
@@ -116,6 +119,9 @@ class TraceRequest:
         lines += [f"altered {address:x}" for address in self.altered]
         lines += [f"lock {address:x}" for address in self.locks.locks]
         lines += ["percpu-offsets {:x} {}".format(*self.locks.offsets)] if self.locks.offsets else []
+        lines += [f"dispatcher {start:x} {end:x}" for start, end in self.handlers.interrupts]
+        lines += [f"thread-dispatcher {start:x} {end:x}" for start, end in self.handlers.threads]
+        lines += [f"handler {address:x}" for address in self.handlers.vectors]
         lines += self.caches.order if self.caches and self.preemption else []
         return "\n".join(lines) + "\n"
 
