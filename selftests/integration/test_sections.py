@@ -13,11 +13,13 @@ import pytest
 
 from rtgate.board import boards
 from rtgate.explain.cache_models import MODELS
+from rtgate.explain.handler_lengths import interrupt_handlers
 from rtgate.explain.lock_holds import RawLock, raw_locks
 from rtgate.explain.replay import Replay
 from rtgate.explain.sections import BootSections, Log, Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
+from rtgate.kernel.interrupt_handlers import handler_calls
 from rtgate.kernel.preemption import preemption
 from rtgate.kernel.raw_locks import lock_functions, lock_name
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
@@ -74,6 +76,10 @@ LONGER = range(108, 116)
 """What its `try_to_wake_up()` takes more: the loop of 108, and a few around it; 111 with GCC 12."""
 PHASE = 54
 """Up to what the mean of another stage may differ, as boots have their wake-ups at other moments: half of that."""
+TIMERS = {"arm64": "arch_timer_handler_virt", "x86_64": "__sysvec_apic_timer_interrupt"}
+"""What the kernel calls as their handler."""
+PRIMARY = 2
+"""Instructions of `irq_default_primary_handler`, which returns a constant."""
 QEMUS = {"arm64": "qemu-system-aarch64", "x86_64": "qemu-system-x86_64"}
 BOARDS = ("virt-arm64", "virt-arm64-smp2", "virt-arm64-smp4", "virt-x86_64", "virt-x86_64-smp2")
 KNOWN = [
@@ -83,7 +89,7 @@ LOCK = 2 * 1600  # with what locks and unlocks around it
 LONG_LOCK = 2 * 150_000
 ALTERED = frozenset({"known_end", "known_hrtimer_function", "hrtimer_interrupt"})
 """Functions whose calls are looked for: the first enables interrupts, the second runs in a hard interrupt, the third
-calls the second."""
+calls the second. And one of `TIMERS`, which calls the third."""
 
 
 @pytest.mark.long("a kernel of its own")
@@ -97,8 +103,8 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
     if board == "virt-x86_64-smp2" and "version 11.1." in emulator:
         pytest.skip(f"{emulator}: a boot of this board does not repeat")
     unpatched = request.getfixturevalue("x86_64_kernel") if arch == "x86_64" else None
-    name = f"known-lengths-{arch}"
-    found, log = of_whole_boot(patched(name, DATA / "known-lengths", unpatched), board)
+    directory = patched(f"known-lengths-{arch}", DATA / "known-lengths", unpatched)
+    found, log = of_whole_boot(directory, board, ALTERED | {TIMERS[arch]})
     exact = EXACT | X86 if arch == "x86_64" else EXACT
     entries = INTERRUPTS[arch]
     by_site = {
@@ -115,7 +121,7 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
         assert lock.total == lock.count * lock.longest
         assert LOCK < lock.longest < LOCK + 40
         assert (lock.site.begin.helper, lock.site.end.function) == ("_raw_spin_lock_irqsave", "known_raw_lock")
-    locks = known_locks(log, Vmlinux(patched(name, DATA / "known-lengths", unpatched) / "vmlinux"), cpus)
+    locks = known_locks(log, Vmlinux(directory / "vmlinux"), cpus)
     assert [(lock.name, lock.function) for lock in locks] == [
         ("known_lock", "known_raw_lock"),
         ("known_long_lock", "known_raw_lock_long"),
@@ -133,17 +139,29 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
     assert max(each.longest for each in interrupts) > 2 * 5000
     if cpus == 1:  # with several, instructions of the others are counted, too
         assert 2 * 5000 < int((log.interrupts["end"] - log.interrupts["start"]).max()) < 2 * 5000 + 8000
+    check_calls_and_handlers(found, log, Vmlinux(directory / "vmlinux"))
+
+
+def check_calls_and_handlers(found: Sequence[Section], log: Log, kernel: Vmlinux) -> None:
+    entries = INTERRUPTS[kernel.arch]
     calls: dict[tuple[str, str, str], int] = {}
     for each in found:
         for call in each.calls:
             key = (call.function, each.site.begin.function, str(each.site.kind))
             calls[key] = max(call.instructions, calls.get(key, 0))
+    handlers = interrupt_handlers(log.handlers, range(1 << 31), kernel, 1)
+    (timer,) = (handler for handler in handlers if handler.function == TIMERS[kernel.arch])
     for kind in ("irqsoff", "preemptirqsoff"):
         assert calls.pop(("known_end", "known_begin", kind)) == 2 * 1500 + 2  # a constant is loaded first
         # And the result is returned; the caller waits for nothing else.
         inner = calls.pop(("known_hrtimer_function", entries[0], kind))
         assert inner == 2 * 5000 + 3
-        assert inner < calls.pop(("hrtimer_interrupt", entries[0], kind)) < inner + 8000
+        outer = calls.pop(("hrtimer_interrupt", entries[0], kind))
+        assert inner < outer < timer.longest < inner + 8000
+    # Handlers are followed by who calls them, and calls by where functions begin. Each runs with interrupts off; an
+    # interrupt that comes with preemption off is no part of that section.
+    assert calls.pop((timer.function, entries[0], "irqsoff")) == timer.longest
+    assert outer < calls.pop((timer.function, entries[0], "preemptirqsoff")) <= timer.longest
     # Parts of the same interrupts.
     assert {begin for function, begin, _ in calls} <= {*entries[1:], "irq_enter_rcu"}
 
@@ -191,20 +209,21 @@ def known_locks(log: Log, kernel: Vmlinux, cpus: int) -> list[RawLock]:
     return [lock for lock in locks if lock.name.startswith("known_")]
 
 
-def of_whole_boot(directory: Path, board: str) -> tuple[tuple[Section, ...], Log]:
+def of_whole_boot(directory: Path, board: str, altered: frozenset[str]) -> tuple[tuple[Section, ...], Log]:
     """Return the sections of a boot from power-on to the end, and what the plugin wrote."""
     case = find_case("latency/cyclictest:idle", "smoke")
     kernels = {"candidate": directory}
     (arm,) = make_arms(ArmRequest(board=board, kernels=kernels, profile="smoke", console="virtual"))
     kernel = Vmlinux(directory / "vmlinux")
     kept = preemption(kernel)
-    begins = [one.address for one in kernel.symbols if plain_name(one.name) in ALTERED]
-    assert len(begins) == len(ALTERED)
+    begins = [one.address for one in kernel.symbols if plain_name(one.name) in altered]
+    assert len(begins) == len(altered)
     request = TraceRequest(
         slice_bits=21,
         preemption=kept,
         altered=begins,
         locks=lock_functions(kernel),
+        handlers=handler_calls(kernel),
         caches=MODELS["cortex-a55"] if arm.board.cpus == 1 else None,
     )
     record, _ = measure(case, arm, 1)
@@ -276,3 +295,20 @@ def test_a_wake_up_becomes_longer_in_the_stage_that_was_changed(kernel: Path, pa
     assert {name: change for name, change in changes.items() if abs(change) > PHASE} == {}
     row = next(line for line in done.stdout.splitlines() if line.startswith("wake-up "))
     assert f"{means[1]['wake-up'] - means[0]['wake-up']:+.1f}" in row.split()
+
+
+@pytest.mark.long("a kernel of its own, and a boot under load")
+def test_handlers_in_interrupts_and_in_threads_are_listed(pcie_kernel: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sections.json"
+    words = ("--board", "virt-arm64", "--case", "nvme/cyclictest:fio-randread", "--profile", "smoke", "-o", output)
+    done = rtgate("sections", "--kernel", pcie_kernel, *words)
+    assert done.returncode == 0
+    assert re.search(r"^nvme_irq +thread +[0-9,]+ ", done.stdout, re.MULTILINE)
+    boot = decode(json.loads(output.read_text())["kernels"]["candidate"], BootSections)
+    handlers = {(handler.function, str(handler.context)): handler for handler in boot.handlers}
+    assert {"arch_timer_handler_virt", "ipi_handler"} <= {name for name, context in handlers if context == "hardirq"}
+    # PREEMPT_RT handles the disk's interrupts in a thread, which a function wakes that returns a constant.
+    primary, threaded = handlers["irq_default_primary_handler", "hardirq"], handlers["nvme_irq", "thread"]
+    assert (primary.longest, primary.total) == (PRIMARY, PRIMARY * primary.count)
+    assert 0.9 * primary.count < threaded.count < 1.1 * primary.count
+    assert threaded.total > 1000 * threaded.count

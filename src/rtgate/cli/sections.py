@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.cli import command_options
+from rtgate.cli.handler_table import show_handlers
 from rtgate.cli.stage_table import show_stages
 from rtgate.errors import ConfigError, ParseError
 from rtgate.explain.cache_models import MODELS
@@ -101,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         site_changes = changes(by_arm["baseline"].sections, by_arm["candidate"].sections)
         _show_compared(site_changes[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns, by_arm["baseline"].locks)
+        show_handlers(by_arm["candidate"].handlers, instruction_ns, by_arm["baseline"].handlers)
         _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
         show_stages(by_arm, instruction_ns)
         _show_wakeup_misses(by_arm)
@@ -113,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
         _show_locks(by_arm["candidate"].locks, instruction_ns)
+        show_handlers(by_arm["candidate"].handlers, instruction_ns)
         _show_bounds([by_arm["candidate"].bound], instruction_ns)
         show_stages(by_arm, instruction_ns)
         _show_wakeup_misses(by_arm)
