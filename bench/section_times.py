@@ -67,15 +67,21 @@ class Commits:
 
     def kernels(self) -> dict[str, Path]:
         """Build both kernels and return their directories by arm."""
-        return {"baseline": self._build("base", "base"), "candidate": self._build("candidate", "candidate")}
+        place = self.work / "build"
+        return {
+            "baseline": self._build("base", "base", place),
+            "candidate": self._build("candidate", "candidate", place),
+        }
 
     def build_source(self) -> None:
         """Build the source that both begin with where a gate builds them: it compiles what differs from that."""
         for label in ("base", "candidate"):
-            self._build("main", label)
+            # In a new place: where this build exists already, the label's tree would be left as it is.
+            with tempfile.TemporaryDirectory(prefix="source-", dir=self.work) as place:
+                self._build("main", label, Path(place))
 
-    def _build(self, branch: str, label: str) -> Path:
-        return build_commit(BUILD, self.repository.path, branch, label, Options(), self.work / "build")
+    def _build(self, branch: str, label: str, place: Path) -> Path:
+        return build_commit(BUILD, self.repository.path, branch, label, Options(), place)
 
 
 def followed_boots(_work: Path) -> Iterator[Figure]:
@@ -122,10 +128,10 @@ def comparison(work: Path) -> Iterator[Figure]:
         instruction_ns=request.instruction_ns,
         cpus=1,
     )
-    yield compared(planned, boots.follow(), boots.altered)
+    yield time_comparison(planned, boots.follow(), boots.altered)
 
 
-def compared(
+def time_comparison(
     planned: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], altered: frozenset[str]
 ) -> Figure:
     """Time the comparison of boots. Exits: no section has a call of an altered function, so there is less to do."""
@@ -146,10 +152,10 @@ def gates(goal: float | None, words: Sequence[str], work: Path) -> Iterator[Figu
     commits = Commits.at(work)
     for load in LOADS:
         commits.build_source()
-        yield gate(commits, load, goal, words)
+        yield time_gate(commits, load, goal, words)
 
 
-def gate(commits: Commits, load: str, goal: float | None, words: Sequence[str]) -> Figure:
+def time_gate(commits: Commits, load: str, goal: float | None, words: Sequence[str]) -> Figure:
     """Time a gate of both commits. Exits: it did not judge."""
     program = shutil.which("rtgate") or str(ROOT / ".venv/bin/rtgate")
     of = ("--tree", str(commits.repository.path), "--base", "base", "--candidate", "candidate")

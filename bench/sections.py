@@ -123,7 +123,7 @@ def gate(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
     compared = json.loads(found.read_text()) | _LEFT_OUT
     return {
         "case": str(change.case),
-        "judged": {"status": judged["status"], "sentence": judged["sentence"]},
+        "section_verdict": {"status": judged["status"], "sentence": judged["sentence"]},
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
         "sections": {**compared, "longer": compared["longer"][:_KEPT]},
     }

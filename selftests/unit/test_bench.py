@@ -164,7 +164,7 @@ def test_the_verdict_of_a_gate_on_sections_is_kept_beside_that_on_samples(
 
     monkeypatch.setattr(sections, "rtgate", write_report)
     document = sections.gate(sections.Kernels(work=tmp_path, campaigns=tmp_path), changes()[FORK], "1-7")
-    assert document["judged"] == {"status": "FAIL", "sentence": f"{measurement} is FAIL"}
+    assert document["section_verdict"] == {"status": "FAIL", "sentence": f"{measurement} is FAIL"}
     assert document["samples"] == {"status": "PASS", "sentences": ["latency.max is PASS"]}
     assert sections.answer(document) == "PASS, copy_process, +10,051"
 

@@ -48,9 +48,12 @@ def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commits:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Build nothing, and note the commit and the tree that each build would be of."""
     noted: list[tuple[str, str]] = []
+    made: set[tuple[str, Path]] = set()
 
     def build(_build: str, _tree: Path, commit: str, label: str, _options: object, place: Path) -> Path:
-        noted.append((commit, label))
+        if (commit, place) not in made:  # what is there is not built again, whatever its label
+            noted.append((commit, label))
+        made.add((commit, place))
         return place / commit
 
     monkeypatch.setattr(section_times, "build_commit", build)
@@ -117,11 +120,11 @@ def test_comparing_is_timed_where_altered_functions_were_called() -> None:
         arm: {seed: BootSections((section("f", 500 + more, Call("g", 90 + more, seed)), section("h", 9)), None)}
         for arm, seed, more in (("baseline", 1, 0), ("candidate", 1, 700))
     }
-    made = section_times.compared(PLANNED, boots, frozenset({"g"}))
+    made = section_times.time_comparison(PLANNED, boots, frozenset({"g"}))
     assert (made.name, made.runs, made.goal) == ("sections of 1 + 1 boots compared, 2 sites", REPEATS, 2)
     idle = {arm: {1: BootSections((section("f", 500),), None)} for arm in boots}
     with pytest.raises(SystemExit, match="no altered function was called"):
-        section_times.compared(PLANNED, idle, frozenset({"g"}))
+        section_times.time_comparison(PLANNED, idle, frozenset({"g"}))
 
 
 @dataclass(frozen=True)
