@@ -116,7 +116,8 @@ def test_the_load_that_reaches_what_did_not_run_is_named_with_its_profile(kernel
     assert code == 5
     (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
     assert skipped["status"] == "SKIP"
-    assert skipped["sentence"].startswith("not exercised here, network reaches it (gate with --profile paths): while ")
+    needed = "network reaches it (gate with --profile paths -k network)"
+    assert skipped["sentence"].startswith(f"not exercised here, {needed}: while ")
     assert "changed instructions: 0 of 1 ran, 0 times (idle 0)" in skipped["sentence"]
     assert "network reaches it" in told
     (explained,) = json.loads((tmp_path / "out" / "verdict.json").read_text())["explained"]

@@ -21,6 +21,8 @@ SEEN = CaseExplanation(
     others=("CONFIG_X",),
     other_loads={"network": "paths"},
     reached_by={"g": ("network",)},
+    failed_loads={"disk": "paths"},
+    untried_loads=("syscalls",),
 )
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from rtgate.board import boards
 from rtgate.board.boot import ArmName, TimeBase
-from rtgate.errors import ConfigError, TargetError
+from rtgate.errors import ConfigError, KernelFaultError, ParseError, TargetError
 from rtgate.explain.comparing import ComparedKernels, ExerciseOutcome, Pair, Side
 from rtgate.explain.explanation import Exercise
+from rtgate.explain.replay import StoppedBootError
 from rtgate.kernel.differing import Differences
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import profile
@@ -27,6 +28,7 @@ from rtgate.workflow.arms import unknown_kernel
 from rtgate.workflow.other_loads import TracedRun, with_other_loads
 
 NOTHING: Any = None
+ExerciseError = ConfigError | ParseError | StoppedBootError
 HERE, THERE = Path("idle"), Path("hackbench")
 
 
@@ -150,22 +152,43 @@ def test_new_code_that_was_passed_by_is_reached_where_it_runs(machine: Machine) 
     assert explanation.reached_by == {"f": ("network",)}
 
 
+@pytest.mark.parametrize("kind", [ConfigError, ParseError, StoppedBootError])
 def test_a_load_that_cannot_be_tried_is_said_and_proves_nothing(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: Machine, capsys: pytest.CaptureFixture[str], kind: type[ExerciseError]
 ) -> None:
-    machine.outcomes["network"] = TargetError("the traced boot was not measured: kernel fault: Oops")
+    error = kind("the traced boot was not measured: tool failed")
+    machine.outcomes["network"] = error
     (explanation,) = told(run({HERE: seen(change("f", 0))}, "idle", "hackbench")).values()
-    assert explanation.other_loads == {"disk": "paths"}
-    assert "whether network reaches it is not known: the traced boot was not measured: kernel fault" in (
+    assert (explanation.other_loads, explanation.untried_loads) == ({"disk": "paths"}, ("network",))
+    assert (explanation.failed_loads, explanation.reached_by) == ({}, {"f": ()})
+    assert "whether network reaches it is not known: the traced boot was not measured: tool failed" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("others_die", [False, True])
+def test_a_load_beside_which_the_candidate_dies_is_kept(
+    machine: Machine, capsys: pytest.CaptureFixture[str], others_die: bool
+) -> None:
+    machine.outcomes["network"] = TargetError("the traced boot was not measured: kernel fault: Oops")
+    if others_die:
+        machine.outcomes["disk"] = KernelFaultError("Oops")
+    (explanation,) = told(run({HERE: seen(change("f", 0))}, "idle", "hackbench")).values()
+    failed = {"disk": "paths", "network": "paths"} if others_die else {"network": "paths"}
+    assert (explanation.failed_loads, explanation.untried_loads) == (failed, ())
+    assert explanation.other_loads == ({} if others_die else {"disk": "paths"})
+    assert "died or hung beside network: the traced boot was not measured: kernel fault" in capsys.readouterr().err
 
 
 def test_a_profile_without_cases_here_is_said_and_the_others_are_tried(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del machine.offers["paths"]
-    assert told(run({HERE: seen(change("f", 0))}, "idle"))
+    (explanation,) = told(run({HERE: seen(change("f", 0))}, "idle")).values()
+    assert (explanation.other_loads, explanation.untried_loads) == (
+        {"hackbench": "compare"},
+        ("disk", "network", "syscalls"),  # which the shipped one names
+    )
     assert machine.tried == ["hackbench"]
     assert "loads of the profile paths are not tried: the suites have no cases" in capsys.readouterr().err
     machine.tried.clear()

@@ -57,6 +57,8 @@ class CaseExplanation:
         other_loads: loads of no case of the run, beside which the candidate booted once more; each with a profile that
             measures beside it.
         reached_by: by function whose change ran in no case of the run, those of these loads beside which it ran.
+        failed_loads: loads of no case of the run, beside which the candidate died or hung; each with its profile.
+        untried_loads: those that could not be tried, or of whose boot nobody can say what ran.
     """
 
     baseline_image: str
@@ -70,6 +72,8 @@ class CaseExplanation:
     changes: tuple[Change, ...] = ()
     other_loads: Mapping[str, str] = field(default_factory=dict)
     reached_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failed_loads: Mapping[str, str] = field(default_factory=dict)
+    untried_loads: tuple[str, ...] = ()
 
     @property
     def images(self) -> set[str]:

@@ -7,12 +7,12 @@ The candidate boots once beside each of them, briefly. That decides nothing: it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtgate.errors import ConfigError
-from rtgate.explain.comparing import ComparedKernels, Pair, Side, exercise_candidate
+from rtgate.errors import ConfigError, TargetError
+from rtgate.explain.comparing import ComparedKernels, ExerciseOutcome, Pair, Side, exercise_candidate
 from rtgate.explain.explanation import Exercise
 from rtgate.judge.compare.exercise import run_exercise
 from rtgate.measure.case import Case
@@ -71,6 +71,11 @@ class TracedRun:
         numbered = {str(number): explanation for number, explanation in enumerate(every)}
         return frozenset(run_exercise(numbered).missing.keys() - booting)
 
+    def beside(self, exercise: Exercise) -> CaseExplanation:
+        """Return the explanation of a further case of the same kernels, in which this ran."""
+        example = next(iter(self.explanations.values()))
+        return replace(example, executed=exercise.executed, changes=exercise.changes)
+
 
 def with_other_loads(run: TracedRun, stop: threading.Event) -> dict[Path, CaseExplanation]:
     """Return the explanations of a run, with the loads that reach what did not run in it; empty if nothing is tried.
@@ -82,15 +87,23 @@ def with_other_loads(run: TracedRun, stop: threading.Event) -> dict[Path, CaseEx
         Interrupted: Ctrl-C.
     """
     missing = run.missing()
-    loads = _other_loads(run) if missing else {}
+    loads, unlisted_loads = _other_loads(run) if missing else ({}, frozenset[str]())
     if not loads:
         return {}
     with step(f"looking for a load that reaches what did not run: {', '.join(loads)}"):
-        outcomes = dict(_boot(run, loads, stop))
-    reached = {load: missing - run.missing(explanation) for load, explanation in outcomes.items()}
-    reached_by = {name: tuple(load for load in reached if name in reached[load]) for name in sorted(missing)}
+        outcomes = _boot(run, loads, stop)
+    exercises = {load: outcome for load, outcome in outcomes.items() if isinstance(outcome, Exercise)}
+    failed_loads = {load: loads[load] for load, outcome in outcomes.items() if isinstance(outcome, TargetError)}
+    untried_loads = tuple(sorted({*loads, *unlisted_loads} - {*exercises, *failed_loads}))
+    reached = {load: missing - run.missing(run.beside(exercise)) for load, exercise in exercises.items()}
     return {
-        directory: replace(explanation, other_loads={load: loads[load] for load in outcomes}, reached_by=reached_by)
+        directory: replace(
+            explanation,
+            other_loads={load: loads[load] for load in exercises},
+            reached_by={name: tuple(load for load in reached if name in reached[load]) for name in sorted(missing)},
+            failed_loads=failed_loads,
+            untried_loads=untried_loads,
+        )
         for directory, explanation in run.explanations.items()
     }
 
@@ -99,42 +112,47 @@ def _tool(pair: Pair) -> tuple[str, str, str]:
     return pair.candidate.arm.board.name, pair.case.suite, pair.case.tool.name
 
 
-def _other_loads(run: TracedRun) -> dict[str, str]:
+def _other_loads(run: TracedRun) -> tuple[dict[str, str], frozenset[str]]:
     """Return the loads beside which a gate can measure the tool and this run did not, each with a profile.
 
+    The second are loads that a profile names whose cases cannot be listed.
     That is the profile of the run, of which cases may have been left out, or one that names loads and makes several
     boots, as a comparison takes.
     """
     board, case = run.candidate.arm.board.name, run.case
+    all_profiles = profiles()
     of_loads = [
         name
-        for name, entry in profiles().items()
+        for name, entry in all_profiles.items()
         if name != run.profile
         and len(entry.of(case.tool.name, case.suite).seeds) > 1
         and any(entry.on(board).has(case.suite, case.tool.name, load, named=True) for load in entry.on(board).loads)
     ]
     loads: dict[str, str] = {}
+    unlisted_loads: set[str] = set()
     for name in (run.profile, *of_loads):
         try:
             offers = cases((), name, case.tuning, board=board)
         except ConfigError as error:
             say(f"loads of the profile {name} are not tried: {plain_text(str(error))}")
+            unlisted_loads |= all_profiles[name].on(board).loads.keys() - set(run.loads)
             continue
         for offer in offers:
             if (offer.suite, offer.tool.name) == (case.suite, case.tool.name) and offer.load not in run.loads:
                 loads.setdefault(offer.load, name)
-    return loads
+    return loads, frozenset(unlisted_loads)
 
 
-def _boot(run: TracedRun, loads: Mapping[str, str], stop: threading.Event) -> Iterator[tuple[str, CaseExplanation]]:
-    """Boot the candidate beside each load, and yield what ran there."""
+def _boot(run: TracedRun, loads: Mapping[str, str], stop: threading.Event) -> dict[str, ExerciseOutcome]:
+    """Boot the candidate beside each load, and return what ran there, or why nobody can say."""
     boots = [(_short_side(run.candidate, name), replace(run.case, load=load)) for load, name in loads.items()]
-    example = next(iter(run.explanations.values()))
-    for load, outcome in zip(loads, exercise_candidate(run.kernels, boots, stop), strict=True):
-        if isinstance(outcome, Exercise):
-            yield load, replace(example, executed=outcome.executed, changes=outcome.changes)
-        else:
+    outcomes = dict(zip(loads, exercise_candidate(run.kernels, boots, stop), strict=True))
+    for load, outcome in outcomes.items():
+        if isinstance(outcome, TargetError):  # of a boot without a record only that the kernel died or hung
+            say(f"the candidate died or hung beside {load}: {plain_text(str(outcome))}")
+        elif not isinstance(outcome, Exercise):
             say(f"whether {load} reaches it is not known: {plain_text(str(outcome))}")
+    return outcomes
 
 
 def _short_side(candidate: Side, profile_name: str) -> Side:

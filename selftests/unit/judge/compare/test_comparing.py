@@ -339,7 +339,7 @@ def test_a_load_that_reaches_it_is_said_and_makes_nothing_good() -> None:
     by_none = replace(seen, reached_by={"hrtimer_wakeup": ()})
     why = f"while {BOARD} measured, in no case ran what changed in hrtimer_wakeup (from hrtimer_wakeup+0x24); changed "
     for explained, needed in (
-        (by_network, "network reaches it (gate with --profile paths)"),
+        (by_network, "network reaches it (gate with --profile paths -k network)"),
         (by_none, "nor beside network, boards needed"),
     ):
         (verdict,) = with_trace(arm("candidate"), explained)

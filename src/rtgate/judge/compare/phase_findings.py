@@ -25,7 +25,7 @@ from rtgate.judge.compare.phase_sentences import (
     spike_sentence,
 )
 from rtgate.judge.compare.phases import Boots, Placebo, Shift
-from rtgate.judge.compare.remedy import remedy
+from rtgate.judge.compare.remedy import remedy_sentence
 from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.explained import CaseExplanation
 from rtgate.units import plural
@@ -122,7 +122,7 @@ def _findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Findin
 def _not_exercised_finding(case: PhaseComparison, why: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
     assert case.explained is not None
-    needed = remedy(case.explained, case.exercise.missing if case.exercise else ())
+    needed = remedy_sentence(case.explained, case.exercise.missing if case.exercise else ())
     sentence = f"not exercised here, {needed}: while {case.board} measured, {why}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 
 from rtgate.records.explained import CaseExplanation
 
 
-def remedy(explanation: CaseExplanation, missing: Collection[str]) -> str:
+def remedy_sentence(explanation: CaseExplanation, missing: Collection[str]) -> str:
     """Return what reaches a change that ran in no case of a run, in words.
 
     Args:
@@ -18,22 +19,45 @@ def remedy(explanation: CaseExplanation, missing: Collection[str]) -> str:
     if missing and {change.function for change in explanation.changes if change.boots}.issuperset(missing):
         return "as it runs while the kernel boots only"
     loads = explanation.other_loads
+    deaths = _death_clauses(explanation.failed_loads) if missing else []
     if not loads or not missing:
-        return "boards or other loads needed"
+        return ", ".join([*deaths, "boards or other loads needed"])
+    needed = "boards or other loads needed" if explanation.untried_loads else "boards needed"
+    reaches, rest = _reach_clauses(explanation, missing)
+    if not reaches:
+        return ", ".join([*deaths, f"{'not reached' if deaths else 'nor'} beside {_list(list(loads), 'or')}", needed])
+    return ", ".join([*deaths, *reaches, *([f"{needed} for the rest"] if rest else [])])
+
+
+def _death_clauses(failed_loads: Mapping[str, str]) -> list[str]:
+    """Return beside which loads the candidate died or hung, by profile."""
+    names = {
+        profile: [load for load, name in failed_loads.items() if name == profile] for profile in failed_loads.values()
+    }
+    return [
+        f"the candidate died or hung beside {_list(loads, 'and')} {_hint(profile, loads)}"
+        for profile, loads in names.items()
+    ]
+
+
+def _reach_clauses(explanation: CaseExplanation, missing: Collection[str]) -> tuple[list[str], set[str]]:
+    """Return which loads reach how much, by profile, those that reach most first; and what none reaches."""
     clauses: list[str] = []
     rest = set(missing)
-    profiles = {profile: _reached(explanation, profile) for profile in loads.values()}
+    profiles = {profile: _reached(explanation, profile) for profile in explanation.other_loads.values()}
     while reached := max((functions & rest for functions in profiles.values()), key=len):
         profile = next(name for name, functions in profiles.items() if functions & rest == reached)
         names = _loads_that_reach(explanation, profile, reached)
         what = "it" if reached == set(missing) else f"{len(reached)} of {len(missing)} functions"
-        clauses.append(
-            f"{_list(names, 'and')} {'reaches' if len(names) == 1 else 'reach'} {what} (gate with --profile {profile})"
-        )
+        verb = "reaches" if len(names) == 1 else "reach"
+        clauses.append(f"{_list(names, 'and')} {verb} {what} {_hint(profile, names)}")
         rest -= reached
-    if not clauses:
-        return f"nor beside {_list(list(loads), 'or')}, boards needed"
-    return ", ".join([*clauses, *(["boards needed for the rest"] if rest else [])])
+    return clauses, rest
+
+
+def _hint(profile: str, loads: Sequence[str]) -> str:
+    """Return how to measure beside some loads of a profile: `-k` matches the names of loads."""
+    return f"(gate with --profile {profile} -k {shlex.quote(' or '.join(loads))})"
 
 
 def _list(names: Sequence[str], word: str) -> str:
