@@ -78,6 +78,7 @@ class Machine:
         self.tried: list[str] = []
         self.profiles: list[str] = []
         self.lengths: set[float] = set()
+        self.asks: dict[str, dict[str, int | str]] = {}
         monkeypatch.setattr(other_loads, "cases", self._cases)
         monkeypatch.setattr(other_loads, "exercise_candidate", self._boot)
 
@@ -92,6 +93,7 @@ class Machine:
         for boot, boot_case in boots:
             assert (boot.seed, boot.record, boot_case.suite) == (3, None, "latency")
             self.lengths.add(boot.arm.profile.of("cyclictest", "latency", boot_case.load).duration_s)
+            self.asks[boot_case.load] = boot.arm.profile.asks("cyclictest", "latency", boot_case.load)
             self.tried.append(boot_case.load)
         return [self.outcomes.get(boot_case.load, Exercise(changes=(change("f", 0),))) for _, boot_case in boots]
 
@@ -194,3 +196,29 @@ def test_a_profile_without_cases_here_is_said_and_the_others_are_tried(
     machine.tried.clear()
     assert told(run({HERE: seen(change("f", 0))}, "idle", "hackbench")) == {}
     assert machine.tried == []
+
+
+def test_a_load_has_the_options_that_its_profile_has_on_this_board(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "profiles.yaml").write_text(
+        """
+        pressed:
+          description: fewer workers on one board
+          duration: 5s
+          seeds: 1-8
+          boots: 6
+          loads: {stress-ng: {cpu: 4}, network: {}}
+          boards:
+            virt-arm64:
+              loads: {stress-ng: {cpu: 2}}
+        """,
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    del machine.offers["paths"]
+    machine.offers["pressed"] = [case("stress-ng")]
+    (explanation,) = told(run({HERE: seen(change("f", 0))}, "idle", "hackbench")).values()
+    assert explanation.other_loads == {"stress-ng": "pressed"}
+    assert machine.asks == {"stress-ng": {"stress-ng cpu": 2}}
+    assert machine.lengths == {2.0}
