@@ -231,10 +231,16 @@ def test_for_what_did_not_run_other_loads_are_tried_after_all_cases_of_a_group(b
     assert {one.other_loads["network"] for one in seen.values()} == {"paths"}
 
 
-@pytest.mark.parametrize("kind", [Kind.REGRESSION, Kind.INCONCLUSIVE])
+@pytest.mark.parametrize("kind", [Kind.REGRESSION, Kind.INCONCLUSIVE, Kind.SLOWER])
 def test_no_load_is_tried_where_the_answer_is_another_one(boots: Boots, tmp_path: Path, kind: Kind) -> None:
     assert traced(tmp_path, verdict(IDLE, kind))
     assert boots.tried == []
+
+
+@pytest.mark.parametrize("kind", [Kind.NO_WORSE, Kind.NOT_COMPARED])
+def test_loads_are_tried_where_one_case_would_say_them(boots: Boots, tmp_path: Path, kind: Kind) -> None:
+    assert traced(tmp_path, verdict(IDLE, Kind.SLOWER), verdict(LOADED, kind))
+    assert len(boots.tried) == 1
 
 
 @pytest.mark.parametrize("error", [ConfigError("no profile"), InfrastructureError("QEMU is gone")])

@@ -27,6 +27,7 @@ from rtgate.workflow.slowest import case_of, middle, slowest
 
 _OF_FEW = ("maximum", "max", "p99", "p99.9", "p99.99")  # figures that few intervals of a boot decide
 _TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
+_WITH_REMEDY = frozenset({Kind.NO_WORSE, Kind.NOT_COMPARED})  # become `not exercised`, which says what reaches it
 
 
 def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, verdicts: Sequence[Verdict]) -> bool:
@@ -51,8 +52,7 @@ def trace(boards: Sequence[str], kernels: Mapping[str, Path], records: Path, ver
     cases = [_clearest(regressions)] if regressions else every
     all_boots = [_boots(records, *place, _view(place, comparisons)) for place in cases]
     boots = [case_boots for case_boots in all_boots if case_boots is not None and not case_boots.once]
-    # Where every case needs more boots, these come first.
-    loads = any(verdict.kind is not Kind.INCONCLUSIVE for verdict in comparisons)
+    loads = any(verdict.kind in _WITH_REMEDY for verdict in comparisons)
     outcomes = [_trace_group(kernels, group, regressed=bool(regressions), loads=loads) for group in _group(boots)]
     return any(outcomes)
 
