@@ -235,11 +235,13 @@ def test_wake_ups_that_may_have_a_bound_have_stages(
     seen = replace(seen, events=tuple(way.events), sections=log)
     order = _measured(monkeypatch, _SLICE - 1, 3 * _SLICE, seen, cpus=cpus, flavour=flavour, found=way.wakeups[0])
     monkeypatch.setattr(boot_sections, "stage_marks", lambda _: {EventKind.SWITCH: 0x200})
-    _, found = trace_sections(order)
+    _, found = trace_sections(order, stages=True)
     assert order.requests[0].marks == ({EventKind.SWITCH: 0x200} if marked else {})
     assert (found.stages is not None) == (flavour == "preempt_rt")
     if found.stages is not None:
         assert (found.stages.count, found.stages.whole.total) == (1, sum(LENGTHS))
+    _, unasked = trace_sections(order)
+    assert (order.requests[-1].marks, unasked.stages) == ({}, None)
 
 
 def test_sections_do_not_count_if_a_change_was_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:

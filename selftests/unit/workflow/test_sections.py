@@ -55,7 +55,9 @@ def test_what_ran_in_a_section_is_looked_for_in_a_boot_that_repeats_the_first(mo
         expected.add(replay.expected)
         return [Profile()]
 
-    monkeypatch.setattr(sections, "trace_sections", lambda replay, *_: (f"record of {replay.arm}", BootSections(())))
+    monkeypatch.setattr(
+        sections, "trace_sections", lambda replay, *_, **__: (f"record of {replay.arm}", BootSections(()))
+    )
     monkeypatch.setattr(sections, "section_profiles", section_profiles)
     monkeypatch.setattr(sections, "differing", lambda *_: SimpleNamespace(functions=frozenset()))
     boots = _boots()
@@ -75,7 +77,7 @@ def test_sections_of_the_baseline_have_the_candidates_names_and_are_kept_under_t
         named.append(replay.kernel)
         return [Profile()]
 
-    monkeypatch.setattr(sections, "trace_sections", lambda *_: ("a record", BootSections((SECTION,))))
+    monkeypatch.setattr(sections, "trace_sections", lambda *_, **__: ("a record", BootSections((SECTION,))))
     monkeypatch.setattr(sections, "section_profiles", section_profiles)
     monkeypatch.setattr(sections, "differing", lambda *_: SimpleNamespace(functions=frozenset()))
     boots = _boots(renames={"f": "g"}, cache=kept, expected={"baseline": {7: "b"}, "candidate": {7: "c"}})
@@ -89,6 +91,14 @@ def test_sections_of_the_baseline_have_the_candidates_names_and_are_kept_under_t
     assert boots.follow() == by_arm
     boots.paths(SiteChange(SITE, SECTION, SECTION, SECTION))
     assert sorted(named, key=str) == [("the baseline", {"f": "g"}), ("the candidate", {})]
+
+
+@pytest.mark.parametrize("stages", [True, False])
+def test_stages_are_measured_where_somebody_shows_them(monkeypatch: pytest.MonkeyPatch, stages: bool) -> None:
+    trace = Mock(return_value=("a record", BootSections((SECTION,))))
+    monkeypatch.setattr(sections, "trace_sections", trace)
+    _boots(stages=stages).follow()
+    assert [call.kwargs["stages"] for call in trace.call_args_list] == [stages, stages]
 
 
 def _boots(**values: Any) -> SectionBoots:
@@ -128,7 +138,8 @@ def test_names_that_were_translated_are_told(
         seeds=(1,),
         tell=said.append,
     )
-    assert SectionBoots.of(request).renames.keys() == set(names)
+    boots = SectionBoots.of(request)
+    assert (boots.renames.keys(), boots.stages) == (set(names), True)
     assert [sentence.partition(": ")[2] for sentence in said] == [words]
     said.clear()
     assert SectionBoots.of(replace(request, kernels={"candidate": tmp_path})).renames == {}

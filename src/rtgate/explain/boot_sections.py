@@ -22,7 +22,11 @@ from rtgate.records.record import Record
 
 
 def trace_sections(
-    replay: Replay, altered_names: frozenset[str] = frozenset(), caches: CacheModel | None = None
+    replay: Replay,
+    altered_names: frozenset[str] = frozenset(),
+    caches: CacheModel | None = None,
+    *,
+    stages: bool = False,
 ) -> tuple[Record, BootSections]:
     """Run a boot, once, and return its record and the critical sections that ended while it measured.
 
@@ -30,6 +34,7 @@ def trace_sections(
         replay: the boot.
         altered_names: functions whose longest calls in sections are looked for.
         caches: of which misses are counted; None for none.
+        stages: whether those of wake-ups are measured, too: each boot then takes longer.
 
     Raises:
         ConfigError, InfrastructureError, ParseError: as `trace_functions`; ConfigError also if the kernel does not show
@@ -37,7 +42,8 @@ def trace_sections(
     """
     replay.tell(f"{replay.arm.name}, seed {replay.seed}: following critical sections")
     layout = preemption(replay.kernel)
-    boot = trace_slices(replay, layout, altered_names, caches, _stage_marks(replay))
+    marks = stage_marks(replay.kernel) if stages and _has_bounded_tool(replay) else {}
+    boot = trace_slices(replay, layout, altered_names, caches, marks)
     log = boot.seen.sections
     assert log is not None
     if log.unseen:
@@ -58,13 +64,9 @@ def trace_sections(
         bound=bound(sections, passages, wakeups, replay.seed) if wakeups else None,
         locks=raw_locks(log.locks, log.cpu_offsets, boot.slices, replay.kernel, replay.seed),
         wakeup_misses=_wakeup_misses(replay, boot) if caches else None,
-        stages=wakeup_stages(boot.seen.events, passages, wakeups) if wakeups else None,
+        stages=wakeup_stages(boot.seen.events, passages, wakeups) if stages and wakeups else None,
         handlers=interrupt_handlers(log.handlers, boot.slices, replay.kernel, replay.seed),
     )
-
-
-def _stage_marks(replay: Replay) -> dict[int, int]:
-    return stage_marks(replay.kernel) if _has_bounded_tool(replay) else {}
 
 
 def _wakeup_misses(replay: Replay, boot: SlicedBoot) -> WakeUpMisses | None:

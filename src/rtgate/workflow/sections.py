@@ -111,6 +111,7 @@ class SectionBoots:
             baseline has it, so that sites are matched.
         cache: keeps the sections of boots that are expected; None to follow each.
         cache_model: of which misses are counted, then without `cache`; None for none.
+        stages: whether those of wake-ups are measured, then without `cache`.
         records: those of boots that were followed, by arm and seed: booted again they must reproduce them.
     """
 
@@ -125,6 +126,7 @@ class SectionBoots:
     renames: Mapping[str, str] = field(default_factory=dict)
     cache: SectionCache | None = None
     cache_model: CacheModel | None = None
+    stages: bool = False
     records: dict[tuple[str, int], Record] = field(default_factory=dict)
 
     @classmethod
@@ -157,6 +159,7 @@ class SectionBoots:
             tell=request.tell,
             renames=renames,
             cache_model=request.caches,
+            stages=True,
         )
 
     def follow(self) -> dict[str, dict[int, BootSections]]:
@@ -186,7 +189,7 @@ class SectionBoots:
         if hit is not None:
             return hit
         replay = self._replay(arm, seed, self.kernels[arm])
-        self.records[arm, seed], sections = trace_sections(replay, self.altered, self.cache_model)
+        self.records[arm, seed], sections = trace_sections(replay, self.altered, self.cache_model, stages=self.stages)
         if self.cache and record:
             self.cache.keep(record, self.altered, sections)
         return sections
