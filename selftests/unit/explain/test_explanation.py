@@ -120,7 +120,7 @@ def test_it_can_be_written() -> None:
 def test_functions_that_did_not_run_prove_nothing() -> None:
     nothing = find_exercise(frozenset({"f", "g"}), {"h": 5})
     assert nothing.executed == {}
-    assert nothing.sentence == "not exercised here, boards needed"
+    assert nothing.sentence == "not exercised here, boards or other loads needed"
     assert "whether limit was read is not known" in find_exercise(frozenset({"f"}), {}, ["limit"]).sentence
     some = find_exercise(frozenset({"f", "g"}), {"h": 5, "g": 1})
     assert some.resting == ("f",)
@@ -128,7 +128,7 @@ def test_functions_that_did_not_run_prove_nothing() -> None:
 
 
 def test_nothing_that_differs_is_not_exercised_either() -> None:
-    assert find_exercise(frozenset(), {"h": 5}).sentence == "not exercised here, boards needed"
+    assert find_exercise(frozenset(), {"h": 5}).sentence == "not exercised here, boards or other loads needed"
 
 
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10_000))

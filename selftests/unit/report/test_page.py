@@ -86,7 +86,7 @@ def test_a_run_without_any_case_is_a_miss() -> None:
         ((Status.MISS, Kind.HANG), 3, "whoever looks after the baseline must act"),
         ((Status.DONE, Kind.INCONCLUSIVE), 5, "measure more boots"),
         ((Status.DONE, Kind.NOT_COMPARED), 5, "whoever looks after boards and placebos.yaml must act"),
-        ((Status.SKIP, Kind.NOT_EXERCISED), 5, "measure beside a load that reaches it"),
+        ((Status.SKIP, Kind.NOT_EXERCISED), 5, "measure what the sentences name: a load that reaches it, or a board"),
         ((Status.DONE, Kind.UNJUDGED), 5, "whoever sets limits must act"),
     ],
 )

@@ -239,7 +239,7 @@ class Exercise:
             return f"{len(self.executed)} of {len(self.executed) + len(self.resting)} functions that differ ran: {some}"
         if self.data:
             return f"no function that differs ran; whether {', '.join(self.data[:3])} was read is not known"
-        return "not exercised here, boards needed"
+        return "not exercised here, boards or other loads needed"
 
 
 def find_exercise(changed_names: frozenset[str], counts: Mapping[str, int], data: Sequence[str] = ()) -> Exercise:

@@ -35,7 +35,7 @@ _ACTIONS = {
 }
 _OPEN_ACTIONS = {
     Kind.INCONCLUSIVE: "measure more boots, or for longer (the sentences say how much it takes)",
-    Kind.NOT_EXERCISED: "measure beside a load that reaches it (the sentences say which does), else on a board",
+    Kind.NOT_EXERCISED: "measure what the sentences name: a load that reaches it, or a board",
 }
 _UNPROVEN_ACTION = "whoever looks after boards and placebos.yaml must act (the sentences say what a comparison lacks)"
 _UNJUDGED_ACTION = "whoever sets limits must act (`rtgate calibrate` proposes some), or allow it with --allow-unjudged"
