@@ -6,6 +6,7 @@ import pytest
 from rtgate.cli.stage_table import show_stages
 from rtgate.explain.sections import BootSections
 from rtgate.explain.stages import Stage, WakeUpStages
+from rtgate.records.bound import Bound, Delay
 
 OLD = WakeUpStages(
     count=1000,
@@ -21,8 +22,13 @@ NEW = WakeUpStages(
 )
 
 
-def lines_of(capsys: pytest.CaptureFixture[str], **kernels: WakeUpStages | None) -> list[str]:
-    show_stages({arm: BootSections((), stages=stages) for arm, stages in kernels.items()}, 8)
+BOUND = Bound(seed=1, postponed=Delay(), switching=Delay(), entry=1, way=2, interrupts=0, interrupt_count=0, measured=7)
+
+
+def lines_of(
+    capsys: pytest.CaptureFixture[str], bound: Bound | None = None, **kernels: WakeUpStages | None
+) -> list[str]:
+    show_stages({arm: BootSections((), stages=stages, bound=bound) for arm, stages in kernels.items()}, 8)
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -49,6 +55,21 @@ def test_of_two_kernels_the_change_is_shown(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_without_stages_of_each_kernel_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kernels", "arms"),
+    [
+        ({"candidate": None}, "candidate"),
+        ({"candidate": NEW, "baseline": None}, "baseline"),
+        ({"candidate": None, "baseline": None}, "baseline and in the candidate"),
+    ],
+)
+def test_a_kernel_with_a_bound_and_without_stages_is_named(
+    capsys: pytest.CaptureFixture[str], kernels: dict[str, WakeUpStages | None], arms: str
+) -> None:
+    why = "no wake-up went the usual way, or a function is inlined"
+    assert lines_of(capsys, bound=BOUND, **kernels) == [f"no stages of wake-ups: in the {arms} {why}", ""]
+
+
+def test_without_a_bound_of_wake_ups_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines_of(capsys, candidate=None) == []
     assert lines_of(capsys, candidate=NEW, baseline=None) == []

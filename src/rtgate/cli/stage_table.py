@@ -16,9 +16,15 @@ _COMPARED = tuple(
 
 
 def show_stages(by_arm: Mapping[str, BootSections], instruction_ns: int) -> None:
-    """Print mean and longest of each stage; of two kernels the change. Nothing, if one of them has no stages."""
+    """Print mean and longest of each stage; of two kernels the change.
+
+    If one of them has no stages, nothing but why, and that only if its wake-ups have a bound.
+    """
     by_name = {arm: boot.stages for arm, boot in sorted(by_arm.items()) if boot.stages}
     if len(by_name) < len(by_arm):
+        arms = " and in the ".join(arm for arm, boot in sorted(by_arm.items()) if boot.bound and not boot.stages)
+        if arms:
+            print(f"no stages of wake-ups: in the {arms} no wake-up went the usual way, or a function is inlined\n")
         return
     columns = _COMPARED if len(by_name) == 2 else _SINGLE
     show_listing(("stage of a wake-up", *columns), _rows(list(by_name.values()), instruction_ns), right=columns)
