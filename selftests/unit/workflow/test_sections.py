@@ -139,7 +139,7 @@ def test_names_that_were_translated_are_told(
         tell=said.append,
     )
     boots = SectionBoots.of(request)
-    assert (boots.renames.keys(), boots.stages) == (set(names), True)
+    assert (set(boots.renames), boots.stages) == (set(names), True)
     assert [sentence.partition(": ")[2] for sentence in said] == [words]
     said.clear()
     assert SectionBoots.of(replace(request, kernels={"candidate": tmp_path})).renames == {}

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rtgate.explain.interruptions import interrupt_sums, interruptions
+from rtgate.explain.interruptions import interrupt_sums, measure_interruptions
 from rtgate.explain.intervals import Interval
 from rtgate.explain.sections import Kind, Section
 from rtgate.records.bound import Bound, Delay
@@ -69,7 +69,7 @@ def _ways(interrupts: NDArray[np.void], switches: NDArray[np.void], wakeups: Seq
     since_expiry = last_switches["start"].astype(np.int64) - starts
     entries = np.minimum(last_switches["before"].astype(np.int64), since_expiry)
     switch_ends = last_switches["end"].astype(np.int64)
-    ways = ends - switch_ends - interruptions(interrupts, switch_ends, ends)
+    ways = ends - switch_ends - measure_interruptions(interrupts, switch_ends, ends)
     return max(0, int(entries.max())), int(ways.max())
 
 
@@ -87,7 +87,7 @@ def _longest_wakeup(interrupts: NDArray[np.void], switches: NDArray[np.void], wa
     last = np.searchsorted(switch_ends, ends, "right") - 1
     delayed = last - first > 1
     begin, end = switch_ends[first[delayed]], switches["start"][last[delayed]].astype(np.int64)
-    lengths[delayed] -= end - begin - interruptions(interrupts, begin, end)
+    lengths[delayed] -= end - begin - measure_interruptions(interrupts, begin, end)
     return int(lengths.max())
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def interruptions(
+def measure_interruptions(
     interrupts: NDArray[np.void], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return how many instructions were those of interrupts that came and ended between two places each."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rtgate.explain.interruptions import interruptions
+from rtgate.explain.interruptions import measure_interruptions
 from rtgate.explain.intervals import TOLERANCE_NS, Interval
 from rtgate.explain.stages import INTERRUPTS, STAGES, WHOLE, Stage, WakeUpStages
 from rtgate.explain.trace import INSTRUCTION_NS, Event, EventKind
@@ -48,7 +48,7 @@ def wakeup_stages(
     count = edges.shape[1]
     if not count:
         return None
-    others = np.array([interruptions(interrupts, *ends) for ends in pairwise(edges)])
+    others = np.array([measure_interruptions(interrupts, *ends) for ends in pairwise(edges)])
     lengths = np.vstack([np.diff(edges, axis=0) - others, others.sum(axis=0)])
     return WakeUpStages(
         count=count,

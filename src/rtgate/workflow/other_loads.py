@@ -95,12 +95,12 @@ def with_other_loads(run: TracedRun, stop: threading.Event) -> dict[Path, CaseEx
     exercises = {load: outcome for load, outcome in outcomes.items() if isinstance(outcome, Exercise)}
     failed_loads = {load: loads[load] for load, outcome in outcomes.items() if isinstance(outcome, TargetError)}
     untried_loads = tuple(sorted({*loads, *unlisted_loads} - {*exercises, *failed_loads}))
-    reached = {load: missing - run.missing(run.beside(exercise)) for load, exercise in exercises.items()}
+    functions = {load: missing - run.missing(run.beside(exercise)) for load, exercise in exercises.items()}
     return {
         directory: replace(
             explanation,
             other_loads={load: loads[load] for load in exercises},
-            reached_by={name: tuple(load for load in reached if name in reached[load]) for name in sorted(missing)},
+            reached_by={name: tuple(load for load in functions if name in functions[load]) for name in sorted(missing)},
             failed_loads=failed_loads,
             untried_loads=untried_loads,
         )

@@ -44,14 +44,14 @@ def _reach_clauses(explanation: CaseExplanation, missing: Collection[str]) -> tu
     """Return which loads reach how much, by profile, those that reach most first; and what none reaches."""
     clauses: list[str] = []
     rest = set(missing)
-    profiles = {profile: _reached(explanation, profile) for profile in explanation.other_loads.values()}
-    while reached := max((functions & rest for functions in profiles.values()), key=len):
-        profile = next(name for name, functions in profiles.items() if functions & rest == reached)
-        names = _loads_that_reach(explanation, profile, reached)
-        what = "it" if reached == set(missing) else f"{len(reached)} of {len(missing)} functions"
+    profiles = {profile: _functions_of(explanation, profile) for profile in explanation.other_loads.values()}
+    while most := max((functions & rest for functions in profiles.values()), key=len):
+        profile = next(name for name, functions in profiles.items() if functions & rest == most)
+        names = _loads_that_reach(explanation, profile, most)
+        what = "it" if most == set(missing) else f"{len(most)} of {len(missing)} functions"
         verb = "reaches" if len(names) == 1 else "reach"
         clauses.append(f"{_list(names, 'and')} {verb} {what} {_hint(profile, names)}")
-        rest -= reached
+        rest -= most
     return clauses, rest
 
 
@@ -65,7 +65,7 @@ def _list(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _reached(explanation: CaseExplanation, profile: str) -> set[str]:
+def _functions_of(explanation: CaseExplanation, profile: str) -> set[str]:
     """Return the functions that the loads of a profile reach."""
     own = {load for load, name in explanation.other_loads.items() if name == profile}
     return {function for function, loads in explanation.reached_by.items() if own.intersection(loads)}
