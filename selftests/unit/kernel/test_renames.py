@@ -196,6 +196,43 @@ def test_a_kernel_has_its_new_names_everywhere(arch: str, tmp_path: Path) -> Non
     assert differing(one, two).functions == frozenset()
 
 
+@ARCHES
+@pytest.mark.parametrize(
+    ("own", "use", "others"),
+    [
+        (
+            (
+                "int a; __attribute__((noinline)) static int update(int x) { a += x; return x * 3; }",
+                "int b; __attribute__((noinline)) static int update(int x) "
+                "{ for (int i = 0; i < x * 1000; i++) b ^= i * x; return b; }",
+            ),
+            "int {}(int x) {{ return update(x) + 1; }}",
+            "int {0}_other(int x) {{ return update(x) + 7; }}",
+        ),
+        (
+            ("static int count;", "static int count;"),
+            "int {}(int x) {{ count += x * 5; return count; }}",
+            "int {0}_get(void) {{ return count; }} int {0}_put(void) {{ return count = 7; }}",
+        ),
+    ],
+    ids=["function", "variable"],
+)
+def test_a_static_name_is_another_one_in_another_file(
+    arch: str, own: tuple[str, str], use: str, others: str, tmp_path: Path
+) -> None:
+    a, b = (text + others.format(file) for text, file in zip(own, "ab", strict=True))
+    tick = "int {0}(int); int tick(int x) {{ return {0}(x) + 5; }}"
+    one = kernel(arch, tmp_path, "one", a=a + use.format("a_do"), b=b, c=tick.format("a_do"))
+    two = kernel(arch, tmp_path, "two", a=a, b=b + use.format("b_do"), c=tick.format("b_do"))
+    differences = differing(one, two)
+    assert differences.renames == {}
+    assert differences.functions == frozenset({"a_do", "b_do", "tick"})
+    # In the same file it is the same.
+    three = kernel(arch, tmp_path, "three", a=a + use.format("a_new"), b=b, c=tick.format("a_new"))
+    assert differing(one, three).renames == {"a_do": "a_new"}
+    assert differing(one, three).functions == frozenset()
+
+
 @dataclass(frozen=True)
 class Function:
     """One of a kernel that was made up: its name, a constant, and the functions that it calls, by number."""

@@ -61,7 +61,7 @@ def differing(
         raise ConfigError(f"a kernel for {baseline.arch} and one for {candidate.arch} have no function in common")
     renames = find_renames(baseline, candidate)
     baseline = baseline.with_names(renames)
-    code = _compare_code(baseline, candidate)
+    code = _compare(_functions(baseline), _functions(candidate), lambda a, b: same_code(baseline, a, candidate, b))
     data = _compare(_variables(baseline), _variables(candidate), lambda a, b: same_data(baseline, a, candidate, b))
     # A piece of a function (`f.cold`, `f.part.0`) that is new is a change of that function, not a new function.
     there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
@@ -140,9 +140,19 @@ def _places(symbols: Iterable[Symbol]) -> _Places:
 
 
 def _confirm(renames: dict[str, str], baseline: Vmlinux, candidate: Vmlinux) -> dict[str, str]:
-    """Return the largest part of some renames by which none of these functions differs, whatever they call."""
+    """Return the largest part of some renames by which none of these functions differs, whatever they call.
+
+    A static function or variable that they use is known by its file as well: another file's of that name is another.
+    """
+    theirs = candidate.with_files()
     while renames:
-        code = _compare_code(baseline.with_names(renames), candidate, frozenset(renames.values()))
+        renamed, names = baseline.with_names(renames), frozenset(renames.values())
+        mine = renamed.with_files()
+        code = _compare(
+            _functions(renamed, names),
+            _functions(candidate, names),
+            lambda a, b: same_code(mine, a, theirs, b),  # noqa: B023 - called in this round
+        )
         wrong = code.changed | code.added | code.removed
         if not wrong:
             break
@@ -160,13 +170,8 @@ class _Names:
 _Table = dict[tuple[str, str], list[Symbol]]
 
 
-def _compare_code(baseline: Vmlinux, candidate: Vmlinux, names: Collection[str] | None = None) -> _Names:
-    """Return which functions differ; with `names` of these only."""
-    old, new = _functions(baseline, names), _functions(candidate, names)
-    return _compare(old, new, lambda mine, theirs: same_code(baseline, mine, candidate, theirs))
-
-
-def _functions(kernel: Vmlinux, names: Collection[str] | None) -> _Table:
+def _functions(kernel: Vmlinux, names: Collection[str] | None = None) -> _Table:
+    """Return all functions; with `names` these only."""
     return _table(
         symbol
         for symbol in kernel.symbols

@@ -116,11 +116,19 @@ class Vmlinux:
 
     def with_names(self, names: Mapping[str, str]) -> Vmlinux:
         """Return the same kernel with other names: the new ones by the old ones, without what the compiler added."""
-        if not names:
-            return self
+        return self._with_symbols(_with_name(symbol, names) for symbol in self.symbols) if names else self
+
+    def with_files(self) -> Vmlinux:
+        """Return the same kernel with the file in the name of each static symbol: several files have one of a name."""
+        return self._with_symbols(
+            replace(symbol, name=f"{plain_name(symbol.name)}@{symbol.file}") if symbol.file else symbol
+            for symbol in self.symbols
+        )
+
+    def _with_symbols(self, symbols: Iterable[Symbol]) -> Vmlinux:
         kernel = object.__new__(Vmlinux)
         kernel.arch, kernel.sections = self.arch, self.sections
-        kernel._index(_with_name(symbol, names) for symbol in self.symbols)
+        kernel._index(symbols)
         return kernel
 
     def _symbols(self, table: bytes, names: bytes) -> Iterator[Symbol]:
