@@ -7,7 +7,8 @@ from collections.abc import Hashable
 
 from rtgate.kernel import arm64
 from rtgate.kernel.instruction import Instruction, Reader
-from rtgate.kernel.relocation import Code, Token
+from rtgate.kernel.jump_labels import JumpLabel, jump_labels
+from rtgate.kernel.relocation import Code, Token, target
 from rtgate.kernel.vmlinux import Symbol, Vmlinux
 
 _SIZE = 4  # bytes
@@ -18,9 +19,20 @@ def reader(kernel: Vmlinux) -> Reader:
 
     def read(symbol: Symbol) -> list[Instruction]:
         code = Code(kernel, symbol)
-        return [_instruction(code, number, symbol.address + _SIZE * number) for number in range(len(code.words))]
+        labels = {label.address: label for label in jump_labels(kernel, symbol)}
+        addresses = range(symbol.address, symbol.address + _SIZE * len(code.words), _SIZE)
+        return [
+            _jump_label(kernel, labels[address]) if address in labels else _instruction(code, number, address)
+            for number, address in enumerate(addresses)
+        ]
 
     return read
+
+
+def _jump_label(kernel: Vmlinux, label: JumpLabel) -> Instruction:
+    """Return an instruction that is patched: known by its key."""
+    token = ("jump label", target(kernel, label.key), label.flags)
+    return Instruction(address=label.address, strict=token, loose=token)
 
 
 def _instruction(code: Code, number: int, address: int) -> Instruction:

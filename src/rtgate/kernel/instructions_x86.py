@@ -9,8 +9,7 @@ be one over five bytes in the other.
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import islice
 
 from capstone import CS_ARCH_X86, CS_GRP_CALL, CS_GRP_JUMP, CS_MODE_64, Cs, CsInsn
@@ -32,12 +31,12 @@ from capstone.x86 import (
 )
 
 from rtgate.kernel.instruction import Instruction, Reader
+from rtgate.kernel.jump_labels import jump_labels
 from rtgate.kernel.relocation import Meaning, target
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 _KERNEL = 0xFFFF_FFFF_8000_0000  # the kernel's image lies from here on
 _WORD = 1 << 64
-_ENTRY = struct.Struct("<iiq")  # struct jump_entry, include/linux/jump_label.h: each relative to its own field
 _PROLOGUE = 8  # instructions within which a function sets up its frame pointer
 _RETURN = "__x86_return_thunk"
 _THUNK = "__x86_indirect_"  # calls and jumps through a register; the register follows
@@ -46,37 +45,25 @@ _SPECIAL = re.compile(r"[cd]r\d+|[c-gs]s|[re]?sp")  # registers that no compiler
 
 def reader(kernel: Vmlinux) -> Reader:
     """Return what reads the functions of an x86-64 kernel."""
-    labels = dict(_jump_labels(kernel))
     disassembler = Cs(CS_ARCH_X86, CS_MODE_64)
     disassembler.detail = True
     disassembler.skipdata = True  # what it does not know is a byte of data each
 
     def read(symbol: Symbol) -> list[Instruction]:
         insns = list(disassembler.disasm(kernel.bytes_at(symbol.address, symbol.size), symbol.address))
-        function = _Function(kernel, symbol, insns, labels)
+        function = _Function(kernel, symbol, insns)
         return [function.instruction(insn) for insn in insns]
 
     return read
 
 
-def _jump_labels(kernel: Vmlinux) -> Iterator[tuple[int, Meaning]]:
-    """Yield where the kernel's jump labels are, and what the key of each is."""
-    start, stop = (kernel.address_of(f"__{end}___jump_table") for end in ("start", "stop"))
-    if start is None or stop is None:
-        return
-    entries = kernel.bytes_at(start, stop - start)
-    for number, (code, _, key) in enumerate(_ENTRY.iter_unpack(entries[: len(entries) // _ENTRY.size * _ENTRY.size])):
-        at = start + _ENTRY.size * number
-        yield at + code & _WORD - 1, target(kernel, at + 8 + (key & ~3))
-
-
 class _Function:
     """One function while its instructions are made ready."""
 
-    def __init__(self, kernel: Vmlinux, symbol: Symbol, insns: Sequence[CsInsn], labels: Mapping[int, Meaning]) -> None:
+    def __init__(self, kernel: Vmlinux, symbol: Symbol, insns: Sequence[CsInsn]) -> None:
         self._kernel = kernel
         self._symbol = symbol
-        self._labels = labels
+        self._labels = {label.address: label for label in jump_labels(kernel, symbol)}
         self._stack = {X86_REG_RSP}
         if any(_sets_frame(insn) for insn in islice(insns, _PROLOGUE)):
             self._stack.add(X86_REG_RBP)
@@ -85,7 +72,7 @@ class _Function:
         """Return an instruction, ready to be compared."""
         label = self._labels.get(insn.address)
         if label is not None:
-            return _instruction(insn, ("jump label", label))
+            return _instruction(insn, ("jump label", target(self._kernel, label.key), label.flags))
         if not insn.id:
             return _instruction(insn, ("data", bytes(insn.bytes)))
         if insn.id == X86_INS_NOP or bytes(insn.bytes) == b"\x66\x90":

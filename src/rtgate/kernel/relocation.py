@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from rtgate.kernel import arm64, pages
 from rtgate.kernel.arm64 import ADR, ADR_BITS, ADRP
+from rtgate.kernel.jump_labels import jump_labels
 from rtgate.kernel.pages import PageRegister
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
@@ -33,7 +34,7 @@ Token = Meaning | int
 
 def same_code(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbol) -> bool:
     """Return whether two functions do the same."""
-    if mine.size != theirs.size:
+    if mine.size != theirs.size or _jump_labels(baseline, mine) != _jump_labels(candidate, theirs):
         return False
     if baseline.arch != "arm64":
         return _same_x86(_Piece.of(baseline, mine), _Piece.of(candidate, theirs))
@@ -44,6 +45,24 @@ def same_code(baseline: Vmlinux, mine: Symbol, candidate: Vmlinux, theirs: Symbo
     # An address whose low half is nowhere known to belong to it says nothing yet.
     unused_origins = codes[0].made.keys() - (codes[0].used & codes[1].used)
     return all(_agrees(codes, number) for number in unused_origins)
+
+
+def _jump_labels(kernel: Vmlinux, symbol: Symbol) -> list[tuple[int, Meaning, Meaning, int]]:
+    """Return where a function has jump labels, where these lead, and by which key: no instruction names it."""
+    return [
+        (
+            label.address - symbol.address,
+            _inside(symbol, label.destination) or target(kernel, label.destination),
+            target(kernel, label.key),
+            label.flags,
+        )
+        for label in jump_labels(kernel, symbol)
+    ]
+
+
+def _inside(symbol: Symbol, address: int) -> Meaning | None:
+    offset = address - symbol.address
+    return ("inside", offset) if 0 <= offset < symbol.size else None
 
 
 class Code:
