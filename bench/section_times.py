@@ -40,8 +40,8 @@ from rtgate.target.boot_cache import VARIABLE
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.kernels import build_commit, build_kernel
-from rtgate.workflow.section_tracing import compare_boots, kernel_differences
-from rtgate.workflow.sections import SectionBoots, SectionsRequest
+from rtgate.workflow.section_tracing import compare_boots
+from rtgate.workflow.sections import SectionBoots, SectionsRequest, kernel_differences
 
 LOADS = ("idle", "hackbench")
 BOOTS = range(1, 13)

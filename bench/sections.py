@@ -34,6 +34,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.sections import BootSections
 from rtgate.files import write_text
 from rtgate.judge.compare.section_findings import grown_sections
+from rtgate.kernel.differing import Differences
 from rtgate.kernel.harmless import UNPATCHED
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case
@@ -43,8 +44,8 @@ from rtgate.records.longer_sections import CALL, SectionComparison
 from rtgate.records.longer_sections import MEASUREMENT as SECTION
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
-from rtgate.workflow.section_tracing import compare_boots, kernel_differences
-from rtgate.workflow.sections import SectionBoots
+from rtgate.workflow.section_tracing import compare_boots
+from rtgate.workflow.sections import SectionBoots, kernel_differences
 
 _JUDGED = {0, 1, 5}
 """Exit codes of a gate whose verdicts are of this measurement."""
@@ -144,9 +145,9 @@ def follow(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
     }
     elfs = {arm: Vmlinux(vmlinux(built.directory(name))) for arm, name in names.items()}
     differences = kernel_differences(elfs)
-    altered, renames = differences.functions, differences.renames
-    two = TwoKernels(case=case, seeds=chosen, arms=arms, elfs=elfs, altered=altered, renames=renames, kernels=built)
-    key = (built.kernels, change.board, change.case, chosen, altered, tuple(renames.items()))
+    altered = differences.functions
+    two = TwoKernels(case=case, seeds=chosen, arms=arms, elfs=elfs, differences=differences, kernels=built)
+    key = (built.kernels, change.board, change.case, chosen, altered, tuple(differences.renames.items()))
     if key not in kernels.before:
         kernels.before[key] = two.follow("baseline")
     return {"case": case.name, "altered": len(altered), "sections": two.compare(kernels.before[key])}
@@ -160,8 +161,7 @@ class TwoKernels:
     seeds: Sequence[int]
     arms: Mapping[str, Arm]
     elfs: Mapping[str, Vmlinux]
-    altered: frozenset[str]
-    renames: Mapping[str, str]
+    differences: Differences
     kernels: ChangedKernels
 
     def follow(self, arm: str) -> Mapping[int, BootSections]:
@@ -173,8 +173,8 @@ class TwoKernels:
             kernels=self.elfs,
             stop=self.kernels.stop,
             tell=lambda _: None,
-            altered=self.altered,
-            renames=self.renames,
+            altered=self.differences.functions,
+            differences=self.differences,
         )
         return boots.follow()[arm]
 
@@ -190,7 +190,7 @@ class TwoKernels:
         )
         try:
             boots = {"baseline": before, "candidate": self.follow("candidate")}
-            compared = compare_boots(planned, boots, self.altered)
+            compared = compare_boots(planned, boots, self.differences.functions)
         except (ConfigError, ParseError) as error:
             compared = replace(planned, why_not=str(error))
         return asdict(replace(compared, longer=compared.longer[:_KEPT])) | _LEFT_OUT

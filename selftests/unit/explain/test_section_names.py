@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_changes import changes
-from rtgate.explain.section_names import with_names
+from rtgate.explain.section_names import rename_functions
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot, merge
 
 from .test_sections import NAMES, SECTIONS
@@ -24,19 +24,19 @@ SPOTS = st.dictionaries(NAMES.map(lambda spot: spot.function), st.integers(), ma
 
 
 def test_a_site_is_that_of_the_kernel_with_the_new_names() -> None:
-    new = with_names(BOOT, {"wake": "activate", "lock": "take", "other": "unused"})
+    new = rename_functions(BOOT, {"wake": "activate", "lock": "take", "other": "unused"})
     (section,) = new.sections
     assert section.site == Site(Kind.PREEMPTOFF, Context.SOFTIRQ, Spot("activate", "take"), Spot("activate", "unlock"))
     assert section.calls == (Call("activate", 9, 1), Call("g", 7, 1))
     assert [str(lock) for lock in new.locks] == ["allocated, locked by activate", "runqueues"]
     assert new.locks[1].function == "activate"
-    assert with_names(BOOT, {}) is BOOT
+    assert rename_functions(BOOT, {}) is BOOT
 
 
 def test_a_site_of_a_renamed_function_is_not_new() -> None:
-    candidate = with_names(BOOT, {"wake": "activate"}).sections
+    candidate = rename_functions(BOOT, {"wake": "activate"}).sections
     assert changes(BOOT.sections, candidate)[0].new
-    (change,) = changes(with_names(BOOT, {"wake": "activate"}).sections, candidate)
+    (change,) = changes(rename_functions(BOOT, {"wake": "activate"}).sections, candidate)
     assert (change.new, change.before, change.growth) == (False, 2000, 0)
 
 
@@ -47,7 +47,7 @@ def names(spots: Mapping[str, int]) -> dict[str, str]:
 @given(SECTIONS, SPOTS)
 def test_nothing_but_names_changes(sections: list[Section], spots: dict[str, int]) -> None:
     boot = BootSections(merge(sections))
-    new = with_names(boot, names(spots))
-    back = with_names(new, {after: before for before, after in names(spots).items()})
+    new = rename_functions(boot, names(spots))
+    back = rename_functions(new, {after: before for before, after in names(spots).items()})
     assert back == boot
     assert sum(section.count for section in new.sections) == sum(section.count for section in boot.sections)

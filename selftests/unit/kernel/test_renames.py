@@ -197,6 +197,20 @@ def test_a_kernel_has_its_new_names_everywhere(arch: str, tmp_path: Path) -> Non
 
 
 @ARCHES
+@pytest.mark.parametrize(("old", "new"), [("alpha", "zulu"), ("zulu", "alpha")])
+def test_a_function_with_an_alias_is_named_as_the_kernel_with_the_new_name_names_it(
+    arch: str, old: str, new: str, tmp_path: Path
+) -> None:
+    source = 'int %(name)s(int x) { return x * 37; } extern int middle(int) __attribute__((alias("%(name)s")));'
+    one, two = (kernel(arch, tmp_path, name, a=source % {"name": name}) for name in (old, new))
+    before, after = (linked.function_at(linked.address_of(name) or 0) for linked, name in ((one, old), (two, new)))
+    names = one.function_names(find_renames(one, two))
+    assert before != after
+    assert names.get(before, before) == after
+    assert one.function_names({}) == {}
+
+
+@ARCHES
 @pytest.mark.parametrize(
     ("own", "use", "others"),
     [

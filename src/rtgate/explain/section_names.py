@@ -10,7 +10,7 @@ from rtgate.explain.lock_holds import RawLock, merge_locks
 from rtgate.explain.sections import BootSections, Call, Section, Site, Spot, merge
 
 
-def with_names(boot: BootSections, names: Mapping[str, str]) -> BootSections:
+def rename_functions(boot: BootSections, names: Mapping[str, str]) -> BootSections:
     """Return the same boot with new names of functions, by the old ones; the words of its bound stay."""
     if not names:
         return boot

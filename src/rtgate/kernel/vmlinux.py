@@ -118,6 +118,17 @@ class Vmlinux:
         """Return the same kernel with other names: the new ones by the old ones, without what the compiler added."""
         return self._with_symbols(_with_name(symbol, names) for symbol in self.symbols) if names else self
 
+    def function_names(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return what `function_at` says with other names, by what it says now, where that is something else.
+
+        Of an address with several names it says one, and with other names another one may come first.
+        """
+        if not names:
+            return {}
+        renamed = self.with_names(names)
+        both = ((plain_name(symbol.name), renamed.function_at(symbol.address)) for symbol in self._code)
+        return {old: new for old, new in both if old != new}
+
     def with_files(self) -> Vmlinux:
         """Return the same kernel with the file in the name of each static symbol: several files have one of a name."""
         return self._with_symbols(

@@ -21,7 +21,6 @@ from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Section, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
-from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
 from rtgate.records.longer_sections import LongerSection, LongestHold, LongestSection, SectionComparison
@@ -31,7 +30,7 @@ from rtgate.report.text import plain_text
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
-from rtgate.workflow.sections import SectionBoots, unfollowed
+from rtgate.workflow.sections import SectionBoots, kernel_differences, unfollowed
 from rtgate.workflow.slowest import case_of, records_to_explain
 
 
@@ -219,16 +218,9 @@ def _section_boots(
         tell=tell,
         expected=records,
         altered=differences.functions,
-        renames=differences.renames,
+        differences=differences,
         cache=SectionCache.open(),
     )
-
-
-def kernel_differences(kernels: Mapping[str, Vmlinux]) -> Differences:
-    """Return what differs between the code of two kernels, by the names of arms; nothing of one kernel."""
-    if len(kernels) == 1:
-        return Differences(options={})
-    return differing(kernels["baseline"], kernels["candidate"])
 
 
 def _grown(

@@ -18,12 +18,12 @@ from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange
-from rtgate.explain.section_names import with_names
+from rtgate.explain.section_names import rename_functions
 from rtgate.explain.section_path import SectionPaths, section_profiles
 from rtgate.explain.sections import BootSections
 from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.kernel.build_copy import pin_kernel
-from rtgate.kernel.differing import differing, find_renames
+from rtgate.kernel.differing import Differences, differing
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case
 from rtgate.records.record import Record
@@ -80,9 +80,16 @@ class SectionsRequest:
 
 
 def _rename_sentence(renames: Mapping[str, str]) -> str:
-    some = ", ".join(f"{old} is {new}" for old, new in list(renames.items())[:_RENAMES])
+    some = ", ".join(f"{old} -> {new}" for old, new in list(renames.items())[:_RENAMES])
     rest = f" and {len(renames) - _RENAMES} more" if len(renames) > _RENAMES else ""
-    return f"functions with another name in the candidate, which the baseline's sections get: {some}{rest}"
+    return f"renamed functions, listed by the candidate's names: {some}{rest}"
+
+
+def kernel_differences(kernels: Mapping[str, Vmlinux]) -> Differences:
+    """Return what differs between the code of two kernels, by the names of arms; nothing of one kernel."""
+    if len(kernels) == 1:
+        return Differences(options={})
+    return differing(kernels["baseline"], kernels["candidate"])
 
 
 def as_document(request: SectionsRequest, by_arm: Mapping[str, BootSections]) -> dict[str, Any]:
@@ -107,8 +114,8 @@ class SectionBoots:
         seeds: the boots of each.
         expected: the records that boots must reproduce, by arm and seed; empty for none.
         altered: functions whose longest calls in sections are looked for.
-        renames: functions of the baseline that have another name in the candidate, and this name: what is told of the
-            baseline has it, so that sites are matched.
+        differences: between the code of the kernels. What is told of the baseline has the candidate's names of
+            functions, so that sites are matched.
         cache: keeps the sections of boots that are expected; None to follow each.
         cache_model: of which misses are counted, then without `cache`; None for none.
         stages: whether those of wake-ups are measured, then without `cache`.
@@ -123,7 +130,7 @@ class SectionBoots:
     tell: Callable[[str], None]
     expected: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
     altered: frozenset[str] = frozenset()
-    renames: Mapping[str, str] = field(default_factory=dict)
+    differences: Differences = field(default_factory=lambda: Differences(options={}))
     cache: SectionCache | None = None
     cache_model: CacheModel | None = None
     stages: bool = False
@@ -147,23 +154,24 @@ class SectionBoots:
             console="virtual",
         )
         stop = threading.Event()
-        renames = find_renames(kernels["baseline"], kernels["candidate"]) if len(kernels) == 2 else {}
-        if renames:
-            request.tell(_rename_sentence(renames))
+        arms: dict[str, Arm] = {arm.name: arm for arm in make_arms(arm_request, stop)}
+        differences = kernel_differences(kernels)
+        if differences.renames:
+            request.tell(_rename_sentence(differences.renames))
         return cls(
             case=find_case(request.case, request.profile),
             seeds=request.seeds,
-            arms={arm.name: arm for arm in make_arms(arm_request, stop)},
+            arms=arms,
             kernels=kernels,
             stop=stop,
             tell=request.tell,
-            renames=renames,
+            differences=differences,
             cache_model=request.caches,
             stages=True,
         )
 
     def follow(self) -> dict[str, dict[int, BootSections]]:
-        """Boot each kernel with each seed, and return its sections by arm and seed.
+        """Boot each kernel with each seed, and return its sections by arm and seed, with the candidate's names.
 
         Raises:
             ConfigError: the case or the kernel cannot be followed.
@@ -172,15 +180,20 @@ class SectionBoots:
             ParseError: a boot was not measured, did not repeat its record, or its trace cannot be read.
         """
         with boot_pool(self.stop) as pool:
-            boots = {arm: {seed: pool.submit(self._follow, arm, seed) for seed in self.seeds} for arm in self.arms}
+            names = {arm: self._new_names(arm) for arm in self.arms}
+            boots = {
+                arm: {seed: pool.submit(self._follow, arm, seed, names[arm]) for seed in self.seeds}
+                for arm in self.arms
+            }
             return {arm: {seed: boot.result() for seed, boot in own.items()} for arm, own in boots.items()}
 
-    def _follow(self, arm: str, seed: int) -> BootSections:
-        """Return the sections of a boot, by the candidate's names of functions."""
-        return with_names(self._own_sections(arm, seed), self._new_names(arm))
+    def _follow(self, arm: str, seed: int, names: Mapping[str, str]) -> BootSections:
+        return rename_functions(self._own_sections(arm, seed), names)
 
     def _new_names(self, arm: str) -> Mapping[str, str]:
-        return self.renames if arm == "baseline" else {}
+        """Return the candidate's names of functions that a kernel names otherwise."""
+        renames = self.differences.renames if arm == "baseline" else {}
+        return self.kernels[arm].function_names(renames)
 
     def _own_sections(self, arm: str, seed: int) -> BootSections:
         """Return the sections of a boot, from the cache if it was followed before."""
@@ -196,8 +209,9 @@ class SectionBoots:
 
     def paths(self, change: SiteChange) -> SectionPaths:
         """Boot again, and return what ran in the longest section of a site in both kernels. Raises as `follow`."""
-        functions = differing(self.kernels["baseline"], self.kernels["candidate"]).functions
-        kernels = {arm: kernel.with_names(self._new_names(arm)) for arm, kernel in self.kernels.items()}
+        functions = self.differences.functions
+        baseline = self.kernels["baseline"].with_names(self.differences.renames)
+        kernels = {**self.kernels, "baseline": baseline}
         with boot_pool(self.stop) as pool:
             sides = {"baseline": change.like, "candidate": change.candidate}
             boots = {
