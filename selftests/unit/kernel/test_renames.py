@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
+from rtgate.explain.finders import FINDERS
 from rtgate.kernel.alignment import changed_code
 from rtgate.kernel.differing import Differences, differing, find_renames
+from rtgate.kernel.known_functions import KNOWN
 from rtgate.kernel.vmlinux import Section, Symbol, Vmlinux
 
 from .linked import kernel
@@ -194,6 +196,44 @@ def test_a_kernel_has_its_new_names_everywhere(arch: str, tmp_path: Path) -> Non
     assert all(name.startswith(("seldom.cold", "seldom.part", "seldom.isra", "seldom.constprop")) for name in cold)
     assert [replace(symbol, name="") for symbol in two.symbols] == [replace(symbol, name="") for symbol in one.symbols]
     assert differing(one, two).functions == frozenset()
+
+
+@ARCHES
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("raw_spin_rq_unlock", "unlock"),
+        ("unlock", "raw_spin_rq_unlock"),
+        ("_raw_spin_lock_irqsave", "lock"),
+        ("handle_irq_event", "handle"),
+        ("hrtimer_wakeup", "wakeup"),
+        ("write_log", "_printk"),
+    ],
+)
+def test_a_function_that_is_known_by_its_name_has_no_other_one(arch: str, old: str, new: str, tmp_path: Path) -> None:
+    one, two = (
+        kernel(arch, tmp_path, name, a=f"int {name}(int x) {{ return x * 37 + (x ^ 5); }}") for name in (old, new)
+    )
+    assert find_renames(one, two) == {}
+    assert differing(one, two).functions == frozenset({old, new})
+
+
+@ARCHES
+def test_a_function_among_the_locks_has_no_other_name(arch: str, tmp_path: Path) -> None:
+    locks = "int __lock_text_start(void) {{ return 1; }} {} int __lock_text_end(void) {{ return 2; }}"
+    sources = [f"int {name}(int x) {{ return x * 37 + (x ^ 5); }}" for name in ("f", "g")]
+    one, two = (kernel(arch, tmp_path, str(number), a=locks.format(source)) for number, source in enumerate(sources))
+    free, free_too = (
+        kernel(arch, tmp_path, f"free{number}", a=source + locks.format("")) for number, source in enumerate(sources)
+    )
+    assert find_renames(one, two) == {}
+    assert find_renames(free, free_too) == {"f": "g"}
+
+
+def test_every_name_that_marks_an_event_is_known() -> None:
+    marks = {name for finder in FINDERS.values() for names in finder.marks.values() for name in names}
+    assert marks
+    assert marks <= KNOWN
 
 
 @ARCHES

@@ -16,6 +16,7 @@ from pathlib import Path
 from rtgate.errors import ConfigError
 from rtgate.kernel.configuration import read_config
 from rtgate.kernel.fragments import UNSET
+from rtgate.kernel.known_functions import is_known
 from rtgate.kernel.relocation import same_code, same_data
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
@@ -104,7 +105,7 @@ _ANY = "?"  # no function has this name
 
 
 def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
-    """Return the symbols of each name that only one of two kernels has, and that only code has."""
+    """Return the symbols of each name that only one of two kernels has, only as code, and that rtgate does not know."""
     names = {plain_name(symbol.name) for symbol in other.symbols}
     by_name: dict[str, list[Symbol]] = defaultdict(list)
     for symbol in kernel.symbols:
@@ -112,7 +113,7 @@ def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
     return {
         name: symbols
         for name, symbols in by_name.items()
-        if name not in names and all(_is_code(kernel, symbol) for symbol in symbols)
+        if name not in names and all(_is_code(kernel, symbol) and not is_known(kernel, symbol) for symbol in symbols)
     }
 
 

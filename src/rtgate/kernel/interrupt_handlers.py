@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 
 # kernel/irq/handle.c and chip.c, and Dovetail's kernel/irq/pipeline.c. What a compiler inlines is in the next one.
-_IN_INTERRUPTS = frozenset(
+IN_INTERRUPTS = frozenset(
     {
         *("__handle_irq_event_percpu", "handle_irq_event_percpu", "handle_irq_event"),
         *("handle_percpu_devid_irq", "handle_percpu_devid_fasteoi_ipi"),
         *("do_oob_irq", "dispatch_oob_irq", "handle_oob_irq"),
     }
 )
-_IN_THREADS = frozenset({"irq_thread_fn", "irq_forced_thread_fn", "irq_thread", "handle_nested_irq"})  # and manage.c
-_VECTORS = re.compile(r"__sysvec_\w+")  # arch/x86/include/asm/idtentry.h
+IN_THREADS = frozenset({"irq_thread_fn", "irq_forced_thread_fn", "irq_thread", "handle_nested_irq"})  # and manage.c
+VECTORS = re.compile(r"__sysvec_\w+")  # arch/x86/include/asm/idtentry.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def handler_calls(kernel: Vmlinux) -> HandlerCalls:
         )
 
     return HandlerCalls(
-        interrupts=spans(_IN_INTERRUPTS),
-        threads=spans(_IN_THREADS),
-        vectors=tuple(symbol.address for symbol in functions if _VECTORS.fullmatch(symbol.name)),
+        interrupts=spans(IN_INTERRUPTS),
+        threads=spans(IN_THREADS),
+        vectors=tuple(symbol.address for symbol in functions if VECTORS.fullmatch(symbol.name)),
     )

@@ -19,7 +19,7 @@ SOFTIRQ_OFFSET = 0x100
 """What a CPU that runs softirqs has added to their count (include/linux/preempt.h)."""
 
 # Code that counts on behalf of its caller, which is the one to name, as locks do.
-_HELPERS = frozenset(
+HELPERS = frozenset(
     {
         *("preempt_count_add", "preempt_count_sub", "__preempt_count_dec_and_test", "__local_bh_disable_ip"),
         *("raw_spin_rq_lock_nested", "raw_spin_rq_unlock", "raw_spin_rq_trylock"),
@@ -77,11 +77,16 @@ def preemption(kernel: Vmlinux) -> Preemption:
 
 
 def _helpers(kernel: Vmlinux) -> Iterator[tuple[int, int]]:
-    start, end = kernel.address_of("__lock_text_start") or 0, kernel.address_of("__lock_text_end") or 0
+    locks = lock_text(kernel)
     for symbol in kernel.symbols:
-        if symbol.function and symbol.size and (start <= symbol.address < end or _helps(symbol)):
+        if symbol.function and symbol.size and (symbol.address in locks or _helps(symbol)):
             yield symbol.address, symbol.address + symbol.size
 
 
+def lock_text(kernel: Vmlinux) -> range:
+    """Return where the functions of spinlocks are."""
+    return range(kernel.address_of("__lock_text_start") or 0, kernel.address_of("__lock_text_end") or 0)
+
+
 def _helps(symbol: Symbol) -> bool:
-    return plain_name(symbol.name) in _HELPERS
+    return plain_name(symbol.name) in HELPERS

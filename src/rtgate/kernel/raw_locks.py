@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rtgate.kernel.vmlinux import Vmlinux, plain_name
 
 # include/linux/spinlock_api_smp.h. A try does not say by its call whether it got the lock.
-_LOCKS = re.compile(r"_raw_spin_lock(?:_bh|_irq|_irqsave)?(?:_nested|_nest_lock)?")
+LOCKS = re.compile(r"_raw_spin_lock(?:_bh|_irq|_irqsave)?(?:_nested|_nest_lock)?")
 _OFFSETS = "__per_cpu_offset"
 _WORD = 8
 
@@ -34,7 +34,7 @@ def lock_functions(kernel: Vmlinux) -> LockFunctions:
     functions = [symbol for symbol in kernel.symbols if symbol.function]
     table = next((symbol for symbol in kernel.symbols if symbol.data and symbol.name == _OFFSETS), None)
     return LockFunctions(
-        locks=tuple(symbol.address for symbol in functions if _LOCKS.fullmatch(symbol.name)),
+        locks=tuple(symbol.address for symbol in functions if LOCKS.fullmatch(symbol.name)),
         offsets=(table.address, table.size // _WORD) if table else None,
     )
 
