@@ -19,7 +19,7 @@ from rtgate.kernel.differing import Differences, differing, find_renames
 from rtgate.kernel.known_functions import KNOWN
 from rtgate.kernel.vmlinux import Section, Symbol, Vmlinux
 
-from .linked import kernel
+from .linked import linked
 
 TOP = """
 #define own __attribute__((noinline)) static
@@ -45,6 +45,11 @@ int (*operations[])(int) = {helper, 0, shared};
 """
 PADDING = "int unused[5000] = {7}; int padding(int x) { return x + unused[x]; }"
 ARCHES = pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+
+
+def kernel(arch: str, directory: Path, name: str, **sources: str) -> Vmlinux:
+    """Link a kernel whose functions begin with room for ftrace, so that none is too short to be recognised."""
+    return Vmlinux(linked(arch, directory, name, "-fpatchable-function-entry=16", **sources))
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -237,13 +242,26 @@ def test_every_name_that_marks_an_event_is_known() -> None:
 
 
 @ARCHES
+@pytest.mark.parametrize(
+    ("body", "renames"), [("return -95;", {}), ("counter += x * 37; return counter ^ x;", {"f": "g"})]
+)
+def test_functions_that_do_next_to_nothing_are_equal_by_chance(
+    arch: str, body: str, renames: dict[str, str], tmp_path: Path
+) -> None:
+    one, two = (
+        Vmlinux(linked(arch, tmp_path, name, a=f"int counter; int {name}(int x) {{ {body} }}")) for name in ("f", "g")
+    )
+    assert find_renames(one, two) == renames
+
+
+@ARCHES
 @pytest.mark.parametrize(("old", "new"), [("alpha", "zulu"), ("zulu", "alpha")])
 def test_a_function_with_an_alias_is_named_as_the_kernel_with_the_new_name_names_it(
     arch: str, old: str, new: str, tmp_path: Path
 ) -> None:
     source = 'int %(name)s(int x) { return x * 37; } extern int middle(int) __attribute__((alias("%(name)s")));'
     one, two = (kernel(arch, tmp_path, name, a=source % {"name": name}) for name in (old, new))
-    before, after = (linked.function_at(linked.address_of(name) or 0) for linked, name in ((one, old), (two, new)))
+    before, after = (vmlinux.function_at(vmlinux.address_of(name) or 0) for vmlinux, name in ((one, old), (two, new)))
     names = one.function_names(find_renames(one, two))
     assert before != after
     assert names.get(before, before) == after
@@ -299,18 +317,18 @@ _BASE = {"arm64": 0xFFFF_FFC0_8001_0000, "x86_64": 0xFFFF_FFFF_8100_0000}
 
 
 def _arm64(function: Function, at: int, starts: Sequence[int]) -> bytes:
-    """`movz w0, CONSTANT`, a `bl` for each call, `ret`."""
-    words = [0x52800000 | function.constant << 5]
+    """Three `nop`, `movz w0, CONSTANT`, a `bl` for each call, `ret`."""
+    words = [*[0xD503201F] * 3, 0x52800000 | function.constant << 5]
     words += [
         0x94000000 | (starts[callee] - at - 4 * number >> 2 & 0x3FFFFFF)
-        for number, callee in enumerate(function.calls, start=1)
+        for number, callee in enumerate(function.calls, start=4)
     ]
     return struct.pack(f"<{len(words) + 1}I", *words, 0xD65F03C0)
 
 
 def _x86(function: Function, at: int, starts: Sequence[int]) -> bytes:
-    """`mov CONSTANT, %eax`, a `call` for each call, `ret`."""
-    code = b"\xb8" + struct.pack("<I", 0x2000_0000 + (function.constant << 16))
+    """Ten `nop`, `mov CONSTANT, %eax`, a `call` for each call, `ret`."""
+    code = b"\x90" * 10 + b"\xb8" + struct.pack("<I", 0x2000_0000 + (function.constant << 16))
     for callee in function.calls:
         code += b"\xe8" + struct.pack("<i", starts[callee] - at - len(code) - 5)
     return code + b"\xc3"

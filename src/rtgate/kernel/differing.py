@@ -102,10 +102,14 @@ def find_renames(baseline: Vmlinux, candidate: Vmlinux) -> dict[str, str]:
 
 
 _ANY = "?"  # no function has this name
+_LEAST = 16  # bytes of code that say enough of a function
 
 
 def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
-    """Return the symbols of each name that only one of two kernels has, only as code, and that rtgate does not know."""
+    """Return the symbols of each name that only one of two kernels has, only as code, and that rtgate does not know.
+
+    Functions of a few instructions are left out: unrelated ones are equal, such as all that only return an error.
+    """
     names = {plain_name(symbol.name) for symbol in other.symbols}
     by_name: dict[str, list[Symbol]] = defaultdict(list)
     for symbol in kernel.symbols:
@@ -113,7 +117,9 @@ def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
     return {
         name: symbols
         for name, symbols in by_name.items()
-        if name not in names and all(_is_code(kernel, symbol) and not is_known(kernel, symbol) for symbol in symbols)
+        if name not in names
+        and sum(symbol.size for symbol in symbols) >= _LEAST
+        and all(_is_code(kernel, symbol) and not is_known(kernel, symbol) for symbol in symbols)
     }
 
 
