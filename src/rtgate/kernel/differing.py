@@ -18,6 +18,7 @@ from rtgate.kernel.configuration import read_config
 from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.known_functions import is_known
 from rtgate.kernel.relocation import same_code, same_data
+from rtgate.kernel.unnamed_code import unnamed_code
 from rtgate.kernel.vmlinux import Symbol, Vmlinux, plain_name
 
 # Tables that the build makes of all symbols: they differ whenever anything does, and nobody changed them.
@@ -33,7 +34,8 @@ class Differences:
     Attributes:
         changed, added, removed: functions.
         renames: functions of the baseline that do not differ, and the candidate's names of them.
-        data: variables and constants whose first value or size differs, or that only one kernel has.
+        data: variables and constants whose first value or size differs, or that only one kernel has. Where no function
+            differs, code without a name that does is among them: whether it ran is as little known.
         options: Kconfig options as (baseline, candidate); a side without the option is an empty string.
     """
 
@@ -68,14 +70,29 @@ def differing(
     there = {plain_name(symbol.name) for symbol in baseline.symbols if symbol.function}
     here = {plain_name(symbol.name) for symbol in candidate.symbols if symbol.function}
     additions, removals = code.added - there, code.removed - here
+    any_function = code.changed or code.added or code.removed
+    unnamed = set[str]() if any_function else _unnamed_code(baseline, candidate)
     return Differences(
         changed=tuple(sorted((code.changed | code.added | code.removed) - additions - removals)),
         added=tuple(sorted(additions)),
         removed=tuple(sorted(removals)),
         renames=renames,
-        data=tuple(sorted(data.changed | data.added | data.removed)),
+        data=tuple(sorted(data.changed | data.added | data.removed | unnamed)),
         options=_options(*configs),
     )
+
+
+def _unnamed_code(baseline: Vmlinux, candidate: Vmlinux) -> set[str]:
+    """Return the sections in which code differs that has no name, in words."""
+    old, new = (_table(unnamed_code(kernel)) for kernel in (baseline, candidate))
+
+    def same(mine: Symbol, theirs: Symbol) -> bool:
+        # Between code of assembler are addresses that it loads.
+        kernels = baseline, mine, candidate, theirs
+        return same_code(*kernels) or same_data(*kernels)
+
+    names = _compare(old, new, same)
+    return {f"code without a name in {section}" for section in names.changed | names.added | names.removed}
 
 
 def find_renames(baseline: Vmlinux, candidate: Vmlinux) -> dict[str, str]:
