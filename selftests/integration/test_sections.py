@@ -139,10 +139,10 @@ def test_sections_of_known_lengths_are_measured_to_the_instruction(
     assert max(each.longest for each in interrupts) > 2 * 5000
     if cpus == 1:  # with several, instructions of the others are counted, too
         assert 2 * 5000 < int((log.interrupts["end"] - log.interrupts["start"]).max()) < 2 * 5000 + 8000
-    check_calls_and_handlers(found, log, Vmlinux(directory / "vmlinux"))
+    check_calls_and_handlers(found, log, Vmlinux(directory / "vmlinux"), cpus)
 
 
-def check_calls_and_handlers(found: Sequence[Section], log: Log, kernel: Vmlinux) -> None:
+def check_calls_and_handlers(found: Sequence[Section], log: Log, kernel: Vmlinux, cpus: int) -> None:
     entries = INTERRUPTS[kernel.arch]
     calls: dict[tuple[str, str, str], int] = {}
     for each in found:
@@ -157,7 +157,9 @@ def check_calls_and_handlers(found: Sequence[Section], log: Log, kernel: Vmlinux
         inner = calls.pop(("known_hrtimer_function", entries[0], kind))
         assert inner == 2 * 5000 + 3
         outer = calls.pop(("hrtimer_interrupt", entries[0], kind))
-        assert inner < outer < timer.longest < inner + 8000
+        assert inner < outer < timer.longest
+        if cpus == 1:  # with several, the tick may wait for a lock until it is the other CPU's turn
+            assert timer.longest < inner + 8000
     # Handlers are followed by who calls them, and calls by where functions begin. Each runs with interrupts off; an
     # interrupt that comes with preemption off is no part of that section.
     assert calls.pop((timer.function, entries[0], "irqsoff")) == timer.longest
