@@ -120,6 +120,18 @@ def _named(kernel: str, names: dict[str, str]) -> tuple[str, dict[str, str]]:
     return kernel, names
 
 
+def two_kernels(directory: Path) -> SectionsRequest:
+    """Return a request of two kernels, both in one directory."""
+    return SectionsRequest(
+        board="virt-arm64",
+        kernels={"candidate": directory, "baseline": directory},
+        case="latency/cyclictest:idle",
+        profile="smoke",
+        seeds=(1,),
+        tell=lambda _: None,
+    )
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [
@@ -138,14 +150,7 @@ def test_names_that_were_translated_are_told(
     renames = {name: f"new_{name}" for name in names}
     monkeypatch.setattr(sections, "differing", lambda *_: Differences(renames=renames, options={}))
     said: list[str] = []
-    request = SectionsRequest(
-        board="virt-arm64",
-        kernels={"candidate": tmp_path, "baseline": tmp_path},
-        case="latency/cyclictest:idle",
-        profile="smoke",
-        seeds=(1,),
-        tell=said.append,
-    )
+    request = replace(two_kernels(tmp_path), tell=said.append)
     boots = SectionBoots.of(request)
     assert (boots.differences.renames, boots.stages) == (renames, True)
     assert said == [f"renamed functions, listed by the candidate's names: {words}"]
@@ -162,13 +167,6 @@ def test_a_kernel_that_cannot_boot_is_refused_before_code_is_compared(
     monkeypatch.setattr(sections, "Vmlinux", lambda path: path)
     monkeypatch.setattr(sections, "make_arms", Mock(side_effect=ConfigError("a kernel for another board")))
     monkeypatch.setattr(sections, "differing", Mock(side_effect=ConfigError("no function in common")))
-    request = SectionsRequest(
-        board="virt-arm64",
-        kernels={"candidate": tmp_path, "baseline": tmp_path},
-        case="latency/cyclictest:idle",
-        profile="smoke",
-        seeds=(1,),
-        tell=lambda _: None,
-    )
+    request = two_kernels(tmp_path)
     with pytest.raises(ConfigError, match="another board"):
         SectionBoots.of(request)
