@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtgate.explain.handler_lengths import HandlerContext, InterruptHandler
 from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_changes import changes
 from rtgate.explain.section_names import rename_functions
@@ -19,6 +20,7 @@ SITE = Site(Kind.PREEMPTOFF, Context.SOFTIRQ, Spot("wake", "lock"), Spot("wake",
 BOOT = BootSections(
     (Section(SITE, 2, 3000, 2000, 1, 7, 2007, (), (Call("g", 7, 1), Call("wake", 9, 1)), (1,)),),
     locks=(RawLock("", "wake", 4, 80, 40, 1), RawLock("runqueues", "wake", 4, 80, 50, 1)),
+    handlers=(InterruptHandler("wake", HandlerContext.HARDIRQ, 2, 30, 20, 1),),
 )
 SPOTS = st.dictionaries(NAMES.map(lambda spot: spot.function), st.integers(), max_size=4)
 
@@ -30,6 +32,7 @@ def test_a_site_is_that_of_the_kernel_with_the_new_names() -> None:
     assert section.calls == (Call("activate", 9, 1), Call("g", 7, 1))
     assert [str(lock) for lock in new.locks] == ["allocated, locked by activate", "runqueues"]
     assert new.locks[1].function == "activate"
+    assert new.handlers == (InterruptHandler("activate", HandlerContext.HARDIRQ, 2, 30, 20, 1),)
     assert rename_functions(BOOT, {}) is BOOT
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rtgate.explain.handler_lengths import merge_handlers
 from rtgate.explain.lock_holds import RawLock, merge_locks
 from rtgate.explain.sections import BootSections, Call, Section, Site, Spot, merge
 
@@ -18,6 +19,9 @@ def rename_functions(boot: BootSections, names: Mapping[str, str]) -> BootSectio
         boot,
         sections=merge(_section(section, names) for section in boot.sections),
         locks=merge_locks(_lock(lock, names) for lock in boot.locks),
+        handlers=merge_handlers(
+            replace(handler, function=names.get(handler.function, handler.function)) for handler in boot.handlers
+        ),
     )
 
 
