@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from selftests.unit.judge.compare.test_comparing import PLACEBOS, arm, imaged
@@ -17,12 +18,13 @@ from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.thresholds import Thresholds
 from rtgate.judge.verdict import Kind, Status
+from rtgate.records.environment import Environment
 from rtgate.records.record import Record
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
 
 
-def booted(records: Sequence[Record], image: str = "", qemu: str = "q" * 64) -> list[Record]:
+def booted(records: Iterable[Record], image: str = "", qemu: str = "q" * 64) -> list[Record]:
     """Return records that say what booted; their own kernel if no other is named."""
     return [
         replace(
@@ -45,7 +47,11 @@ BASELINE, CANDIDATE = booted(arm("baseline")), booted(arm("candidate", slower=1.
 MIXED = {
     "another kernel booted": (BASELINE, [*CANDIDATE[:4], *booted(CANDIDATE[4:], "e" * 64)], "is not the record's"),
     "and so did the baseline": (booted(BASELINE, "e" * 64), CANDIDATE, "baseline, seed 1: the kernel that booted"),
-    "two kernels in one arm": (BASELINE, [*CANDIDATE[:4], *map(another, CANDIDATE[4:])], "are of 2 kernels"),
+    "two kernels in one arm": (
+        BASELINE,
+        [*CANDIDATE[:4], *map(another, CANDIDATE[4:])],
+        "candidate: its boots are of 2 kernels (SHA-256 candidate: seed 1 and 3 more; ffffffffffff: seed 5 and 7 more)",
+    ),
     "an image that nobody named": (
         BASELINE,
         [*CANDIDATE[:3], *without_digest("image_sha256", CANDIDATE[3:])],
@@ -96,6 +102,46 @@ def test_a_board_says_what_it_can() -> None:
     assert identity_conflicts((), there) == ()
     started = replace(there[0].environment, time=TimeBase.HOST, emulator="QEMU emulator version 7.2.17")
     assert identity_conflicts((), [replace(there[0], environment=started)])
+
+
+def live(**changes: Any) -> Record:
+    """Return a boot of a board whose console somebody attached, of a kernel that was not named."""
+    one = make(Boot(seed=None, arm="candidate"))
+    unknown = replace(one.kernel, image_sha256="", release="", source="whatever the target runs", provenance="unknown")
+    return replace(one, kernel=unknown, environment=replace(one.environment, **changes))
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"build_id": "2" * 40}, "(build id 111111111111: boot 3f0e5d0a; 222222222222: boot 3f0e5d0a)"),
+        ({"build_id": "", "kernel_release": "6.1.75-vendor"}, "(release 6.1.75-vendor: boot 3f0e5d0a; 6.12.107-rt: "),
+        ({"build_id": "", "kernel_version": "#2 SMP PREEMPT_RT"}, "(version #1 SMP PREEMPT_RT Thu Jan 1 00:00:00 UTC"),
+    ],
+)
+def test_a_board_that_booted_another_kernel_meanwhile_told_so(second: dict[str, str], said: str) -> None:
+    (conflict,) = identity_conflicts((), [live(build_id="1" * 40), live(**{"build_id": "1" * 40, **second})])
+    assert conflict.startswith("candidate: its boots are of 2 kernels ")
+    assert said in conflict
+
+
+def test_what_only_one_boot_knows_of_its_kernel_does_not_make_two() -> None:
+    seen = live(build_id="1" * 40)
+    named = replace(seen, kernel=replace(seen.kernel, image_sha256="a" * 64, build_id="1" * 40, release="6.12.107-rt"))
+    died = replace(named, state=State.FAULT, measurements=(), environment=Environment())
+    lab = replace(live(), state=State.LAB, measurements=(), environment=Environment())
+    unread = live(build_id="", kernel_version="")
+    assert identity_conflicts((), [lab, unread, seen, died, named]) == ()
+    # A build id that an image does not have is another check's: one image is one kernel.
+    assert identity_conflicts((), [named, replace(named, environment=live(build_id="2" * 40).environment)]) == ()
+
+
+def test_boots_of_a_former_kernel_that_died_are_not_of_this_one() -> None:
+    died = [replace(one, state=State.FAULT, measurements=()) for one in booted(map(another, CANDIDATE[4:]))]
+    (conflict,) = identity_conflicts(BASELINE, [*CANDIDATE[:4], *died])
+    assert "are of 2 kernels (SHA-256 candidate: seed 1 and 3 more; ffffffffffff: seed 5 and 7 more)" in conflict
+    skipped = [replace(one, state=State.SKIPPED) for one in died]
+    assert identity_conflicts(BASELINE, [*CANDIDATE[:4], *skipped]) == ()
 
 
 def test_no_record_is_taken_at_its_word() -> None:

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from rtgate.board.boot import State
 from rtgate.records.record import Record
 
 _DIGESTS = ("image_sha256", "qemu_sha256")
+_CERTAIN = ("SHA-256", "build id")
+_NAMES = (*_CERTAIN, "release", "version")
+"""What tells kernels apart, the surest first."""
 
 
 def identity_conflicts(baseline: Sequence[Record], candidate: Sequence[Record]) -> tuple[str, ...]:
@@ -37,11 +41,41 @@ def _of_one_arm(records: Sequence[Record]) -> Iterator[str]:
                 f"is not the record's ({record_digest[:12]})"
             )
             return
-    images = {
-        record.kernel.image_sha256[:12] for record in records if record.has_results and record.kernel.image_sha256
-    }
-    if len(images) > 1:
-        yield f"{records[0].arm}: its boots are of {len(images)} kernels (SHA-256 {', '.join(sorted(images))})"
+    yield from _several_kernels([record for record in records if record.state != State.SKIPPED])
+
+
+def _several_kernels(records: Sequence[Record]) -> Iterator[str]:
+    """Yield that boots are of several kernels, with a boot of each; those that died, too, are judged as of one."""
+    kernels = [(_kernel_names(record), record) for record in records]
+    pairs = combinations(sorted({names for names, _ in kernels}), 2)
+    places = [place for pair in pairs if (place := _difference(*pair)) is not None]
+    if not places:
+        return
+    boots: dict[str, list[str]] = {}
+    for names, record in kernels:
+        if names[min(places)]:
+            boots.setdefault(names[min(places)], []).append(record.boot)
+    text = "; ".join(
+        f"{name}: {of[0]}" + (f" and {len(of) - 1} more" if of[1:] else "") for name, of in sorted(boots.items())
+    )
+    yield f"{records[0].arm}: its boots are of {len(boots)} kernels ({_NAMES[min(places)]} {text})"
+
+
+def _kernel_names(record: Record) -> tuple[str, ...]:
+    """Return what a boot's kernel is known by, in the order of `_NAMES`; each is empty where nobody read it."""
+    kernel, environment = record.kernel, record.environment
+    build_id, version = environment.build_id or kernel.build_id, environment.kernel_version or kernel.version
+    return (kernel.image_sha256[:12], build_id[:12], record.release, version)
+
+
+def _difference(first: tuple[str, ...], second: tuple[str, ...]) -> int | None:
+    """Return by which of their names two kernels differ; None if they may be one: a name counts where both have it."""
+    for place, (mine, theirs) in enumerate(zip(first, second, strict=True)):
+        if mine and theirs and mine != theirs:
+            return place
+        if mine and theirs and _NAMES[place] in _CERTAIN:
+            return None
+    return None
 
 
 def _is_ours(record: Record) -> bool:

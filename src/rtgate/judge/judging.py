@@ -159,8 +159,8 @@ def _find_mixed_kernels(subject: Subject) -> Iterator[Finding]:
     """Yield a finding when the records are not of the kernels that they name."""
     conflicts = identity_conflicts(subject.baseline, subject.records)
     if conflicts:
-        sentence = f"nobody knows which kernel this is about: {'; '.join(conflicts)}: measure again"
-        yield _finding(Status.ERROR, Kind.VALIDITY, sentence)
+        why = f"nobody knows which kernel this is about: {'; '.join(conflicts)}"
+        yield _finding(Status.ERROR, Kind.VALIDITY, f"{why}: measure again, into an empty directory")
 
 
 def _boots(subject: Subject) -> Iterator[Finding]:
