@@ -91,6 +91,32 @@ def test_a_death_of_which_nobody_knows_the_place_has_no_excuse() -> None:
 
 
 @pytest.mark.parametrize(
+    ("state", "log", "excused"),
+    [
+        ("lab", "whole", False),
+        ("lab", "", False),
+        ("skipped", "whole", False),
+        ("device lost", "whole", False),
+        ("not repeated", "", False),
+        ("unreadable", "whole", True),
+        ("hang", "", True),
+        ("measured", "whole", True),
+    ],
+)
+def test_a_death_is_not_excused_by_boots_that_did_not_run(state: str, log: str, excused: bool) -> None:
+    died = replace(record(state="kernel fault", message="it died", faults=splat("vendor_gpio_irq")), measurements=())
+    rest = [record(seed=seed, state=state, message="no power") for seed in (2, 3, 4)]
+    rest = [replace(one, evidence=replace(one.evidence, log=log)) for one in rest]
+    baseline = [replace(died, arm=ArmName.BASELINE), *arm(4, 0, (), "baseline")[1:]]
+    (told,) = (one for one in judged([died, *rest], baseline) if one.boot == "seed 1")
+    assert told.status is (Status.MISS if excused else Status.FAIL)
+    # Nor is a baseline's death made rare, or common, by those of its own.
+    theirs = [replace(one, arm=ArmName.BASELINE) for one in (died, *rest)]
+    (told,) = (one for one in judged([died, *arm(2, 0, ())[1:]], theirs) if one.boot == "seed 1")
+    assert told.status is (Status.FAIL if excused else Status.MISS)
+
+
+@pytest.mark.parametrize(
     ("theirs", "mine", "excused"),
     [
         ((1, 1), (3, 3), True),

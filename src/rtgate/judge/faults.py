@@ -20,6 +20,8 @@ from rtgate.validity import readings
 
 # Records of boots that died are judged by their death, and not by each fault.
 _DIED = frozenset({State.NO_BOOT, State.FAULT})
+# Such a boot may have died in the same way, had it come to the tool.
+_NOT_RUN = frozenset({State.SKIPPED, State.LOST, State.LAB})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+")
 
 
@@ -80,9 +82,19 @@ def died_before(record: Record, records: Sequence[Record], baseline: Sequence[Re
     """Return whether the baseline dies like this boot, and no less often. A death without a place is like no other."""
     if not any(Signature.of(fault).place for fault in record.faults):
         return False
-    mine = sum(_death(boot) == _death(record) for boot in records)
-    theirs = sum(_death(boot) == _death(record) for boot in baseline)
-    return theirs * len(records) >= mine * len(baseline) > 0
+    mine = [_death(boot) == _death(record) for boot in records if _ran(boot)]
+    theirs = [_death(boot) == _death(record) for boot in baseline if _ran(boot)]
+    return sum(theirs) * len(mine) >= sum(mine) * len(theirs) > 0
+
+
+def _ran(record: Record) -> bool:
+    """Return whether a boot shows if its kernel dies: it ran the tool, and it died, hung, or its log was read."""
+    return record.state not in _NOT_RUN and (record.state in {*_DIED, State.HANG} or _log_was_read(record))
+
+
+def _log_was_read(record: Record) -> bool:
+    """Return whether faults of a boot would have been seen."""
+    return bool(record.evidence.log or record.faults)
 
 
 def _death(record: Record) -> tuple[str, frozenset[Signature]]:
@@ -110,7 +122,7 @@ class _Arm:
         for number, record in enumerate(records):
             # A boot that nobody can name is one of its own.
             boot = (record.seed, record.boot_id or number)
-            if record.evidence.log or record.faults:
+            if _log_was_read(record):
                 boots.add(boot)
             for fault in record.faults:
                 signature = Signature.of(fault)
