@@ -7,12 +7,16 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
 from selftests.campaigns.comparisons import IDLE, campaigns
 from selftests.campaigns.kernels import lesson_of, measured_boots
 
 from rtgate import site
-from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.judge.compare.phases import Placebo
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
 from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Lesson, model_of, placebos_text, with_model
+from rtgate.tools import Setting
+from rtgate.tools.registry import TOOLS
 
 KEY = (IDLE[0], "preempt_rt", IDLE[1])
 
@@ -45,6 +49,23 @@ def test_what_is_written_is_read_again_and_lets_through_what_taught_it(tmp_path:
     for name, placebo in model.figures.items():
         assert placebo.move <= read.figures[name].move <= placebo.move + 1e-5
         assert placebo.spike <= read.figures[name].spike <= placebo.spike + 1e-4
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_command_of_every_tool_is_read_as_it_was_written(name: str, tmp_path: Path) -> None:
+    """Those of some are scripts with several lines, and with all that YAML gives a meaning."""
+    setting = Setting(cpus=2, duration_s=10, virtual_time=True)
+    written = PlaceboModel(
+        command=" ".join(TOOLS[name]().argv(setting)),
+        source='harmless kernels; Linux 6.12-"mine" \\ # 1: a',
+        qemu="7.2",
+        linux="6.12",
+        compiler='cc "x"',
+        figures={"latency p50": Placebo(move=0.5, spike=1.5, kernels=6, boots=8)},
+    )
+    path = tmp_path / "placebos.yaml"
+    path.write_text(placebos_text(Placebos({KEY: (written,)}), "# a head"))
+    assert load_placebos([path], site.names("boards")).cases[KEY] == (written,)
 
 
 def test_another_series_stands_beside_and_the_same_is_replaced() -> None:

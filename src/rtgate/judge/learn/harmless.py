@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -161,12 +162,13 @@ def placebos_text(placebos: Placebos, head: str) -> str:
 
 def _lines(model: PlaceboModel) -> Iterator[str]:
     figures = model.figures.values()
-    yield f"      - command: {model.command}"
-    yield f'        source: "{model.source}"'
+    # Commands have scripts with several lines, and those of a site whatever they like.
+    yield f"      - command: {json.dumps(model.command)}"
+    yield f"        source: {json.dumps(model.source)}"
     yield f'        qemu: "{model.qemu}"'
     yield f'        linux: "{model.linux}"'
     if model.compiler:
-        yield f'        compiler: "{model.compiler}"'
+        yield f"        compiler: {json.dumps(model.compiler)}"
     yield f"        kernels: {min(placebo.kernels for placebo in figures)}"
     yield f"        boots: {min(placebo.boots for placebo in figures)}"
     yield "        figures:"
