@@ -45,6 +45,7 @@ from rtgate.tools import Output, Reports, Setting, Tool
 from rtgate.tools.irq_instrument import RAW
 from rtgate.tools.measurement import Histogram, Measurement
 from rtgate.tools.registry import TOOLS
+from rtgate.validity.registry import checks
 from rtgate.workflow.limit_profiles import LimitProfiles
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,6 +240,8 @@ def _record(path: Path) -> None:
         _finite(one)
     again = record._decode(json.loads(json.dumps(record.as_json(found))), path.parent)
     assert again == found, "what is written again is another record"
+    if found.has_results:
+        checks(found, {})
 
 
 # --- a job's log

@@ -141,6 +141,21 @@ def test_a_record_that_does_not_say_how_it_was_read_is_an_error(tmp_path: Path) 
     assert "is missing" in _problems(_replayed(tmp_path))["record"]
 
 
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ({"interval_us": 0}, "division by zero"),
+        ({"interval_us": []}, "unsupported operand type"),
+        ({"interval_us": 1e-320}, "infinity"),
+    ],
+)
+def test_options_that_cannot_have_been_are_an_error(edit: dict[str, object], said: str, tmp_path: Path) -> None:
+    _changed(_written(tmp_path), lambda data: data["reading"]["options"].update(edit))
+    problem = _problems(_replayed(tmp_path))["record"]
+    assert problem.startswith("record.json does not say how its raw output was read: ")
+    assert said in problem
+
+
 def test_a_reading_survives_the_file() -> None:
     record, _ = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
     data = json.loads(json.dumps(record.reading))

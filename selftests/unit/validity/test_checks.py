@@ -17,7 +17,7 @@ from rtgate.tools.cyclictest import JSON, Cyclictest
 from rtgate.tools.measurement import Histogram
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.threads import Threads, ThreadScope
-from rtgate.units import Unit
+from rtgate.units import Quantity, Unit
 from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.cpus import lost_cpus
 from rtgate.validity.registry import CHECKS, checks
@@ -439,6 +439,21 @@ def test_an_overflow_without_any_maximum_explains_nothing() -> None:
     broken = record({30_000: 999}, overflow=1, maximum=1_000_000_000.0)
     measurements = tuple(one for one in broken.measurements if one.name != "latency.max")
     assert _check("cycles", replace(broken, measurements=measurements)).result is CheckResult.FAILED
+
+
+def test_a_maximum_that_is_not_a_time_explains_nothing_and_is_an_error() -> None:
+    broken = record({30_000: 999}, overflow=1, maximum=1_000_000_000.0)
+    measurements = tuple(
+        replace(one, quantity=Quantity(1e9, Unit.COUNT)) if one.name == "latency.max" else one
+        for one in broken.measurements
+    )
+    failed = {
+        check.name: check.sentence
+        for check in checks(replace(broken, measurements=measurements), {})
+        if check.result is CheckResult.FAILED
+    }
+    assert set(failed) == {"cycles", "figures"}
+    assert failed["figures"] == ("record.json says latency.max CPU 0 1000000000 count, its histogram is in virtual ns")
 
 
 def test_a_real_run_on_a_busy_host_explains_the_half_that_it_lost() -> None:

@@ -22,7 +22,7 @@ from rtgate.tools import Output, Setting, Tool, companions, registry
 from rtgate.tools.measurement import Measurement
 from rtgate.validity.registry import failed_edit_checks
 
-_DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
+_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _MOST = 3  # differences that are told; one changed histogram has many
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from rtgate.units import Quantity
 FORMAT = 1
 OTHER_BUILD = "other_build"
 """In `machine` of a boot that was not made, the build whose kernels drive what this one does not."""
+_INSTRUCTION_NS = re.compile(r"([1-9][0-9]{0,8})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +285,11 @@ def _decode(data: dict[str, Any], directory: Path | None) -> Record:
     require_keys(fields, Record, without=_NOT_STORED)
     require_keys(fields["evidence"], Evidence)
     measurements = tuple(_measurement(entry, number) for number, entry in enumerate(fields.pop("measurements")))
-    return replace(decode({**fields, "measurements": ()}, Record), measurements=measurements, directory=directory)
+    record = decode({**fields, "measurements": ()}, Record)
+    text = record.environment.instruction_ns
+    if not _INSTRUCTION_NS.fullmatch(text):
+        raise ValueError(f"{text!r:.40} is not a number of nanoseconds - at `$.environment.instruction_ns`")
+    return replace(record, measurements=measurements, directory=directory)
 
 
 def _measurement(entry: dict[str, Any], number: int) -> Measurement:

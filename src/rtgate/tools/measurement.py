@@ -165,6 +165,8 @@ class Measurement:
         """Return the measurement of an entry in a record. Raises KeyError, TypeError, ValueError or AttributeError."""
         if not isinstance(data["name"], str) or not isinstance(data["labels"], dict):
             raise TypeError(f"{data['name']!r:.40} or its labels are of the wrong type")
+        if not all(isinstance(text, str) for text in data["labels"].values()):
+            raise TypeError(f"a label of {data['name']!r:.40} is not text")
         unit = Unit(data["unit"])
         histogram = data.get("histogram")
         return cls(

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rtgate.records.record import Record
-from rtgate.tools.measurement import Histogram
-from rtgate.units import Quantity, Unit
+from rtgate.tools.measurement import Histogram, Measurement
+from rtgate.units import Quantity
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 
 _EDGE_CYCLES = 3  # the first wake-up comes one interval late, and the signal that ends the run comes at any time
@@ -23,7 +21,7 @@ def _judge(record: Record) -> Answer:
             continue
         cycles = record.evidence.expectation.duration_s * 1e6 / interval
         losses = cycles - measurement.histogram.total
-        periods = _skipped_periods(measurement.histogram, interval, _maximum(record, measurement.labels))
+        periods = _skipped_periods(measurement.histogram, interval, _maximum(record, measurement))
         if losses > periods + _EDGE_CYCLES + cycles * 0.001:
             problem = (
                 f"{measurement.label}: {measurement.histogram.total} of {cycles:.0f} wake-ups were measured, and "
@@ -43,10 +41,15 @@ def _skipped_periods(histogram: Histogram, interval_us: int, maximum: Quantity) 
     return periods + histogram.overflow * int(maximum.to(histogram.unit).value // period)
 
 
-def _maximum(record: Record, labels: Mapping[str, str]) -> Quantity:
-    none = Quantity(0, Unit.VIRTUAL_US if record.virtual_time else Unit.US)
-    maxima = record.numbers("latency.max")
-    return next((quantity for quantity, measurement in maxima if dict(measurement.labels) == dict(labels)), none)
+def _maximum(record: Record, measurement: Measurement) -> Quantity:
+    """Return the maximum beside a histogram; none where there is none, or one that is no such length of time."""
+    maxima = (
+        quantity
+        for quantity, maximum in record.numbers("latency.max")
+        if dict(maximum.labels) == dict(measurement.labels)
+    )
+    none = Quantity(0, measurement.unit)
+    return next((quantity for quantity in maxima if quantity.unit.dimension == none.unit.dimension), none)
 
 
 CHECK = ValidityCheck(

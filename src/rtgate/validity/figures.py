@@ -20,6 +20,12 @@ def _judge(record: Record) -> Answer:
         maximum = highest.get((measurement.name, tuple(sorted(measurement.labels.items()))))
         if measurement.histogram is None or maximum is None:
             continue
+        if maximum.unit.dimension != measurement.unit.dimension:
+            problems.append(
+                f"record.json says {measurement.name}.max {measurement.label} {maximum}, "
+                f"its histogram is in {measurement.unit}"
+            )
+            continue
         least = (
             measurement.histogram.limit if measurement.histogram.overflow else _highest_bucket(measurement.histogram)
         )
