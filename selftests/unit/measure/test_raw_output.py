@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,6 +83,42 @@ def test_a_figure_that_was_edited_is_an_error_that_names_both(change: Change, tm
     assert "its raw output" in _problems(found)["record"]
     subject = Subject(case=found.case, board=found.board, arm=found.arm, flavour=found.kernel.flavour, records=(found,))
     assert {one.status for one in judge(subject, Thresholds())} == {Status.ERROR}
+
+
+def _move_samples(data: dict[str, Any]) -> None:
+    """Move a sample from one bucket to another, which leaves number and maximum."""
+    for one in data["measurements"]:
+        if "histogram" in one:
+            first, second, *_ = one["histogram"]["counts"]
+            one["histogram"]["counts"][first] -= 1
+            one["histogram"]["counts"][second] += 1
+
+
+def _round_mean(data: dict[str, Any]) -> None:
+    for one in data["measurements"]:
+        if one["name"] == "latency.avg":
+            one["value"] += 1e-7
+
+
+def _turn_direction(data: dict[str, Any]) -> None:
+    _move_samples(data)
+    for one in data["measurements"]:
+        one["better"] = "higher" if one["name"] == "latency" else one["better"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_move_samples, "in its samples"),
+        (_turn_direction, "in its direction and samples"),
+        (_round_mean, r"in its value \([0-9.]+ and [0-9.]+\)"),
+    ],
+)
+def test_a_difference_that_does_not_show_in_short_is_named(change: Change, said: str, tmp_path: Path) -> None:
+    _changed(_written(tmp_path), change)
+    (sentence,) = _replayed(tmp_path).discrepancies
+    assert re.match(r"record.json says latency(.avg)? CPU 0 (a histogram of )?[0-9]+", sentence)
+    assert re.search(rf", which differs from its raw output {said}$", sentence)
 
 
 def _empty_sources(directory: Path) -> None:

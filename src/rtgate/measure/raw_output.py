@@ -23,6 +23,7 @@ from rtgate.tools.measurement import Measurement
 from rtgate.validity.registry import failed_edit_checks
 
 _DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+_PARTS = {"histogram": "samples", "better": "direction"}
 _MOST = 3  # differences that are told; one changed histogram has many
 
 
@@ -150,10 +151,24 @@ def _differences(
 ) -> tuple[str, ...]:
     mine, theirs = _by_name(record_measurements), _by_name(raw_measurements)
     return tuple(
-        f"record.json says {name} {_figure(mine.get(name))}, its raw output {_figure(theirs.get(name))}"
+        _difference(name, mine.get(name), theirs.get(name))
         for name in dict.fromkeys((*theirs, *mine))
         if name not in mine or name not in theirs or not _same_measurement(mine[name], theirs[name])
     )[:_MOST] or (("record.json has a measurement twice",) if len(record_measurements) != len(raw_measurements) else ())
+
+
+def _difference(name: str, mine: Measurement | None, theirs: Measurement | None) -> str:
+    """Return in what a measurement differs from the raw output's, as a sentence."""
+    texts = _figure(mine), _figure(theirs)
+    if mine is None or theirs is None or texts[0] != texts[1]:
+        return f"record.json says {name} {texts[0]}, its raw output {texts[1]}"
+    before, after = mine.as_json(), theirs.as_json()
+    parts = [
+        f"value ({before[part]!r} and {after[part]!r})" if part == "value" else _PARTS.get(part, part)
+        for part in before
+        if before[part] != after[part]
+    ]
+    return f"record.json says {name} {texts[0]}, which differs from its raw output in its {' and '.join(parts)}"
 
 
 def _same_measurement(first: Measurement, second: Measurement) -> bool:
