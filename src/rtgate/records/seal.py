@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,26 +42,19 @@ class Difference:
         return tuple(f"{what}: {path}" for what, paths in groups for path in paths)
 
 
-def seal(directory: Path, records: Path, judged_with: Sequence[Path]) -> dict[str, object]:
+def seal(directory: Path, records: Path) -> dict[str, object]:
     """Write the list of a run's files, and return what verdict.json says of it.
 
     Args:
         directory: of verdict.json.
         records: the run's records, below `directory` or equal to it.
-        judged_with: the limits and placebos that were used.
 
     Raises:
         OSError: the list cannot be written.
-        ConfigError: one of the files is not a regular file.
     """
     text = "".join(f"{digest}  {path}\n" for path, digest in sorted(_digests(directory, records).items()))
     files.write_text(directory / LIST, text)
-    digests = [hashlib.sha256(files.read_bytes(path, files.YAML_LIMIT)).digest() for path in judged_with]
-    return {
-        "records": str(records.relative_to(directory)),
-        LIST: hashlib.sha256(text.encode()).hexdigest(),
-        "judged_with": hashlib.sha256(b"".join(digests)).hexdigest(),
-    }
+    return {"records": str(records.relative_to(directory)), LIST: hashlib.sha256(text.encode()).hexdigest()}
 
 
 def write_sealed(text: str, verdict: Path) -> None:

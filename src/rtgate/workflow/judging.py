@@ -112,7 +112,7 @@ class Judging:
 
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""
-        write_verdicts(self.verdicts, path, self.subjects, records=records, thresholds=self.criteria.thresholds)
+        write_verdicts(self.verdicts, path, self.subjects, records=records)
 
 
 def judge_run(request: JudgingRequest) -> Judging:

@@ -30,7 +30,6 @@ from rtgate.report.notices import say
 from rtgate.validity import registry
 from rtgate.workflow.limit_profiles import LimitProfiles
 from rtgate.workflow.verdict_file import FORMAT
-from rtgate.workflow.waivers import FILE as WAIVERS
 
 Missing = Callable[[str, str, Sequence[Record]], tuple[str, ...]]
 _Value = TypeVar("_Value")
@@ -180,12 +179,7 @@ def _outcome(verdicts: Sequence[Verdict]) -> Status:
 
 
 def write_verdicts(
-    verdicts: list[Verdict],
-    path: Path,
-    cases: Sequence[Subject] = (),
-    *,
-    records: Path | None = None,
-    thresholds: Path | None = None,
+    verdicts: list[Verdict], path: Path, cases: Sequence[Subject] = (), *, records: Path | None = None
 ) -> None:
     """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged.
 
@@ -194,7 +188,6 @@ def write_verdicts(
         path: the file.
         cases: those that were judged.
         records: the run's directory of records: its files are sealed if it is below that of `path`.
-        thresholds: the limits, instead of those of the site and of rtgate.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     explanations = [
@@ -204,8 +197,7 @@ def write_verdicts(
     ]
     document = {**_document(verdicts), "explained": explanations}
     if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
-        files = [*limits_files(thresholds), *site.files("placebos.yaml"), *site.files(WAIVERS)]
-        document["seal"] = seal(path.parent.resolve(), records.resolve(), files)
+        document["seal"] = seal(path.parent.resolve(), records.resolve())
     _write(document, path)
 
 
