@@ -70,11 +70,17 @@ def is_changed(verdict: Path) -> bool:
     Raises ConfigError, OSError or UnicodeDecodeError: a file cannot be read.
     """
     try:
-        match = _LINE.fullmatch(files.read_text(verdict.with_name(VERDICT_DIGEST), files.YAML_LIMIT).removesuffix("\n"))
+        digest = _stated_digest(verdict)
     except FileNotFoundError:
         return False
     text = files.read_bytes(verdict, files.JSON_LIMIT)
-    return match is not None and match[2] == verdict.name and hashlib.sha256(text).hexdigest() != match[1]
+    return digest is not None and hashlib.sha256(text).hexdigest() != digest
+
+
+def _stated_digest(verdict: Path) -> str | None:
+    """Return what stands in `verdict.sha256`; None where that is not about this file. Raises as reading a file."""
+    match = _LINE.fullmatch(files.read_text(verdict.with_name(VERDICT_DIGEST), files.YAML_LIMIT).removesuffix("\n"))
+    return match[1] if match and match[2] == verdict.name else None
 
 
 def check(directory: Path) -> Difference:
@@ -112,19 +118,20 @@ def check(directory: Path) -> Difference:
 
 def _verdict(directory: Path) -> Difference | None:
     """Return that verdict.json is not as it was written: then nothing that it says of other files counts."""
-    path = directory / VERDICT_DIGEST
-    if not (directory / "verdict.json").exists():
+    verdict = directory / "verdict.json"
+    if not verdict.exists():
         return None
     try:
-        match = _LINE.fullmatch(files.read_text(path, files.YAML_LIMIT).removesuffix("\n"))
-        text = files.read_bytes(directory / "verdict.json", files.JSON_LIMIT)
+        digest = _stated_digest(verdict)
+        text = files.read_bytes(verdict, files.JSON_LIMIT)
     except FileNotFoundError:
         return Difference(changed=(), missing=(VERDICT_DIGEST,), added=())
     except (OSError, ValueError) as error:
+        path = directory / VERDICT_DIGEST
         raise ConfigError(f"{path}: cannot be read: {error}: judge the records again") from error
-    if match is None or match[2] != "verdict.json":
+    if digest is None:
         return Difference(changed=(VERDICT_DIGEST,), missing=(), added=())
-    if hashlib.sha256(text).hexdigest() == match[1]:
+    if hashlib.sha256(text).hexdigest() == digest:
         return None
     return Difference(changed=("verdict.json",), missing=(), added=())
 
