@@ -71,3 +71,12 @@ class Evidence:
     rcu_nocbs: str | None = None
     load_output: str = ""
     load_ended: int | None = None
+
+    def measuring_threads(self, moment: str = "") -> tuple[Thread, ...]:
+        """Return the threads with the policy and priority of a measuring thread, at one moment or at all moments."""
+        groups = {(group.policy, group.priority) for group in self.expectation.threads}
+        return tuple(
+            thread
+            for thread in self.threads
+            if (thread.policy, thread.priority) in groups and moment in {"", thread.moment}
+        )

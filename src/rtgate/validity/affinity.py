@@ -9,12 +9,11 @@ from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
-from rtgate.validity.measuring_threads import measuring_threads
 
 
 def _judge(record: Record) -> Answer:
     cpus = set(record.evidence.expectation.cpus)
-    ours = measuring_threads(record)
+    ours = record.evidence.measuring_threads()
     astray = sorted({thread.processor for thread in ours if thread.processor not in cpus})
     text = ", ".join(map(str, sorted(cpus)))
     problem = ""

@@ -11,7 +11,6 @@ from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.validity import threads
 from rtgate.validity.check import Answer, CheckResult, Invalidates, ValidityCheck, answer_for, not_applicable
-from rtgate.validity.measuring_threads import measuring_threads
 
 _LOCKING = "--mlockall"
 
@@ -25,7 +24,7 @@ def _judge(record: Record) -> Answer:
     exempt = _exempt(record)
     if exempt:
         return answer_for("", exempt)
-    before, after = measuring_threads(record, "middle"), measuring_threads(record, "late")
+    before, after = record.evidence.measuring_threads("middle"), record.evidence.measuring_threads("late")
     if any(thread.minor_faults is None for thread in (*before, *after)):
         return answer_for("the page faults of its measuring threads were not read: measure again", "")
     if len(before) != len(after) or not before:
