@@ -100,6 +100,11 @@ class Record:
         return self.state == State.MEASURED
 
     @property
+    def ended_early(self) -> bool:
+        """Whether the tool ended its run with the failure that it found: a shorter run is no fault of the run's."""
+        return any(quantity.value > 0 for quantity, _ in self.numbers(self.evidence.expectation.ends_with))
+
+    @property
     def virtual_time(self) -> bool:
         """Whether the figures are virtual time."""
         return self.environment.time == TimeBase.VIRTUAL

@@ -6,7 +6,6 @@ from __future__ import annotations
 from rtgate.board.boot import TimeBase
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
-from rtgate.validity.early_end import ended_early
 
 
 def _judge(record: Record) -> Answer:
@@ -16,7 +15,7 @@ def _judge(record: Record) -> Answer:
         values = [quantity.value for quantity, _ in record.numbers(name)]
         if not values:
             problem = f"{name} was not measured, at least {least:g} are needed"
-        elif min(values) < least and not ended_early(record):
+        elif min(values) < least and not record.ended_early:
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
     return answer_for(problem, ", ".join(fine) or "the tool has nothing to count")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
-from rtgate.validity.early_end import ended_early
 from rtgate.validity.plan_files import uptime
 
 
@@ -22,7 +21,7 @@ def _judge(record: Record) -> Answer:
     problem = ""
     if length is None:
         problem = "the length of the run was not read"
-    elif length < duration_s * 0.99 and not ended_early(record):
+    elif length < duration_s * 0.99 and not record.ended_early:
         problem = f"the run took {length:g} s of the {duration_s:g} s asked for"
     return answer_for(problem, f"{length} s for {duration_s:g} s asked")
 
