@@ -1200,6 +1200,8 @@ def test_a_tool_that_measures_with_an_instrument_gets_the_board_s() -> None:
     unmade = beforehand(case, plan(case, bare, 1), bare, 1)
     assert unmade is not None
     assert unmade.message == "rk3568-evb1.yaml names no instrument (instrument:)"
+    without = plan(Case(suite="irq", tool=IrqHard(), load="idle"), bare, 1)
+    assert not any("names no instrument" in need.reason for need in without.needs)
     wires = Instrument(port="/dev/ttyS4", pulse="gpio3:12", answer="gpio3:13")
     wired = replace(bare, board=replace(bare.board, instrument=wires))
     assert beforehand(case, plan(case, wired, 1), wired, 1) is None

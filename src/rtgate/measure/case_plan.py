@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rtgate.board import isolation, pcie
 from rtgate.board.tuning import cpus
-from rtgate.measure import flavour_need, instrument_need, storage_use
+from rtgate.measure import flavour_need, storage_use
 from rtgate.measure.case import Arm, Case, device_names, devices_of, functions_of, load_of, setting
 from rtgate.measure.drivers import Undriven, undriven
 from rtgate.records.record import OTHER_BUILD
@@ -31,7 +31,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         thread_scope=demands.seen,
         needs=(
             *_absent(case, arm),
-            *instrument_need.needs(case.tool, arm.board),
+            *_no_instrument(case, arm),
             *(Need(test=NEVER, reason=lack.reason(arm.kernel.name)) for lack in [_undriven(case, arm)] if lack),
             *_isolation_problems(arm),
             *flavour_need.needs(case.tool, arm.kernel.known_flavour),
@@ -67,6 +67,13 @@ def _absent(case: Case, arm: Arm) -> tuple[Need, ...]:
         )
         for name in names
     )
+
+
+def _no_instrument(case: Case, arm: Arm) -> tuple[Need, ...]:
+    """Return what no target has: an instrument outside of the board, which a case measures with, and no file names."""
+    if not case.tool.instrumented or arm.board.instrument is not None:
+        return ()
+    return (Need(test=NEVER, reason=f"{arm.board.name}.yaml names no instrument (instrument:)"),)
 
 
 def _undriven(case: Case, arm: Arm) -> Undriven | None:
