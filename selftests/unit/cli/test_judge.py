@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selftests.fake_target import FakeTarget, arm, measured_outcome
 from selftests.suites_in_process import use_this_process
+from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli import main
+from rtgate.measure.case_record import measure
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import Place
 from rtgate.report import html
 
 if TYPE_CHECKING:
@@ -127,6 +133,49 @@ def test_a_profile_names_cases_that_nobody_planned(lab: Lab, tmp_path: Path) -> 
     assert "latency/cyclictest:hackbench" in found
     assert set(found.values()) == {"MISS"}
     assert _judge("--profile", "smoke", "--case", IDLE) == 0
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory of one boot of one case, with a verdict of it."""
+    monkeypatch.chdir(tmp_path)
+    record, outcome = measure(CASE, arm(FakeTarget({None: measured_outcome()})), 3)
+    records_file.write(record, outcome.files, outcome.console, tmp_path / "records")
+    (tmp_path / "records" / "verdict.json").write_text("of the gate")
+    return tmp_path / "records"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--case", "latency/cyclictest:idel"), f"case latency/cyclictest:idel: {{}} (there are: {CASE.name})"),
+        (("--case", CASE.name, "--case", IDLE), f"case {IDLE}: {{}} (there are: {CASE.name})"),
+        (
+            ("--board", "virt-x86_64", "--case", CASE.name),
+            f"case {CASE.name}: {{}} on virt-x86_64 (there are: none)",
+        ),
+    ],
+)
+def test_a_case_that_nobody_measured_or_planned_is_a_mistake(
+    records: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["judge", "records", *words]) == 2
+    assert message.format("neither measured nor planned in records") in capsys.readouterr().err
+    assert (records / "verdict.json").read_text() == "of the gate"
+
+
+def test_a_board_that_nobody_measured_is_a_mistake(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["judge", "records", "--board", "virt-x86_64"]) == 2
+    message = "records: nothing was measured or planned on virt-x86_64 (boards there: virt-arm64)"
+    assert message in capsys.readouterr().err
+    assert (records / "verdict.json").read_text() == "of the gate"
+
+
+def test_a_named_case_that_was_only_planned_is_missed(records: Path) -> None:
+    planned.plan(Place(records=records, board="virt-arm64", arm="candidate", case=IDLE), [1, 2], virtual=True)
+    assert main.main(["judge", "records", "--case", IDLE]) == 3
+    (miss,) = _verdicts(records / "verdict.json")
+    assert (miss["board"], miss["case"], miss["status"]) == ("virt-arm64", IDLE, "MISS")
 
 
 @pytest.mark.long("measures with a fake QEMU; test_raw_output has changed files in make test")

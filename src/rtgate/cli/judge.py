@@ -21,7 +21,7 @@ and nothing is added to the history. `rtgate report RECORDS` makes the page. The
 verdicts: these need --verdict and a directory of their own there.
 
 Every case is judged that has records or was planned: one of which nothing came is MISS. With --profile these are the
-cases of a profile, whether anybody planned them or not.
+cases of a profile, whether anybody planned them or not. A --case of which there is nothing is a mistake: exit code 2.
 
 examples:
   rtgate judge report/records --thresholds mine.yaml      would other limits have let it pass?

@@ -18,7 +18,7 @@ from rtgate.report import page as page_of
 from rtgate.report.cases import cases
 from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep, revocation_notes
-from rtgate.workflow.judging import JudgingRequest, judge_run
+from rtgate.workflow.judging import JudgingRequest, boards, judge_run
 from rtgate.workflow.report_directory import SUMMARY
 from rtgate.workflow.verdicts import lab_verdict, write_ending
 from rtgate.workflow.waivers import Waiver, waiver_notes
@@ -51,10 +51,15 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
     """Judge stored records, write verdict.json, print the summary, and return the exit code; no report is made.
 
     Raises:
-        ConfigError: limits or records cannot be read.
+        ConfigError: limits or records cannot be read, or there is nothing of a case or the board that is to be judged.
         InfrastructureError: verdict.json cannot be written.
     """
     judging = judge_run(request)
+    if request.board and not judging.verdicts:
+        there = ", ".join(boards(request.records)) or "none"
+        raise ConfigError(
+            f"{request.records}: nothing was measured or planned on {request.board} (boards there: {there})"
+        )
     code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
     with files.writing(path, "name a file with --verdict"):
         judging.write(path, request.records)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from rtgate.errors import ConfigError
 from rtgate.judge.judging import Subject, judge
 from rtgate.judge.verdict import Verdict
 from rtgate.measure import run
@@ -47,7 +48,7 @@ class JudgingRequest:
         board: only this one; empty for all.
         cases: names of cases that have to be there as well, by board.
         arms: which have to be there, by board; of other boards those that have records or were planned.
-        only: names of the cases that are judged; empty for all.
+        only: names of the cases that are judged; empty for all. Each has records, was planned, or is one of `cases`.
     """
 
     records: Path
@@ -119,7 +120,8 @@ def judge_run(request: JudgingRequest) -> Judging:
     """Judge a run by limits and compare its kernels.
 
     Raises:
-        ConfigError: limits, records or planned.json cannot be read, or the history is not a database.
+        ConfigError: limits, records or planned.json cannot be read, the history is not a database, or there is nothing
+            of a case that is to be judged.
     """
     judging = judge_cases(request)
     judging.compare()
@@ -151,7 +153,7 @@ class _RunFacts:
 
     @classmethod
     def of(cls, request: JudgingRequest) -> _RunFacts:
-        """Read it. Raises ConfigError: a record is damaged."""
+        """Read it. Raises ConfigError: a record is damaged, or there is nothing of a case that is to be judged."""
         records_by_case = run.records_by_case(request.records, request.board or None)
         arms, boards = planned.arms(request.records), planned.cases(request.records)
         for record in chain(*records_by_case.values()):
@@ -160,15 +162,26 @@ class _RunFacts:
         for board, cases in request.cases.items():
             for case in cases:
                 boards.setdefault(case, set()).add(board)
-        mine = {case: {board for board in names if request.board in ("", board)} for case, names in boards.items()}
-        selection = {
-            case: names for case, names in mine.items() if names and (not request.only or case in request.only)
-        }
+        all_names = {case: {board for board in names if request.board in ("", board)} for case, names in boards.items()}
+        mine = {case: names for case, names in all_names.items() if names}
+        _require_cases(request, mine)
+        selection = {case: names for case, names in mine.items() if not request.only or case in request.only}
         return cls({case: records_by_case.get(case, []) for case in selection}, selection, {**arms, **request.arms})
 
     def arms_of(self, case: str) -> Mapping[str, Collection[str]]:
         """Return the arms that a case has or had to have, by board."""
         return {board: arms for board, arms in self.arms.items() if board in self.boards[case]}
+
+
+def _require_cases(request: JudgingRequest, cases: Collection[str]) -> None:
+    """Raise ConfigError for a case that is to be judged and is not there: a misspelt one must not pass unjudged."""
+    absent = sorted(set(request.only) - set(cases))
+    if absent:
+        board = f" on {request.board}" if request.board else ""
+        there = ", ".join(sorted(cases)) or "none"
+        raise ConfigError(
+            f"case {', '.join(absent)}: neither measured nor planned in {request.records}{board} (there are: {there})"
+        )
 
 
 def boards(records: Path) -> list[str]:
