@@ -122,6 +122,29 @@ def test_a_limit_that_stays_keeps_its_kernels(url: str, tmp_path: Path) -> None:
     assert str(kept.kernels) == ">= 5.0.0 and < 99.0.0"
 
 
+def test_limits_that_no_proposal_replaces_stay_as_they_are(url: str, tmp_path: Path) -> None:
+    """Also those of a class, of another profile, of a section, of what is not proposed, and policies."""
+    before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
+    keys = (
+        "latency.avg, kind: max, limit: 31.25 virtual us",
+        "latency.max, kind: max, limit: 14 virtual us, class: big",
+    )
+    section = "irqsoff, kind: max, limit: 0.1234 virtual us, function: cpu_do_idle"
+    others = [f"{{measurement: {key}, source: mine, margin: x2}}" for key in (*keys, section)]
+    others += ["{measurement: latency.max, kind: max, limit: 68 virtual us, profile: core-rk3576j, source: mine}"]
+    others += ["{kind: fault, fault: warning, policy: report, source: mine}"]
+    before.write_text(LIMITS.replace("55.5", "86") + "".join(f"      - {other}\n" for other in others))
+    words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
+    assert main(words) == 0
+    old, new = (
+        load_thresholds([path], {"virt-arm64": True}, LimitProfiles().options).entries for path in (before, out)
+    )
+    stay = {replace(limit, location=None) for limit in new if limit.source == "mine"}
+    assert stay == {replace(limit, location=None) for limit in old[1:]}
+    assert old[0].source not in {limit.source for limit in new}
+    assert Quantity(56.0, Unit.VIRTUAL_US) in {limit.limit for limit in new}
+
+
 def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_suites(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,8 +162,10 @@ def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_su
     words = ["calibrate", "--board", "virt-arm64", "--target", "20%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 0
     found = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
-    assert {(one.profile, one.options["threads"]) for one in found} == {("mine", 2)}
-    assert "50 boots in 10 sessions" in found[-1].source
+    *mine, suites = found
+    assert {(one.profile, one.options["threads"]) for one in mine} == {("mine", 2)}
+    assert "50 boots in 10 sessions" in mine[-1].source
+    assert (suites.profile, suites.options, suites.source) == ("", {}, "somewhere")
     assert (
         "60 of 110 boots are left out: they were measured with other options than the newest" in capsys.readouterr().err
     )

@@ -42,7 +42,8 @@ For lab boards it also says at which level a screen against the history flags at
 the past shows such a level, it is stored in the history, and gate and submit use it when they screen a candidate.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
-need a looser one with --looser-because.
+need a looser one with --looser-because. So does one for a class of CPUs or for some kernels. The entry also has every
+limit of its cases that no proposal replaces.
 
 examples:
   rtgate calibrate --board rk3568-evb1 --history sqlite:///history.db
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check_runs_needed(arguments.looser_because, proposals)
         # Virtual time has no screen. Levels are stored here, where nothing is refused any more.
         screens = {} if board.virtual else {case: _screen(history, boots) for case, boots in cases.items()}
-    _write(arguments.output, _document(arguments, past, proposals, screens))
+    _write(arguments.output, _document(arguments, past, proposals, before, screens))
     _tell(proposals)
     return 0 if proposals and not any(proposal.problem for proposal, _ in proposals) else _NOT_SHOWN
 
@@ -170,9 +171,10 @@ def _document(
     arguments: argparse.Namespace,
     past: Mapping[str, Sequence[GoodBoot]],
     proposals: Sequence[tuple[LimitProposal, Decision]],
+    before: Thresholds,
     screens: Mapping[str, ScreenProposal],
 ) -> str:
-    """Return the entry for thresholds.yaml."""
+    """Return the entry for thresholds.yaml: the proposed limits of each case, and those of `before` that stay."""
     boots = sum(map(len, past.values()))
     words = f"--target {arguments.target:g} --boots {arguments.boots}"
     lines = [
@@ -185,13 +187,25 @@ def _document(
     ]
     for case in past:
         own = [(proposal, decision) for proposal, decision in proposals if proposal.threshold.case == case]
-        proven = any(decision.kept or not proposal.problem for proposal, decision in own)
+        rest = _others(before.of(arguments.board, arguments.flavour, case), [decision for _, decision in own])
+        proven = rest or any(decision.kept or not proposal.problem for proposal, decision in own)
         lines.append(f"    {case}:" if proven else f"    {case}: []")
         if case in screens:
             lines.append(f"      # {_screen_text(screens[case])}")
         for proposal, decision in own:
             lines += [f"      {line}" for line in _entry(proposal, decision)]
+        lines += ["      # Stay as they are:"] if rest else []
+        lines += [f"      {_line(limit)}" for limit in rest]
     return "\n".join(lines) + "\n"
+
+
+def _others(limits: Sequence[Threshold], decisions: Sequence[Decision]) -> list[Threshold]:
+    """Return the limits of a case that are there already and that no decision replaces or keeps itself."""
+    return [
+        limit
+        for limit in limits
+        if not any(limit == decision.threshold or limit in decision.replaced for decision in decisions)
+    ]
 
 
 def _screen_text(screen: ScreenProposal) -> str:
@@ -219,21 +233,30 @@ def _line(limit: Threshold) -> str:
 
 
 def _keys(limit: Threshold) -> Iterator[str]:
-    yield f"measurement: {limit.measurement}"
-    yield f"kind: {limit.kind.value}"
-    if limit.kind is LimitKind.SHARE:
-        yield f"over: {limit.over}"
-        yield f"limit: {limit.share:g}"
-        yield f"confidence: {limit.confidence:g}"
+    if limit.kind is LimitKind.FAULT:
+        yield from ("kind: fault", f"fault: {limit.fault}", f"policy: {'fail' if limit.fails else 'report'}")
     else:
-        yield f"limit: {limit.limit}"
-    if limit.profile:
-        yield f"profile: {limit.profile}"
-    if limit.kernels.conditions:
-        yield f"kernels: {json.dumps(str(limit.kernels))}"
+        yield from (f"measurement: {limit.measurement}", f"kind: {limit.kind.value}", *_level(limit), *_scope(limit))
     yield f"source: {json.dumps(limit.source)}"
     if limit.margin:
         yield f"margin: {json.dumps(limit.margin)}"
+
+
+def _level(limit: Threshold) -> Iterator[str]:
+    level = limit.limit or limit.over
+    assert level is not None
+    text = f"{level.value:.15g} {level.unit}"  # what was there must not get rounded
+    if limit.kind is LimitKind.SHARE:
+        yield from (f"over: {text}", f"limit: {limit.share:.15g}", f"confidence: {limit.confidence:.15g}")
+    else:
+        yield f"limit: {text}"
+
+
+def _scope(limit: Threshold) -> Iterator[str]:
+    kernels = str(limit.kernels) if limit.kernels.conditions else ""
+    names = {"function": limit.function, "lock": limit.lock, "kernels": kernels}
+    yield from (f"{key}: {name}" for key, name in {"class": limit.cpu_class, "profile": limit.profile}.items() if name)
+    yield from (f"{key}: {json.dumps(name)}" for key, name in names.items() if name)
 
 
 def _tell(proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
@@ -245,8 +268,8 @@ def _tell(proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
         f"{len(kept_decisions)} kept"
     )
     say(text)
-    for decision in kept_decisions:
-        if decision.breaking:
+    for _, decision in proposals:
+        if decision.breaking and (decision.kept or decision.tighter):
             limit = decision.threshold
             say(f"kept {limit.case} {limit.measurement}: {decision.sentence}")
 

@@ -8,6 +8,7 @@ from selftests.unit.judge.conftest import maximum, record, share
 
 from rtgate.judge.learn.proposing import Ask, GoodBoot, LimitProposal, looser, propose_limits, ratchet
 from rtgate.judge.thresholds import LimitKind, Threshold
+from rtgate.kernel.version import VersionRange
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.units import Quantity, Unit
 
@@ -123,6 +124,54 @@ def test_what_is_not_proven_replaces_nothing() -> None:
     assert (decision.kept, decision.threshold.limit) == (True, Quantity(86.0, Unit.VIRTUAL_US))
 
 
+def of_class(boots: list[GoodBoot], name: str) -> list[GoodBoot]:
+    """Return boots of a board whose only CPU is of this class."""
+    return [
+        replace(
+            boot,
+            record=replace(
+                boot.record,
+                measurements=tuple(
+                    replace(one, labels={**one.labels, "class": name}) for one in boot.record.measurements
+                ),
+            ),
+        )
+        for boot in boots
+    ]
+
+
+def test_a_looser_limit_leaves_the_one_of_a_class_of_cpus() -> None:
+    boots = of_class(GOOD, "little")
+    little = replace(maximum("55.5 virtual us"), cpu_class="little")
+    decision = ratchet(proposed(boots, "latency.max"), [little], boots, ())
+    assert (decision.kept, decision.replaced, decision.tighter) == (False, (), True)
+    assert decision.threshold.limit == Quantity(56.0, Unit.VIRTUAL_US)
+    assert decision.breaking[:2] == ("run-3", "run-6")
+    assert decision.sentence.endswith(" broke 55.5 virtual us (class little)")
+    taken = ratchet(proposed(boots, "latency.max"), [little], boots, decision.breaking)
+    assert taken.replaced == (little,)
+    assert "looser than 55.5 virtual us (class little) because of run-3" in taken.threshold.margin
+
+
+def test_a_tighter_limit_replaces_every_one_for_all_cpus_and_kernels() -> None:
+    wide = [maximum("86 virtual us"), replace(maximum("90 virtual us"), source="another")]
+    big, old = replace(maximum("99 virtual us"), cpu_class="big"), VersionRange.parse("< 5.0")
+    before = [*wide, big, replace(maximum("50 virtual us"), kernels=old)]
+    decision = ratchet(proposed(GOOD, "latency.max"), before, GOOD, ())
+    assert (decision.kept, decision.replaced) == (False, tuple(wide))
+    # The boots are of later kernels, so none of them breaks the limit of old ones.
+    assert decision.breaking == ()
+    assert (
+        "56 virtual us would be looser than 50 virtual us (kernels < 5.0.0), and no run needs it" in decision.sentence
+    )
+
+
+def test_the_tightest_of_several_limits_stays() -> None:
+    before = [maximum("86 virtual us"), maximum("55.5 virtual us")]
+    decision = ratchet(proposed(GOOD, "latency.max"), before, GOOD, ())
+    assert (decision.kept, decision.threshold, decision.replaced) == (True, before[1], ())
+
+
 @pytest.mark.parametrize(
     ("new", "old", "wanted"),
     [
@@ -132,6 +181,7 @@ def test_what_is_not_proven_replaces_nothing() -> None:
         (share(0.02, "50 virtual us"), share(0.01, "60 virtual us"), True),
         (share(0.001, "70 virtual us"), share(0.01, "60 virtual us"), True),
         (share(0.001, "50 virtual us"), share(0.01, "60 virtual us"), False),
+        (share(0.001, "50 virtual us"), replace(share(0.01, "60 virtual us"), cpu_class="big"), True),
     ],
 )
 def test_what_is_looser(new: Threshold, old: Threshold, wanted: bool) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rtgate.judge.applicable import applicable
 from rtgate.judge.learn.calibrated_share import CONFIDENCE, Samples, ShareProposal, propose_share
 from rtgate.judge.learn.calibration import Proof, Session, propose
 from rtgate.judge.limits import apply
@@ -226,25 +227,32 @@ def _outliers(boots: Sequence[GoodBoot], worst: Mapping[int, float], sign: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What becomes of a proposal.
+    """What becomes of a proposal, and of the limits that are there already.
 
     Attributes:
-        threshold: the limit to write: the proposed one, or the one that is there already.
+        threshold: the limit to write: the proposed one, or the one for all CPUs and kernels that is there already.
         kept: whether it is the one that is there already.
         sentence: why, in one sentence; empty for a limit that nobody had.
-        breaking: runs of the past that break the limit that is there already.
+        breaking: runs of the past that break a limit that is there already.
+        replaced: limits that are there already and go. All others stay as they are.
+        tighter: whether a limit that is there already stays because the proposed one would be looser.
     """
 
     threshold: Threshold
     kept: bool = False
     sentence: str = ""
     breaking: tuple[str, ...] = ()
+    replaced: tuple[Threshold, ...] = ()
+    tighter: bool = False
 
 
 def ratchet(
     proposal: LimitProposal, before: Sequence[Threshold], past: Sequence[GoodBoot], because: Collection[str]
 ) -> Decision:
     """Return what becomes of a proposal beside the limits that are there: a looser one needs the runs that need it.
+
+    A limit for one class of CPUs, or for some kernels, says more than one for all. So it stays beside a proposal that
+    is not looser.
 
     Args:
         proposal: the new limit, with its proof.
@@ -253,32 +261,64 @@ def ratchet(
         because: runs that a person named as needing a looser limit.
     """
     new = proposal.threshold
-    mine = [
-        limit for limit in before if (limit.measurement, limit.kind, limit.cpu_class) == (new.measurement, new.kind, "")
-    ]
-    if not mine:
-        return Decision(threshold=new)
-    (old,) = mine[:1]
-    runs = breaking_runs(old, past)
+    mine = [limit for limit in before if (limit.measurement, limit.kind) == (new.measurement, new.kind)]
+    comparisons = [_compare(proposal, old, breaking_runs(old, past), because) for old in mine]
+    decision = Decision(
+        threshold=new,
+        sentence="; ".join(comparison.sentence for comparison in comparisons),
+        breaking=tuple(dict.fromkeys(run for comparison in comparisons for run in comparison.runs)),
+        replaced=tuple(comparison.old for comparison in comparisons if not comparison.stays),
+        tighter=any(comparison.tighter for comparison in comparisons),
+    )
+    general = [comparison.old for comparison in comparisons if comparison.stays and not _scope(comparison.old)]
+    if general:
+        return replace(decision, threshold=general[0], kept=True, replaced=())
+    reasons = [comparison.sentence for comparison in comparisons if comparison.loosened]
+    return replace(decision, threshold=replace(new, margin="; ".join(filter(None, (new.margin, *reasons)))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """What a proposal means for one of the limits that are there.
+
+    Attributes:
+        stays: whether that limit stays.
+        tighter: whether it stays because the proposed one is looser.
+        loosened: whether it goes though the proposed one is looser.
+    """
+
+    old: Threshold
+    sentence: str
+    runs: tuple[str, ...]
+    stays: bool = True
+    tighter: bool = False
+    loosened: bool = False
+
+
+def _compare(proposal: LimitProposal, old: Threshold, runs: tuple[str, ...], because: Collection[str]) -> _Comparison:
+    new = _text(proposal.threshold)
     if proposal.problem:
-        sentence = f"{_text(new)} is not shown, so {_text(old)} stays"
-        return Decision(threshold=old, kept=True, sentence=sentence, breaking=runs)
-    if not looser(new, old):
-        return Decision(threshold=new, sentence=f"not looser than {_text(old)}", breaking=runs)
+        return _Comparison(old=old, sentence=f"{new} is not shown, so {_text(old)} stays", runs=runs)
+    if not looser(proposal.threshold, old):
+        stays = bool(_scope(old))
+        return _Comparison(old=old, sentence=f"not looser than {_text(old)}", runs=runs, stays=stays)
     if not runs:
-        return Decision(threshold=old, kept=True, sentence=f"{_text(new)} would be looser, and no run needs it")
-    unnamed_runs = [run for run in runs if run not in because]
-    if unnamed_runs:
-        sentence = f"{_text(new)} would be looser; {', '.join(runs)} broke {_text(old)}"
-        return Decision(threshold=old, kept=True, sentence=sentence, breaking=runs)
-    reason = f"looser than {_text(old)} because of {', '.join(runs)}"
-    margin = "; ".join(filter(None, (new.margin, reason)))
-    return Decision(threshold=replace(new, margin=margin), sentence=reason, breaking=runs)
+        than = f" than {_text(old)}" if _scope(old) else ""
+        sentence = f"{new} would be looser{than}, and no run needs it"
+        return _Comparison(old=old, sentence=sentence, runs=runs, tighter=True)
+    if any(run not in because for run in runs):
+        sentence = f"{new} would be looser; {', '.join(runs)} broke {_text(old)}"
+        return _Comparison(old=old, sentence=sentence, runs=runs, tighter=True)
+    sentence = f"looser than {_text(old)} because of {', '.join(runs)}"
+    return _Comparison(old=old, sentence=sentence, runs=runs, stays=False, loosened=True)
 
 
 def breaking_runs(limit: Threshold, past: Sequence[GoodBoot]) -> tuple[str, ...]:
     """Return the runs that have a boot which breaks a limit, in their order."""
-    runs = [boot.run for boot in past if apply(limit, [boot.record]).status is Status.FAIL]
+    records = ((boot.run, [boot.record]) for boot in past)
+    runs = [
+        run for run, boots in records if applicable([limit], boots).limits and apply(limit, boots).status is Status.FAIL
+    ]
     return tuple(dict.fromkeys(runs))
 
 
@@ -290,7 +330,12 @@ _LOOSER: Mapping[LimitKind, Callable[[float, float], bool]] = {
 
 
 def looser(new: Threshold, old: Threshold) -> bool:
-    """Return whether a limit lets more pass than another of its kind; a share, if it does so in any respect."""
+    """Return whether a limit lets more pass than another of its kind; a share, if it does so in any respect.
+
+    A share of the samples of all CPUs says nothing of the share of one class of them.
+    """
+    if new.kind is LimitKind.SHARE and new.cpu_class != old.cpu_class:
+        return True
     if new.kind is LimitKind.SHARE:
         assert new.over is not None
         assert old.over is not None
@@ -300,5 +345,14 @@ def looser(new: Threshold, old: Threshold) -> bool:
     return _LOOSER[new.kind](new.limit.to(old.limit.unit).value, old.limit.value)
 
 
+def _scope(limit: Threshold) -> str:
+    """Return what a limit is for, if it is not for all CPUs and kernels."""
+    cpus = f"class {limit.cpu_class}" if limit.cpu_class else ""
+    kernels = f"kernels {limit.kernels}" if limit.kernels.conditions else ""
+    return ", ".join(filter(None, (cpus, kernels)))
+
+
 def _text(limit: Threshold) -> str:
-    return f"{limit.share:g} over {limit.over}" if limit.kind is LimitKind.SHARE else str(limit.limit)
+    text = f"{limit.share:g} over {limit.over}" if limit.kind is LimitKind.SHARE else str(limit.limit)
+    scope = _scope(limit)
+    return f"{text} ({scope})" if scope else text
