@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,18 @@ def test_what_is_flagged_comes_first_and_what_is_no_worse_waits() -> None:
         (CASES[3], (Reason.UNSEEN, True)),
     ]
     assert choose(SCREEN, WANTED, (), 1000)[0].because == f"regression of {CASES[1]}"
+
+
+@pytest.mark.parametrize(("gate", "lab"), [("", "+isolated"), ("+isolated", ""), ("+isolated", "+nohz")])
+def test_a_board_of_another_tuning_measures_what_the_gate_flagged(gate: str, lab: str) -> None:
+    screen = [replace(one, case=one.case + gate) for one in SCREEN]
+    lost = replace(SCREEN[1], case="", status=Status.MISS, kind=Kind.LAB)
+    wanted = [replace(one, case=one.case + lab) for one in WANTED]
+    assert [(one.case, one.reason) for one in choose([*screen, lost], wanted, (), 1000)] == [
+        (CASES[1] + lab, Reason.FLAGGED),
+        (CASES[2] + lab, Reason.OPEN),
+        (CASES[3] + lab, Reason.UNSEEN),
+    ]
 
 
 def test_the_minimum_is_measured_whatever_the_screen_said() -> None:
