@@ -35,6 +35,10 @@ _SIBLINGS = 10  # of a topic that are named
 _CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+class NoVoteError(ConfigError):
+    """An answer was written without a vote: give the project the label, and the account the permission."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gerrit:
     """A patch set in Gerrit; keeps to `Forge`.
@@ -43,7 +47,7 @@ class Gerrit:
         chain: the patch sets that are answered with this one, which is the last of them; empty for it alone.
         label: what is voted on.
         url: of the change's page, as Jenkins has it; empty for the one that Gerrit has by itself.
-        answered: a file that is made when the answer is in Gerrit; None for none.
+        answered: a file that is made when every answer is in Gerrit, with a vote or without; None for none.
     """
 
     server: GerritServer
@@ -134,22 +138,24 @@ class Gerrit:
         killed in between has not answered it.
 
         Raises:
-            ConfigError: the label is not there, or the account may not vote; the answer was written without a vote.
+            NoVoteError: the label is not there, or the account may not vote; the answer was written without a vote.
+            ConfigError: an answer was not written: Gerrit refuses it, or the account may not see the change.
             InfrastructureError: Gerrit does not answer.
         """
         server = replace(self.server, patience=_PATIENCE)
         whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings()))))
-        problem: ConfigError | None = None
+        problems: list[ConfigError] = []
         for ballot in ballots(self.chain or (self.patch_set,), whole, self.server.page(self.patch_set)):
             try:
                 self._cast(ballot, server)
             except ConfigError as error:  # the others get their messages all the same
-                problem = error
-        if self.answered is not None:
+                problems.append(error)
+        unwritten = [problem for problem in problems if not isinstance(problem, NoVoteError)]
+        if self.answered is not None and not unwritten:
             with contextlib.suppress(OSError):  # then the review may be made once more
                 self.answered.touch()
-        if problem is not None:
-            raise problem
+        if problems:
+            raise (unwritten or problems)[-1]
 
     def _siblings(self) -> str:
         """Return what is to be said of changes in other repositories with the same topic; empty for none."""
@@ -182,8 +188,8 @@ class Gerrit:
         if self.label not in labels:
             raise self._vote_error(f"{self.patch_set.project} has no label {self.label} with a vote of {_vote(vote)}")
 
-    def _vote_error(self, what: str) -> ConfigError:
-        return ConfigError(
+    def _vote_error(self, what: str) -> NoVoteError:
+        return NoVoteError(
             f"{what}: the answer was written without a vote. In Gerrit give {self.patch_set.project} the label and "
             f"{self.server.access.user} the permission to vote -1 to +1 on it, or name another label in {LABEL}"
         )
