@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,17 +224,62 @@ def test_a_run_that_left_something_open_is_good_for_the_reason_alone(
 def test_a_soak_has_its_verdict_among_its_records(night: Lab, tmp_path: Path) -> None:
     soak = tmp_path / "soak"
     write(record(1), soak)
-    write_verdicts([verdict(Status.PASS, Kind.LIMIT)], soak / "verdict.json", records=soak)
+    write_verdicts([verdict(Status.PASS, Kind.LIMIT, "bench")], soak / "verdict.json", records=soak)
     assert main(["history", "add", "soak"]) == 0
     assert main(["baseline", "promote", "soak"]) == 0
 
 
-def verdict(status: Status, kind: Kind) -> Verdict:
+@pytest.fixture
+def two_boards(night: Lab, tmp_path: Path) -> Path:
+    """Return a run of which only one of both boards has a limit."""
+    run = tmp_path / "run"
+    for board in ("bench", "rk3568-evb1"):
+        write(replace(record(1), board=board), run / "records")
+    judged = [verdict(Status.PASS, Kind.LIMIT, "bench"), verdict(Status.DONE, Kind.UNJUDGED, "rk3568-evb1")]
+    write_verdicts(judged, run / "verdict.json", records=run / "records")
+    assert main(["history", "add", "run/records"]) == 0
+    return run
+
+
+def test_a_kernel_is_good_only_on_boards_where_something_was_judged(
+    two_boards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["baseline", "promote", "run"]) == 0
+    said = capsys.readouterr()
+    assert " is good on bench: PASS of run " in said.out
+    assert "not promoted on rk3568-evb1: the verdict is DONE (exit code 5): a sentence; if it is good for" in said.err
+    assert [one["board"] for one in shown(capsys)] == ["bench"]
+
+
+def test_a_reason_stands_where_nothing_was_judged_and_a_verdict_where_it_was(
+    two_boards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["baseline", "promote", "run", "--unjudged", "in the field"]) == 0
+    promotions = {one["board"]: one["promotion"] for one in shown(capsys)}
+    assert {board: (one["verdict"], one["unjudged"]) for board, one in promotions.items()} == {
+        "bench": ("PASS", ""),
+        "rk3568-evb1": ("DONE", "in the field"),
+    }
+
+
+def test_verdicts_of_no_board_with_boots_make_no_kernel_good(
+    two_boards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_verdicts([verdict(Status.PASS, Kind.LIMIT)], two_boards / "verdict.json", records=two_boards / "records")
+    capsys.readouterr()
+    assert main(["baseline", "promote", "run"]) == 5
+    message = "not promoted: run: bench: nothing was judged there; rk3568-evb1: nothing was judged there"
+    assert message in capsys.readouterr().err
+    assert shown(capsys) == []
+
+
+def verdict(status: Status, kind: Kind, board: str = "virt-arm64") -> Verdict:
     return Verdict(
         status=status,
         kind=kind,
         sentence="a sentence",
-        board="virt-arm64",
+        board=board,
         arm="candidate",
         flavour="preempt_rt",
         case="latency/cyclictest:idle",

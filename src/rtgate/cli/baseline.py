@@ -19,7 +19,8 @@ from rtgate.workflow import baselines
 
 DESCRIPTION = """\
 Say which kernels are good. Noise, limits, and what a comparison on boards takes from the history are measured with
-boots of good kernels alone; a kernel is good on the board where its run ended with PASS.
+boots of good kernels alone; a kernel is good on the board where its run ended with PASS. Verdicts of another board of
+the run say nothing of it: where nothing was judged the kernel does not become good.
 
   promote DIR   make the kernel of a judged run good: the candidate, or the only one. DIR is the report of a gate or a
                 job, or a soak, whose records are in the history. Refused unless its verdict is PASS, its files are as
@@ -87,6 +88,8 @@ def _promote(history: History, arguments: argparse.Namespace) -> int:
     for promotion in result.kernels:
         because = f": {_because(promotion)}" if promotion in result.new else " already"
         print(plain_text(f"{short(promotion.kernel)} is good on {promotion.board}{because}"))
+    for sentence in result.left_out:
+        say(f"not promoted on {sentence}")
     return 0
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,18 +31,22 @@ class PromotionResult:
     Attributes:
         kernels: those that are good now, each on a board.
         new: those of them that were not before.
+        left_out: why it is not good on other boards of the run, a sentence each.
         refusal: why none is; empty if they are.
         exit_code: that of the run's verdict where it is the reason.
     """
 
     kernels: tuple[Promotion, ...] = ()
     new: tuple[Promotion, ...] = ()
+    left_out: tuple[str, ...] = ()
     refusal: str = ""
     exit_code: int = 0
 
 
 def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     """Make the kernel of a run good on its boards: the candidate, or the only one.
+
+    Without a reason these are the boards whose own verdicts are good: those of another board say nothing of them.
 
     Args:
         history: which has the run's boots.
@@ -61,10 +65,10 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
         return _promote_run(history, name, reason)
     if directory.name == "records" and (directory.parent / "verdict.json").exists():
         directory = directory.parent  # a verdict does not go away because its records are named
-    status: Status | None = None
+    verdicts: list[Verdict] | None = None
     if not reason or (directory / "verdict.json").exists():
         verdicts = _verdicts(directory)
-        status, refusal = _standing(verdicts), _refusal(verdicts, reason)
+        refusal = _refusal(verdicts, reason)
         if refusal:
             return PromotionResult(refusal=f"{directory}: {refusal}", exit_code=_code(verdicts))
     records = read_verified(_records(directory))
@@ -76,9 +80,37 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     flaw = _revocation_reason(history, records)
     if flaw and not reason:
         return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {flaw}", exit_code=1)
-    if flaw and status is Status.PASS:
-        status = Status.DONE  # to be no worse than that kernel was what it passed by
-    return _promote(history, run_boots, status, reason)
+    statuses = {boot.board: _standing_on(boot.board, verdicts, flaw) for boot in run_boots}
+    if reason or verdicts is None:
+        return _promote(history, run_boots, statuses, reason)
+    left_out = tuple(_refusal_on(board, verdicts) for board in statuses if statuses[board] is not Status.PASS)
+    good_boots = [boot for boot in run_boots if statuses[boot.board] is Status.PASS]
+    if not good_boots:
+        return PromotionResult(refusal=f"{directory}: {'; '.join(left_out)}", exit_code=5)
+    return replace(_promote(history, good_boots, statuses, reason), left_out=left_out)
+
+
+def _standing_on(board: str, verdicts: Sequence[Verdict] | None, flaw: str) -> Status | None:
+    """Return the status that stands for a board of a run; None where nothing was judged.
+
+    Args:
+        board: the board.
+        verdicts: of the run; None if it was not judged.
+        flaw: why the baseline is not good; empty if it is.
+    """
+    own = [verdict for verdict in verdicts or () if verdict.board == board]
+    if not own:
+        return None
+    status = _standing(verdicts or ())
+    status = _standing(own) if status is Status.PASS else status
+    # To be no worse than a kernel that is not good was what it passed by.
+    return Status.DONE if flaw and status is Status.PASS else status
+
+
+def _refusal_on(board: str, verdicts: Sequence[Verdict]) -> str:
+    """Return why the verdicts of a board make no kernel good there."""
+    own = [verdict for verdict in verdicts if verdict.board == board]
+    return f"{board}: {_refusal(own, '') if own else 'nothing was judged there'}"
 
 
 def _records(directory: Path) -> Path:
@@ -139,10 +171,12 @@ def _promote_run(history: History, name: str, reason: str) -> PromotionResult:
             f"the verdict of run {name} is in its report, not in the history: name that directory, or say with "
             "--unjudged REASON why its kernel is good"
         )
-    return _promote(history, run_boots, None, reason)
+    return _promote(history, run_boots, {}, reason)
 
 
-def _promote(history: History, run_boots: Iterable[Boot], status: Status | None, reason: str) -> PromotionResult:
+def _promote(
+    history: History, run_boots: Iterable[Boot], statuses: Mapping[str, Status | None], reason: str
+) -> PromotionResult:
     boots_by_kernel = _good_boots(run_boots)
     if not boots_by_kernel:
         raise ConfigError(
@@ -160,6 +194,7 @@ def _promote(history: History, run_boots: Iterable[Boot], status: Status | None,
             unjudged="" if status is Status.PASS else reason,
         )
         for (board, name), boots in boots_by_kernel.items()
+        for status in [statuses.get(board)]
     ]
     return PromotionResult(kernels=tuple(promotions), new=baselines.promote(history, promotions))
 
