@@ -82,6 +82,44 @@ def test_a_robot_s_patch_and_a_copy_in_the_thread_are_not_of_the_series(reposito
     assert repository.git("diff", "mine", found.head) == ""
 
 
+def test_two_series_in_one_mailbox_are_not_mixed(repository: Repository) -> None:
+    mine = _mails(repository, "--cover-letter")
+    repository.branch("other")
+    repository.commit("sched: other", **{"kernel/time.c": "nine\n"})
+    common = ("--stdout", "--thread", "--cover-letter", "--base=main")
+    fewer = repository.git("format-patch", *common, "main..other") + "\n"
+    # Message-IDs are made of commits and of the second.
+    as_many = mine.replace(".git.", ".net.git.").replace("[PATCH", "[PATCH net")
+    message = r"series\.mbox has two series: '\[PATCH 0/3\] .*' and '\[PATCH{} 0/{}\] .*' do not belong together"
+    for other, words, count in ((fewer, "", 1), (as_many, " net", 3)):
+        with pytest.raises(ConfigError, match=message.format(words, count)):
+            _series(repository, mine + other).merge_request()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--cover-letter",),
+        ("--thread=deep",),
+        ("--in-reply-to=<version-1@example.org>",),
+        ("--in-reply-to=<version-1@example.org>", "--thread=deep", "--cover-letter"),
+        ("--no-thread",),
+    ],
+)
+@pytest.mark.parametrize("lost", ["References", "In-Reply-To", "X-None"])
+def test_every_thread_of_a_series_is_one(repository: Repository, words: tuple[str, ...], lost: str) -> None:
+    mails = _mails(repository, *words).replace(f"{lost}:", "X-Lost:")
+    found = _series(repository, mails).merge_request()
+    assert repository.git("diff", "mine", found.head) == ""
+
+
+def test_a_series_whose_cover_letter_is_not_there_is_one(repository: Repository) -> None:
+    series = _mails(repository, "--cover-letter", "--in-reply-to=<version-1@example.org>")
+    found = _series(repository, series.replace("[PATCH 0/3]", "Re: ")).merge_request()
+    assert repository.git("diff", "mine", found.head) == ""
+
+
 def test_a_series_may_say_itself_what_it_applies_to(repository: Repository) -> None:
     found = _series(repository, _mails(repository), base="").merge_request()
     assert found.base == repository.git("rev-parse", "main")

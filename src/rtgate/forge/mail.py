@@ -12,6 +12,7 @@ import email.policy
 import mailbox
 import re
 import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -27,6 +28,7 @@ _PREFIX = re.compile(r"\[(?P<words>[^\]]*\bPATCH\b[^\]]*)\]", re.IGNORECASE)
 _NUMBER = re.compile(r"\b(?P<number>\d{1,4})/(?P<count>\d{1,4})\b")
 _VERSION = re.compile(r"\bv(?P<version>\d{1,3})\b", re.IGNORECASE)
 _BASE = re.compile(r"^base-commit: (?P<commit>[0-9a-f]{40,64})$", re.MULTILINE)
+_IDENTITY = re.compile(r"<[^<>\s]+>")
 _LARGEST = 64 << 20  # bytes of a mailbox
 
 
@@ -48,6 +50,16 @@ class _Mail:
     def count(self) -> int:
         """Patches of the series."""
         return self.numbers[1] if self.numbers else 1
+
+    @property
+    def identity(self) -> str:
+        """Its Message-ID; empty for a file of `git format-patch` without a thread."""
+        return _header(self.message, "Message-ID")
+
+    @property
+    def ancestors(self) -> tuple[str, ...]:
+        """The Message-IDs of the mails above it in its thread, the topmost first."""
+        return tuple(_IDENTITY.findall(f"{_header(self.message, 'References')} {_header(self.message, 'In-Reply-To')}"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +119,7 @@ class Mail:
 
     @cached_property
     def _series(self) -> tuple[_Mail, ...]:
-        """The mails of the newest version, in order: of two with one number the first.
+        """The mails of the newest version, in order: of two with one number the first. Raises ConfigError.
 
         Beside numbered ones a patch without a number is somebody's own, such as a robot's mail in the same thread.
         """
@@ -117,8 +129,9 @@ class Mail:
         newest = max(mail.version for mail in mails)
         version = [mail for mail in mails if mail.version == newest]
         version = [mail for mail in version if mail.numbers] or version
+        _require_one_series(self.path, [mail for mail in version if mail.numbers])
         by_number = {mail.number: mail for mail in reversed(version)}
-        count = max(mail.count for mail in by_number.values())
+        count = version[0].count
         gaps = [str(number) for number in range(1, count + 1) if number not in by_number]
         if gaps:
             raise ConfigError(f"{self.path} lacks {', '.join(gaps)} of the {count} patches of version {newest}")
@@ -139,6 +152,37 @@ class Mail:
             if match:
                 return match["commit"]
         raise ConfigError(f"{self.path} does not say what it applies to (base-commit:): name it with --base")
+
+
+def _require_one_series(path: Path, mails: Sequence[_Mail]) -> None:
+    """Raise ConfigError if numbered mails are of two series: they have two counts, or are in two threads."""
+    threads = _threads(mails)
+    for mail, thread in zip(mails, threads, strict=True):
+        if (mail.count, thread) != (mails[0].count, threads[0]):
+            subjects = f"{_subject(mails[0].message)!r} and {_subject(mail.message)!r}"
+            raise ConfigError(f"{path} has two series: {subjects} do not belong together: leave one in the file")
+
+
+def _threads(mails: Sequence[_Mail]) -> list[str]:
+    """Return what the mails of each thread have in common; nothing at all where no mail names another one."""
+    if not any(mail.ancestors for mail in mails):
+        return [""] * len(mails)
+    parents = {mail.identity: mail.ancestors for mail in mails}
+    named = {identity for mail in mails for identity in mail.ancestors}
+    return [_root(mail.identity, parents, named) for mail in mails]
+
+
+def _root(identity: str, parents: Mapping[str, Sequence[str]], named: Collection[str]) -> str:
+    """Return the topmost of these mails above one; of mails without one the mail, not among them, that they answer.
+
+    A series may answer another mail, such as its version before. So the mail that others of it name is its first.
+    """
+    for _ in parents:  # not for ever, whatever the mails say
+        above = next((parent for parent in parents[identity] if parent in parents and parent != identity), None)
+        if above is None:
+            break
+        identity = above
+    return identity if identity in named or not parents[identity] else parents[identity][-1]
 
 
 def _mails(path: Path) -> list[bytes]:
