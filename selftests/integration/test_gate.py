@@ -159,7 +159,8 @@ def test_a_slow_kernel_is_found_out(slow_kernel: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_virtual_board_repeats_itself(kernel: Path, board: str, load: str) -> None:
-    words = ["--kernel", kernel, "--seeds", "1-2", "--times", "3", "--load", load, "--profile", "smoke"]
+    words = ["--kernel", kernel, "--seeds", "1-2", "--times", "3", "--profile", "smoke"]
+    words += ["--case", f"latency/cyclictest:{load}"]
     done = rtgate("repeat", "--board", board, *words)
     assert 0 == done.returncode
     assert "2 different histograms over 2 seeds" in done.stdout

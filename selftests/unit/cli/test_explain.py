@@ -17,8 +17,10 @@ from rtgate.explain.comparing import ExplainedComparison
 from rtgate.explain.explanation import IntervalCost, KernelTrace, explain, find_exercise
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
+from rtgate.measure.case import Case
 from rtgate.records import record as records_file
-from rtgate.workflow.slowest import case_of, middle, slowest
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow.slowest import case_of, find_case, middle, slowest
 
 
 def record(directory: Path, name: str, **values: Any) -> Path:
@@ -128,6 +130,24 @@ def test_a_case_is_made_from_its_name(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="unknown tool"):
         case_of(records_file.read(record(tmp_path, "2", case="latency/none:idle")))
+
+
+def test_the_name_of_a_case_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_case("latency/cyclictest:idle") == Case(suite="latency", tool=Cyclictest(), load="idle")
+    assert find_case("latency/cyclictest:idle", "report-8").tool == Cyclictest(
+        clock="monotonic", threads=8, affinity="none", range_us=0, virtual_range_us=0
+    )
+    assert find_case("pcie/cyclictest:edu-dma").companion is not None
+    for name, message in (
+        ("foo/cyclictest:idle", r"no suite measures foo/cyclictest \(allowed: latency/cyclictest, "),
+        ("latency/cyclictest:lazy", r"unknown load 'lazy' \(allowed: idle, "),
+        ("latency/none:idle", "unknown tool 'none'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            find_case(name, "smoke")
+    (tmp_path / "tests" / "foo").mkdir(parents=True)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    assert find_case("foo/cyclictest:idle", "smoke").suite == "foo"  # a site's suite may have any tool
 
 
 def test_a_tool_that_no_trace_shows_is_refused(tmp_path: Path) -> None:

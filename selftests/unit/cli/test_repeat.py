@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from selftests.fake_target import FakeTarget, arm, arms, measured_outcome
+from selftests.unit.measure.test_case import CASE
 
 from rtgate.cli import main, repeat
 from rtgate.errors import InfrastructureError
-from rtgate.measure.case import Arm
+from rtgate.measure.case import Arm, Case
+from rtgate.measure.case_record import measure
+from rtgate.records.record import Record
+from rtgate.target.outcome import Outcome
+from rtgate.tools.signaltest import Signaltest
+from rtgate.workflow.arms import ArmRequest
 
 if TYPE_CHECKING:
     from selftests.unit.cli.conftest import Lab
@@ -53,6 +59,32 @@ def test_samples_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert main.main([*COMMON, "--times", "2"]) == 4
     assert "seed 1: DIFFERENT: 2 histograms and 1 consoles in 2 boots" in capsys.readouterr().out
+
+
+def test_a_case_is_booted_as_a_gate_with_this_profile_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[ArmRequest] = []
+    cases: list[Case] = []
+
+    def make_arms(request: ArmRequest, _: threading.Event) -> tuple[Arm, ...]:
+        requests.append(request)
+        return (arm(FakeTarget({None: measured_outcome()})),)
+
+    def note_case(case: Case, used_arm: Arm, seed: int) -> tuple[Record, Outcome]:
+        cases.append(case)
+        return measure(CASE, used_arm, seed)
+
+    monkeypatch.setattr(repeat, "make_arms", make_arms)
+    monkeypatch.setattr(repeat, "measure", note_case)
+    words = ("--case", "signal/signaltest:hackbench+isolated", "--profile", "oee-rk3568", "--times", "2")
+    assert main.main([*COMMON, *words]) == 0
+    options = Signaltest(taskset="2", threads=4, affinity=False, mlock=False, loops=1000000)
+    assert cases == [Case(suite="signal", tool=options, load="hackbench", tuning="isolated")] * 2
+    assert requests[0].tuning == "isolated"
+
+
+def test_a_case_that_no_suite_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([*COMMON, "--case", "signal/cyclictest:idle"]) == 2
+    assert "no suite measures signal/cyclictest" in capsys.readouterr().err
 
 
 def _other() -> bytes:

@@ -18,17 +18,17 @@ from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import seeds
 from rtgate.records.record import digest_source
 from rtgate.report.text import plain_text
-from rtgate.tools import loads
-from rtgate.tools.cyclictest import Cyclictest
 from rtgate.workflow.arms import ArmRequest, make_arms
+from rtgate.workflow.slowest import find_case
 
 DESCRIPTION = """\
 Boot the same kernel with the same seed several times, at once on all cores, and compare every sample of every
-histogram and every byte of the console. Identical: exit code 0. Any difference: exit code 4, with what differs.
+histogram and every byte of the console. Identical: exit code 0. Any difference: exit code 4, with what differs. With
+the case and the profile of a gate its very boots are made.
 
 examples:
   rtgate repeat --board virt-arm64 --kernel build/virt-arm64-preempt_rt --seeds 1 --times 3
-  rtgate repeat --board virt-arm64-smp2 --kernel build/virt-arm64-preempt_rt --seeds 1-4 --load hackbench
+  rtgate repeat --board virt-arm64-smp2 --kernel build/virt-arm64-preempt_rt --seeds 1-4 --case signal/signaltest:idle
 """
 
 
@@ -40,7 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--seeds", default="1", metavar="A-B", help="one seed, or several like 1-4 (default: %(default)s)"
     )
     parser.add_argument("--times", type=int, default=3, help="how often to boot each seed (default: %(default)s)")
-    parser.add_argument("--load", default="idle", choices=loads.names(), help="default: %(default)s")
+    parser.add_argument(
+        "--case", default="latency/cyclictest:idle", metavar="CASE", help="SUITE/TOOL:LOAD (default: %(default)s)"
+    )
     command_options.profile(parser)
 
 
@@ -48,12 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if arguments.times < 2:
         raise ConfigError("--times must be at least 2: one run repeats nothing")
-    request = ArmRequest(board=arguments.board, kernels={"candidate": arguments.kernel}, profile=arguments.profile)
+    case = find_case(arguments.case, arguments.profile)
+    kernels = {"candidate": arguments.kernel}
+    request = ArmRequest(board=arguments.board, kernels=kernels, profile=arguments.profile, tuning=case.tuning)
     stop = threading.Event()
     (arm,) = make_arms(request, stop)
     if not arm.virtual_time:
         raise ConfigError(f"{arguments.board} is not a virtual board: only virtual time repeats itself")
-    case = Case(suite="latency", tool=Cyclictest(), load=arguments.load)
     boot_seeds = [seed for seed in seeds(arguments.seeds) for _ in range(arguments.times)]
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
     try:

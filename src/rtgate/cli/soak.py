@@ -23,13 +23,12 @@ from rtgate.measure.run import records_by_case
 from rtgate.report.notices import say
 from rtgate.target.live import LiveTarget
 from rtgate.target.power import PowerCycledTarget
-from rtgate.tools import loads
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.needs import unmet_needs
-from rtgate.tools.registry import TOOLS
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.conclusion import conclude
 from rtgate.workflow.judging import Criteria, JudgingRequest
+from rtgate.workflow.slowest import find_case
 from rtgate.workflow.soak import spec as orders
 from rtgate.workflow.soak.chunks import COMPLETE, Chunks
 from rtgate.workflow.soak.progress import SoakProgress
@@ -141,7 +140,7 @@ def _case_and_arm(arguments: argparse.Namespace) -> tuple[Case, Arm]:
     chunk, tuning = arguments.chunk or _CHUNK, arguments.tuning
     if durations.option("--chunk", chunk) > durations.option("--for", arguments.length):
         raise ConfigError(f"a chunk of {chunk} is longer than the soak ({arguments.length})")
-    case = _case(_case_with_tuning(arguments.case, tuning))
+    case = find_case(str(_case_with_tuning(arguments.case, tuning)))
     kernels = {"candidate": arguments.kernel} if arguments.kernel else {}
     request = ArmRequest(
         board=arguments.board,
@@ -163,7 +162,7 @@ def _resume(order: SoakSpec, console: str | None, kernel: Path | None) -> tuple[
 
     `kernel` is for a board that rtgate starts, and must be the one that it began with. Raises ConfigError.
     """
-    case = _case(CaseName.parse(order.case))
+    case = find_case(order.case)
     console = console or order.console
     if kernel and console != "host":
         raise ConfigError("--kernel: only where a soak begins, not with --continue or --stop (but of --console host)")
@@ -196,15 +195,6 @@ def _case_with_tuning(text: str, tuning: str) -> CaseName:
     if name != name.without_tuning:
         raise ConfigError(f"--case {text} names a tuning: use --tuning {name.tuning}")
     return replace(name, tuning=tuning)
-
-
-def _case(name: CaseName) -> Case:
-    if name.tool not in TOOLS or name.suite not in TOOLS[name.tool].suites:
-        choices = ", ".join(f"{suite}/{tool}" for tool, kind in TOOLS.items() for suite in kind.suites)
-        raise ConfigError(f"no suite measures {name.suite}/{name.tool} (allowed: {choices})")
-    if name.load not in loads.names():
-        raise ConfigError(f"unknown load {name.load!r} (allowed: {', '.join(loads.names())})")
-    return Case(suite=name.suite, tool=TOOLS[name.tool](), load=name.load, tuning=name.tuning)
 
 
 def _levels(thresholds: Thresholds, order: SoakSpec) -> list[tuple[str, Any]]:

@@ -200,7 +200,7 @@ def _check_only(item: Value, profile_suites: Collection[str]) -> None:
     name = item.text()
     if "/" in name:
         item.fail(f"{name!r} names a suite, and `only` names tools (allowed: {name.rpartition('/')[2]}, and `suites`)")
-    own = {suite for suite in suites() if suite in TOOLS[name].suites or _of_site(suite)}
+    own = {suite for suite in suites() if may_measure(suite, name)}
     if profile_suites and not own & set(profile_suites):
         item.fail(f"{name} is in no suite of this profile: remove it, or add one of its own, {', '.join(sorted(own))}")
 
@@ -217,7 +217,7 @@ def _minimum(item: Value, profile: profiles.Profile) -> None:
 
 
 def _in_suite(place: Value, tool: str, suite: str) -> None:
-    if suite not in TOOLS[tool].suites and not _of_site(suite):
+    if not may_measure(suite, tool):
         place.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
 
 
@@ -227,9 +227,10 @@ def suites() -> tuple[str, ...]:
     return tuple(sorted({path.name for place in places for path in place.glob("*/") if path.name.isidentifier()}))
 
 
-def _of_site(suite: str) -> bool:
-    """Return whether a suite is a site's own, which may have any tool."""
-    return suite in suites() and not any(suite in tool.suites for tool in TOOLS.values())
+def may_measure(suite: str, tool: str) -> bool:
+    """Return whether a suite may have a tool: one of the tool's own suites, or one of a site, which may have any."""
+    is_of_site = suite in suites() and not any(suite in kind.suites for kind in TOOLS.values())
+    return suite in TOOLS[tool].suites or is_of_site
 
 
 def outside() -> tuple[Extension, ...]:

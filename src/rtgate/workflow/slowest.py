@@ -14,8 +14,10 @@ from rtgate.measure.case import Case
 from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
+from rtgate.tools import loads
 from rtgate.tools.case_name import CaseName
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import COMPANIONS, tool
+from rtgate.workflow.references import may_measure
 
 
 def slowest(directory: Path) -> Record:
@@ -74,14 +76,26 @@ def records_to_explain(directory: Path) -> list[Record]:
 
 
 def case_of(record: Record) -> Case:
-    """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool."""
-    return find_case(record.case, record.profile)
+    """Return the case that a record is of. Raises ConfigError: this rtgate has no such tool, or no such profile."""
+    return _case(CaseName.parse(record.case), record.profile)
 
 
-def find_case(text: str, profile_name: str) -> Case:
-    """Return the case of a name, measured as a profile says. Raises ConfigError: there is no such tool or profile."""
+def find_case(text: str, profile_name: str = "") -> Case:
+    """Return the case of a name, measured as a profile says; without one, with the suites' own options.
+
+    Raises ConfigError: there is no such tool, suite, load or profile.
+    """
     name = CaseName.parse(text)
-    if name.tool not in TOOLS:
-        raise ConfigError(f"{text}: unknown tool {name.tool!r}")
-    tool = profile(profile_name).fit(TOOLS[name.tool](), name.suite)
-    return Case(suite=name.suite, tool=tool, load=name.load, tuning=name.tuning)
+    own_suites = tool(name.tool).suites
+    if not may_measure(name.suite, name.tool):
+        choices = ", ".join(f"{suite}/{name.tool}" for suite in own_suites)
+        raise ConfigError(f"no suite measures {name.suite}/{name.tool} (allowed: {choices})")
+    if name.load not in loads.names() and name.load not in COMPANIONS:
+        raise ConfigError(f"unknown load {name.load!r} (allowed: {', '.join((*loads.names(), *COMPANIONS))})")
+    return _case(name, profile_name)
+
+
+def _case(name: CaseName, profile_name: str) -> Case:
+    kind = tool(name.tool)
+    fitted = profile(profile_name).fit(kind(), name.suite) if profile_name else kind()
+    return Case(suite=name.suite, tool=fitted, load=name.load, tuning=name.tuning)
