@@ -100,8 +100,26 @@ def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture
     code = main(["qualify", "--board", "bench", "--records", str(bench)])
     said = capsys.readouterr().out
     assert code in {0, 5}
-    assert "latency/cyclictest:idle: " in said
+    assert "latency/cyclictest:idle (bench-01): " in said
     assert "(24 boots, 0 invalid)" in said
+
+
+def test_each_device_is_named(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for device, first, sd in (("bench-01", 1, 0.002), ("bench-02", 101, 0.3), ("", 201, 0.002)):
+        for number, scale in enumerate(night(sd), first):
+            write(record(number, scale=scale, device=device), bench)
+    lost = dead(301, "hang")
+    write(replace(lost, environment=replace(lost.environment, device="bench-03")), bench)
+    assert main(["qualify", "--board", "bench", "--records", str(bench)]) == 5
+    said = capsys.readouterr().out
+    assert "\nlatency/cyclictest:idle (bench-01): qualified (24 boots" in said
+    assert "\nlatency/cyclictest:idle (bench-02): NOT qualified: " in said
+    assert "\nlatency/cyclictest:idle: qualified (24 boots" in said
+    assert "\nlatency/cyclictest:idle (bench-03): NOT qualified: of 1 boots 1 were not good" in said
+    rows = [line.split()[:2] for line in said.splitlines() if " winsorised mean  " in line]
+    case = "latency/cyclictest:idle"
+    assert rows == [[case, "winsorised"], [case, "(bench-01)"], [case, "(bench-02)"]]
+    assert "latency/cyclictest:idle (bench-01) latency.max" in said
 
 
 @pytest.mark.parametrize("state", ["no boot", "kernel fault", "hang", "lab"])

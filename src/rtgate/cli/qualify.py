@@ -101,15 +101,16 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     selection = queries.find(history, boot_filter)
     for boot in selection:
         by_case.setdefault((boot.case, boot.device), []).append(boot)
-    standings: list[CaseStanding] = []
+    standings: list[tuple[str, CaseStanding]] = []
     limits: list[tuple[str, str, str]] = []
     silent: list[str] = []
     now = datetime.now(UTC)
-    for (case, _), boots in sorted(by_case.items()):
+    for (case, device), boots in sorted(by_case.items()):
+        name = f"{case} ({device})" if device else case
         same = _comparable_boots(boots, named=runs is not None)
         examination = examine(history, same)
         if examination is None or not examination[1].noise:
-            silent.append(_silence(case, boots))
+            silent.append(_silence(name, boots))
             continue
         like, standing = examination
         if like.virtual_time:
@@ -118,9 +119,9 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
                 "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
             )
         keep(history, same, like, standing, now)
-        standings.append(standing)
+        standings.append((name, standing))
         if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
-            limits += _limits(history, [boot for boot in same if boot.usable])
+            limits += _limits(name, history, [boot for boot in same if boot.usable])
     if not standings:
         raise ConfigError(
             f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
@@ -129,7 +130,7 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     _show(standings, limits)
     for line in silent:
         print(line)
-    return 0 if not silent and all(entry.qualified for entry in standings) else _UNQUALIFIED
+    return 0 if not silent and all(standing.qualified for _, standing in standings) else _UNQUALIFIED
 
 
 def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
@@ -148,24 +149,24 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     ]
 
 
-def _silence(case: str, boots: Sequence[Boot]) -> str:
-    """Return why nothing can be said of a case."""
+def _silence(name: str, boots: Sequence[Boot]) -> str:
+    """Return why nothing can be said of a case on a device."""
     bad = [boot for boot in boots if not boot.usable]
     why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
     pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
-    sentence = f"{case}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
+    sentence = f"{name}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
     return plain_text(sentence + (f" (first: {why})" if why else ""))
 
 
-def _limits(history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:
-    """Return limits to begin with: measurement, limit, and whether it is proven."""
+def _limits(name: str, history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:
+    """Return limits to begin with: case, device and measurement, limit, and whether it is proven."""
     past = [
         GoodBoot(boot.run, boot.run, record)
         for boot, record in zip(boots, queries.records(history, boots), strict=True)
     ]
     proposals = propose_limits(past, Ask())
     return [
-        (f"{proposal.threshold.case} {proposal.threshold.measurement}", _text(proposal), proposal.problem or "proven")
+        (f"{name} {proposal.threshold.measurement}", _text(proposal), proposal.problem or "proven")
         for proposal in proposals
     ]
 
@@ -175,21 +176,21 @@ def _text(proposal: Any) -> str:
     return str(limit.limit) if limit.limit is not None else f"{limit.share:g} over {limit.over}"
 
 
-def _show(standings: Sequence[CaseStanding], limits: Sequence[tuple[str, str, str]]) -> None:
+def _show(standings: Sequence[tuple[str, CaseStanding]], limits: Sequence[tuple[str, str, str]]) -> None:
     show_listing(
         ("case", "metric", "pairs", "noise between boots", "12 pairs show", "must not be missed"),
         (
             (
-                *(standing.case, noise.metric, noise.pairs, f"{100 * noise.boot_sd:.1f} %"),
+                *(name, noise.metric, noise.pairs, f"{100 * noise.boot_sd:.1f} %"),
                 *(f"x{noise.smallest:.3f}", f"x{noise.wanted:.2f}"),
             )
-            for standing in standings
+            for name, standing in standings
             for noise in standing.noise
         ),
     )
     if limits:
         print()
         show_listing(("limits to begin with (rtgate calibrate writes them)", "limit", ""), limits)
-    for standing in standings:
+    for name, standing in standings:
         verdict = "qualified" if standing.qualified else f"NOT qualified: {'; '.join(standing.problems)}"
-        print(f"{standing.case}: {verdict} ({standing.boots} boots, {standing.invalid} invalid)")
+        print(f"{name}: {verdict} ({standing.boots} boots, {standing.invalid} invalid)")
