@@ -147,6 +147,20 @@ def test_a_name_of_several_kernels_is_refused(history: History) -> None:
     assert revocations_of(history, ["5" * 64, "6" * 64]) == ()
 
 
+def test_a_whole_name_is_no_beginning_of_another_one(history: History) -> None:
+    """Where nobody knows the image it is release and version."""
+    boots = []
+    for number, version in enumerate(("#1", "#12"), 1):
+        one = record(number, image="")
+        environment = replace(one.environment, kernel_version=version, build_id="")
+        boots.append(replace(one, environment=environment, kernel=replace(one.kernel, build_id="")))
+    first, second = (boot.kernel_id for boot in boots)
+    assert second == f"{first}2"
+    add(history, boots, origin())
+    assert bad(history, first).kernels == (first,)
+    assert bad(history, second).kernels == (second,)
+
+
 @given(st.text("0123456789abcdef", min_size=1, max_size=64), st.integers(0, 64))
 def test_eight_digits_or_more_name_a_digest(digest: str, length: int) -> None:
     name = digest[:length]

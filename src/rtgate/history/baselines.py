@@ -175,10 +175,10 @@ def revoke(history: History, name: str, revocation: Revocation) -> RevocationEff
 def _find_kernels(connection: Connection, name: str) -> tuple[str, ...]:
     """Return the kernels that somebody means. Raises ConfigError."""
     rows = connection.execute(select(boots.c.kernel, boots.c.kernel_commit).distinct()).all()
-    kernels = sorted({row.kernel for row in rows if _names(name, row.kernel)})
+    kernels = _named(name, {row.kernel for row in rows})
     if len(kernels) == 1:
         return tuple(kernels)
-    commits = sorted({row.kernel_commit for row in rows if _names(name, row.kernel_commit)})
+    commits = _named(name, {row.kernel_commit for row in rows})
     if kernels or len(commits) > 1:
         raise ConfigError(f"{name!r} is several kernels: {', '.join([*map(short, kernels), *commits])}")
     if not commits:
@@ -187,6 +187,14 @@ def _find_kernels(connection: Connection, name: str) -> tuple[str, ...]:
             "a commit, as `rtgate baseline show` has them)"
         )
     return tuple(sorted({row.kernel for row in rows if row.kernel_commit in commits}))
+
+
+def _named(name: str, digests: Collection[str]) -> list[str]:
+    """Return what a name is of: what is called so itself, or else all that begin with it.
+
+    A kernel without an image may have a name with which another one's begins.
+    """
+    return [name] if name and name in digests else sorted(digest for digest in digests if _names(name, digest))
 
 
 def _names(name: str, digest: str) -> bool:
