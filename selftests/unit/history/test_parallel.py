@@ -34,15 +34,15 @@ import os, signal, sys
 sys.path.insert(0, {root!r})
 from selftests.unit.history.conftest import origin, record
 from rtgate.history import schema
-from rtgate.history.database import History
-from rtgate.history.store import _insert, _row, add
+from rtgate.history.database import History, insert_new
+from rtgate.history.store import _row, add
 
 with History.open(sys.argv[1], create=True) as history:
     add(history, [record(1)], origin())
     row = _row(record(2), origin())
     row.pop("environment_row")
     with history.writing() as connection:
-        _insert(connection, schema.boots, [row])
+        insert_new(connection, schema.boots, [row])
         os.kill(os.getpid(), signal.SIGKILL)
 """
 

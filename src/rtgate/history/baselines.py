@@ -14,11 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, exists, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, TargetError
-from rtgate.history.database import History
+from rtgate.history.database import History, insert_new
 from rtgate.history.schema import boots, promotions, qualifications, revocations, screens
 
 _FEWEST_DIGITS = 8  # of a digest that a person types
@@ -136,20 +135,13 @@ def promote(history: History, new_promotions: Iterable[Promotion]) -> tuple[Prom
                 raise TargetError(f"not promoted: {objections[0].sentence}")
             if promotion.unjudged == "":
                 connection.execute(promotions.delete().where(_same_kernel(promotion), promotions.c.unjudged != ""))
-            if _insert(connection, promotions, asdict(promotion)):
+            if insert_new(connection, promotions, [asdict(promotion)]):
                 new.append(promotion)
     return tuple(new)
 
 
 def _same_kernel(promotion: Promotion) -> ColumnElement[bool]:
     return and_(promotions.c.kernel == promotion.kernel, promotions.c.board == promotion.board)
-
-
-def _insert(connection: Connection, table: Table, row: dict[str, str]) -> bool:
-    """Insert a row that is not there yet and return whether it was not."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table).values(row).on_conflict_do_nothing().returning(table.c.kernel)
-    return bool(connection.execute(statement).all())
 
 
 def revoke(history: History, name: str, revocation: Revocation) -> RevocationEffect:
@@ -167,7 +159,7 @@ def revoke(history: History, name: str, revocation: Revocation) -> RevocationEff
     with history.writing() as connection:
         kernels = _find_kernels(connection, name)
         row = asdict(revocation)
-        new = tuple(kernel for kernel in kernels if _insert(connection, revocations, {**row, "kernel": kernel}))
+        new = tuple(kernel for kernel in kernels if insert_new(connection, revocations, [{**row, "kernel": kernel}]))
         count = connection.execute(select(func.count()).where(boots.c.kernel.in_(kernels))).scalar() or 0
         return RevocationEffect(kernels=new, boots=count, uses=tuple(_uses(connection, kernels)))
 

@@ -8,13 +8,14 @@ queue up instead of failing half way. PostgreSQL's writers need no such help; on
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -127,6 +128,13 @@ class History:
             raise ConfigError(f"{self.name} is a database of something else (tables: {', '.join(tables[:5])})")
 
 
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert the rows that are not there yet, and return how many that were."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
+    return len(connection.execute(statement, rows).all())
+
+
 def _parse_url(url: str) -> URL:
     if "://" not in url:
         raise ConfigError(
@@ -156,15 +164,15 @@ def _check_file(url: URL, name: str, *, create: bool) -> None:
 
 
 def _engine(url: URL) -> Engine:
-    sqlite = url.get_backend_name() == "sqlite"
+    is_file = url.get_backend_name() == "sqlite"
     try:
-        engine = create_engine(url, connect_args={"timeout": _BUSY_S} if sqlite else _server_deadlines(url))
+        engine = create_engine(url, connect_args={"timeout": _BUSY_S} if is_file else _server_deadlines(url))
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ConfigError(
             f"a history in PostgreSQL needs psycopg, which is not installed ({error}): "
             "pip install 'rtgate[postgresql]' (or 'psycopg[binary]')"
         ) from error
-    if sqlite:
+    if is_file:
         event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
     elif "options" not in url.query:  # which may set other limits

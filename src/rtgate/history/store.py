@@ -10,12 +10,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
-
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
-from rtgate.history.database import History
+from rtgate.history.database import History, insert_new
 from rtgate.records.record import Record
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
@@ -70,8 +67,8 @@ def add(history: History, records: Iterable[Record], origin: Origin) -> StoreRes
         environments = {row["environment"]: row.pop("environment_row") for row in rows.values()}
         with history.writing() as connection:
             # In one order for all writers, so that no two wait for each other.
-            _insert(connection, schema.environments, [environments[name] for name in sorted(environments)])
-            new = _insert(connection, schema.boots, [rows[name] for name in sorted(rows)])
+            insert_new(connection, schema.environments, [environments[name] for name in sorted(environments)])
+            new = insert_new(connection, schema.boots, [rows[name] for name in sorted(rows)])
         total = StoreResult(total.new + new, total.existing + len(batch) - new)
     return total
 
@@ -80,14 +77,6 @@ def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
     rest = iter(records)
     while batch := list(islice(rest, _BATCH)):
         yield batch
-
-
-def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
-    """Insert rows that are not there yet and return how many that were."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    unique = "key" if "key" in table.c else "id"
-    statement = insert(table).on_conflict_do_nothing(index_elements=[unique]).returning(table.c[unique])
-    return len(connection.execute(statement, rows).all())
 
 
 def _row(record: Record, origin: Origin) -> dict[str, Any]:
