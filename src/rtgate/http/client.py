@@ -16,7 +16,9 @@ from typing import Any
 import requests
 
 from rtgate import __version__
+from rtgate.durations import Deadline
 from rtgate.errors import ConfigError
+from rtgate.http.body import read_text
 from rtgate.http.failures import innermost, is_passing, seconds, short_reason
 from rtgate.http.patience import NotNow, Patience
 from rtgate.http.secret import Token
@@ -156,12 +158,15 @@ class Http:
         more["headers"] = {"User-Agent": f"rtgate {__version__}", **more.get("headers", {})}
         try:
             with requests.Session() as session:
-                response = session.request(method, url, timeout=timeout, auth=auth, allow_redirects=follow, **more)
-                reply = Reply(
-                    response.status_code,
-                    response.text,
-                    {name.lower(): value for name, value in response.headers.items()},
+                response = session.request(
+                    method, url, timeout=timeout, auth=auth, allow_redirects=follow, stream=True, **more
                 )
+                with response:
+                    reply = Reply(
+                        response.status_code,
+                        read_text(response, self.patience.answer, Deadline.after(self._body_s)),
+                        {name.lower(): value for name, value in response.headers.items()},
+                    )
         except requests.exceptions.SSLError as error:
             raise ConfigError(f"{_host(url)}: its certificate is not accepted: {innermost(error)}") from None
         except (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError) as error:
@@ -179,6 +184,11 @@ class Http:
             raise ConfigError(f"{_host(url)}: {error} (named by REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE)") from None
         self._check(url, reply)
         return reply.of_kind(kind, _host(url)) if kind and reply.status < 300 else reply
+
+    @property
+    def _body_s(self) -> float:
+        """How long reading an answer may take, in seconds. A total may be shorter than for one answer."""
+        return max(self.patience.total, self.patience.answer)
 
     def _authorization(self, token: Token) -> str:
         return basic(self.user, token) if self.user else f"{self.scheme} {token.secret()}"

@@ -32,7 +32,7 @@ class Patience:
     """How long to wait, in seconds.
 
     Attributes:
-        connect, answer: for one request.
+        connect, answer: for one request; `answer` again for each MiB of what is answered.
         total: for a request with all its repetitions; a server that is updated is away for some minutes.
         first, longest: before the first repetition, and at most; it doubles from one to the next.
     """
