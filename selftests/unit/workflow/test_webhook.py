@@ -28,9 +28,11 @@ from selftests.gitlab_server import GitLabServer, gitlab_server
 from rtgate import files
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.forge.gitlab_api import GitLabApi
+from rtgate.forge.gitlab_command import GitLabCommands
 from rtgate.forge.run_command import Command
 from rtgate.workflow import webhook
-from rtgate.workflow.webhook import Journal
+from rtgate.workflow.webhook import Journal, WebhookService
 
 SECRET = "a-secret-of-the-hook"
 PUSHED_LATER = "2026-11-25T12:00:01.000Z"
@@ -240,6 +242,23 @@ def test_a_workflow_is_github_s(
     words = ["--forge", "gitlab", "--url", "http://127.0.0.1:9", "--project", "rt/kernel", "--ref", "main"]
     assert main(["webhook", *words, "--workflow", "x.yml", "-o", str(tmp_path)]) == 2
     assert "--workflow is GitHub's" in capsys.readouterr().err
+
+
+def test_a_gitlab_with_a_private_authority_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message about a certificate that is not accepted says so."""
+    apis: list[GitLabApi] = []
+
+    class Ended(WebhookService):
+        def run(self, _: tuple[str, int]) -> None:
+            apis.extend(forge.api for forge in self.forges.values() if isinstance(forge, GitLabCommands))
+
+    monkeypatch.setattr("rtgate.cli.webhook.WebhookService", Ended)
+    for name in ("RTGATE_WEBHOOK_SECRET", "RTGATE_GITLAB_TOKEN"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("CI_SERVER_TLS_CA_FILE", "/etc/ours.pem")
+    words = ["--forge", "gitlab", "--url", "https://127.0.0.1:9", "--project", "rt/kernel", "--ref", "main"]
+    assert main(["webhook", *words, "-o", str(tmp_path)]) == 0
+    assert [api.authorities for api in apis] == ["/etc/ours.pem"]
 
 
 # --- the journal

@@ -14,7 +14,7 @@ from rtgate.files import exclusive_lock
 from rtgate.forge import github, gitlab
 from rtgate.forge.github_api import GitHubApi
 from rtgate.forge.github_command import GitHubCommands, check_workflow
-from rtgate.forge.gitlab_api import GitLabApi
+from rtgate.forge.gitlab_api import AUTHORITIES, GitLabApi
 from rtgate.forge.gitlab_command import GitLabCommands
 from rtgate.forge.hooks import github_hook, gitlab_hook
 from rtgate.forge.run_command import CommandForge
@@ -106,10 +106,10 @@ def _forges(arguments: argparse.Namespace, token: Token) -> Mapping[str, Command
         }
     if arguments.workflow:
         raise ConfigError("--workflow is GitHub's: GitLab starts the pipeline of --ref; leave it out")
-    url = server_url(arguments.url, "--url", gitlab.SERVER)
+    url, authorities = server_url(arguments.url, "--url", gitlab.SERVER), os.environ.get(AUTHORITIES, "")
     return {
         name: GitLabCommands(
-            api=GitLabApi(url=url, project=name, token=token, variable="--url"),
+            api=GitLabApi(url=url, project=name, token=token, authorities=authorities, variable="--url"),
             reference=reference,
             patience=patience,
             say=say,

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError
 from rtgate.forge import note_body, target_branch
-from rtgate.forge.gitlab_api import TOKEN_ADVICE, GitLabApi
+from rtgate.forge.gitlab_api import AUTHORITIES, TOKEN_ADVICE, GitLabApi
 from rtgate.forge.gitlab_note import Note
 from rtgate.forge.gitlab_request import EVENT_TYPE, asked_variables, title_and_target
 from rtgate.forge.merge_request import Answer, MergeRequest
@@ -177,7 +177,7 @@ class GitLab:
             url=failures.server_url(self._value("CI_SERVER_URL"), "CI_SERVER_URL", SERVER),
             project=self._project(),
             token=token,
-            authorities=self.variables.get("CI_SERVER_TLS_CA_FILE", ""),
+            authorities=self.variables.get(AUTHORITIES, ""),
             answer_s=self.patience.answer,
         )
 

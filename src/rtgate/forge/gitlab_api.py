@@ -21,6 +21,8 @@ from rtgate.http.patience import NotNow
 from rtgate.http.secret import Token
 
 TOKEN_ADVICE = "a project access token with the role Reporter and the scope api"  # noqa: S105
+AUTHORITIES = "CI_SERVER_TLS_CA_FILE"
+"""Names a file with the certificates to trust; GitLab's runner sets it."""
 _PAGE = 100  # the most that GitLab sends at once
 
 
@@ -68,7 +70,7 @@ class GitLabApi:
         """
         session = Session(self)
         try:
-            with failures.errors(self.url, self.variable, "CI_SERVER_TLS_CA_FILE"):
+            with failures.errors(self.url, self.variable, AUTHORITIES):
                 yield session
         except GitlabParsingError:
             raise NotNow(f"{self.url} did not answer with JSON: a proxy's page?") from None
