@@ -4,15 +4,18 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from rtgate.cli.main import main
 from rtgate.errors import ConfigError
 from rtgate.report.server import server
 
@@ -64,6 +67,17 @@ def test_a_directory_without_a_report_and_a_taken_port_say_what_to_do(tmp_path: 
         server(tmp_path, "127.0.0.1", 0)
     with pytest.raises(ConfigError, match="--listen"):
         server(tmp_path / "report", "127.0.0.1", port)
+
+
+def test_it_listens_on_an_ipv6_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "summary.html").write_text("<html>", encoding="utf-8")
+    families: list[int] = []
+    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", lambda one: families.append(one.socket.family))
+    assert main(["report", "--serve", "--listen", "[::1]:0", "-o", str(tmp_path)]) == 0
+    assert families == [socket.AF_INET6]
+    assert capsys.readouterr().out.startswith("http://[::1]:")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

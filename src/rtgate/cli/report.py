@@ -128,7 +128,7 @@ def _require_same_run(output: Path, sources: Mapping[str, Path]) -> None:
 def _serve(directory: Path, listen: tuple[str, int]) -> int:
     with server(directory, *listen) as http_server:
         host, port = str(http_server.server_address[0]), http_server.server_port
-        print(f"http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+        print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
         with silence(), contextlib.suppress(KeyboardInterrupt):
             http_server.serve_forever()
     return 0

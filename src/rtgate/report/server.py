@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -35,8 +36,11 @@ def server(directory: Path, host: str, port: int) -> ThreadingHTTPServer:
     class Handler(_Handler):
         root = directory
 
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
     try:
-        return ThreadingHTTPServer((host, port), Handler)
+        return Server((host, port), Handler)
     except OSError as error:
         raise ConfigError(f"{host}:{port}: {error.strerror or error}: name another one with --listen") from error
 
