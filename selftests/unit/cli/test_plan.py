@@ -42,6 +42,7 @@ def test_a_share(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = planned(capsys, "--share", "1e-6", "--over", "70us", "--confidence", "0.99", "--rate", "4000/s")
     assert code == 0
     assert "a share of at most 1e-06 over 70 us, with 0.99 confidence" in out
+    assert "┃ ┃ samples ┃ measured ┃ boots ┃ board ┃" in out
     assert "none over the level │ 4605168 │ 19 min │ 7 │ 35 min" in out
 
 

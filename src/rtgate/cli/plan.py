@@ -138,9 +138,7 @@ def _share(arguments: argparse.Namespace, cost: _Cost, options: Container[str]) 
     rows = [("none over the level", plan.samples)]
     rows += [(f"a kernel {factor} times better passes (90 %)", samples) for factor, samples in plan.likely.items()]
     rows.append(("a kernel 3 times worse fails (90 %)", plan.broken))
-    table = Table(
-        f"share of at most {share:g} over {level}, at {limit.confidence:g}", "samples", "measured", "boots", ""
-    )
+    table = Table("", "samples", "measured", "boots", "board")
     for name, samples in rows:
         minutes = samples / rate / 60
         boots = cost.boots(minutes)
