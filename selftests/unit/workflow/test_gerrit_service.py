@@ -121,6 +121,18 @@ def test_a_review_that_left_no_answer_is_made_again(tmp_path: Path, code: int, a
     assert (f"exit code {code}), waits for another one" in said[0]) is again
 
 
+def test_members_of_a_chain_name_the_log_of_its_tip(tmp_path: Path) -> None:
+    said: list[str] = []
+    service = service_in(tmp_path, said)
+    below = replace(ONE, change=4710)
+    service.settings.answered(ONE).touch()
+    for member in (below, ONE):
+        service._queue.journal.start(member)
+        service._note_end(member, 0, ONE)
+    log = f"review ended with exit code 0 (log: {tmp_path}/4711-3.log)"
+    assert said == [f"change 4710, patch set 3: {log}", f"change 4711, patch set 3: {log}"]
+
+
 def test_it_is_given_up_after_some_attempts(tmp_path: Path) -> None:
     said: list[str] = []
     service = service_in(tmp_path, said)

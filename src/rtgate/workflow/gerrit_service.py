@@ -375,7 +375,7 @@ class GerritService:
                 self._queue.journal.end(patch_set)
             except InfrastructureError as error:
                 self.say(str(error))  # it is in memory, and on disk with the next word
-            self.say(f"{patch_set.name}: review ended with exit code {code} (log: {self.settings.log(patch_set)})")
+            self.say(f"{patch_set.name}: review ended with exit code {code} (log: {self.settings.log(tip)})")
             return
         what = f"review {'left no answer' if code in _ENDS else 'was interrupted'} (exit code {code})"
         if self._queue.offer(patch_set):
