@@ -6,13 +6,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rtgate.forge.run_command import Command, Comment, Proposal, is_for_us, obstacle, requested_commit
+from rtgate.errors import InfrastructureError
+from rtgate.forge.run_command import (
+    Command,
+    Comment,
+    Proposal,
+    is_for_us,
+    obstacle,
+    read_answer,
+    requested_commit,
+)
 
 HEAD, OTHER = "a" * 40, "b" * 40
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 COMMAND = Command(project="rt/kernel", merge_request=7, comment=9)
 COMMENT = Comment(author="101", text="/rtgate run", at=NOON)
 PROPOSAL = Proposal(is_open=True, head=HEAD, push_time=NOON - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("answer", [{}, None, [], {"user": {"id": "x"}}, {"user": "somebody"}, {"user": None}])
+def test_an_answer_of_another_form_is_the_forge_s(answer: object) -> None:
+    with pytest.raises(InfrastructureError, match=r"^it lacks something$"):
+        read_answer(answer, lambda found: int(found["user"].get("id")), "it lacks something")
 
 
 @pytest.mark.parametrize(

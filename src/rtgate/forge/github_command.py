@@ -15,13 +15,14 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError
 from rtgate.forge.github_answer import Conversation
 from rtgate.forge.github_api import Forbidden, GitHubApi
 from rtgate.forge.note_body import harmless
-from rtgate.forge.run_command import Command, Comment, Proposal
+from rtgate.forge.run_command import Command, Comment, Proposal, read_answer
 from rtgate.http.patience import Patience, Result
 
+_MISTAKE = "GitHub's answer lacks something: a proxy's page?"
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _WRITES = {"admin", "write"}  # a maintainer has "write" here, a triager "read"
 
@@ -50,7 +51,7 @@ class GitHubCommands:
             return None
         if not str(reply.value.get("issue_url")).endswith(f"/issues/{command.merge_request}"):
             return None
-        return _read(reply.value, _comment)
+        return read_answer(reply.value, _comment, _MISTAKE)
 
     def may_run(self, author: str) -> bool:
         """Return whether somebody may write to the repository."""
@@ -63,7 +64,7 @@ class GitHubCommands:
     def proposal(self, command: Command) -> Proposal:
         """Return the pull request; what happened to its branch last tells when its last commit was pushed."""
         answer = self._ask(lambda: self.api.get(f"pulls/{command.merge_request}"))
-        is_open, head, repository, branch = _read(answer, _branch)
+        is_open, head, repository, branch = read_answer(answer, _branch, _MISTAKE)
         push_time = self._push_time(repository, branch, head) if repository else None
         return Proposal(is_open=is_open, head=head, push_time=push_time)
 
@@ -86,7 +87,9 @@ class GitHubCommands:
             reply = self._ask(lambda: elsewhere.send("GET", path, missing=True, kind=list))
         except Forbidden:
             return None
-        return None if reply.status == 404 else _read(reply.value, lambda answer: _since(answer, head))
+        if reply.status == 404:
+            return None
+        return read_answer(reply.value, lambda answer: _since(answer, head), _MISTAKE)
 
     def _ask(self, attempt: Callable[[], Result]) -> Result:
         return self.patience.repeat(attempt, self.api.url, self.say)
@@ -119,10 +122,3 @@ def _branch(answer: Any) -> tuple[bool, str, str, str]:
     head = answer["head"]
     repository = (head["repo"] or {}).get("full_name", "")  # null for a fork that was deleted
     return answer["state"] == "open", str(head["sha"]), str(repository), str(head["ref"])
-
-
-def _read(answer: Any, reader: Callable[[Any], Result]) -> Result:
-    try:
-        return reader(answer)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise InfrastructureError("GitHub's answer lacks something: a proxy's page?") from None

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rtgate.errors import InfrastructureError
 from rtgate.forge.gitlab_api import GitLabApi, GitLabRefusal, Session
 from rtgate.forge.note_body import harmless
-from rtgate.forge.run_command import Command, Comment, Proposal
+from rtgate.forge.run_command import Command, Comment, Proposal, read_answer
 from rtgate.http.patience import Patience, Result
 
+_MISTAKE = "GitLab's answer lacks something: is it older than 18.1?"
 _DEVELOPER = 30  # page `api/members`, "Roles"
 
 
@@ -42,7 +42,7 @@ class GitLabCommands:
         except GitLabRefusal as error:
             _require_missing(error)
             return None
-        return None if note.get("system") else _read(note, _comment)
+        return None if note.get("system") else read_answer(note, _comment, _MISTAKE)
 
     def may_run(self, author: str) -> bool:
         """Return whether somebody has the role Developer or more, also by a group."""
@@ -51,7 +51,7 @@ class GitLabCommands:
         except GitLabRefusal as error:
             _require_missing(error)
             return False
-        return _read(member, _is_developer)
+        return read_answer(member, _is_developer, _MISTAKE)
 
     def proposal(self, command: Command) -> Proposal:
         """Return the merge request; its newest version tells when the last commit was pushed."""
@@ -59,7 +59,7 @@ class GitLabCommands:
         def ask(session: Session) -> Proposal:
             merge_request = session.get(_path(command))
             versions = list(session.pages(f"{_path(command)}/versions"))
-            return _read((merge_request, versions), lambda both: _proposal(*both))
+            return read_answer((merge_request, versions), lambda both: _proposal(*both), _MISTAKE)
 
         return self._ask(ask)
 
@@ -105,10 +105,3 @@ def _proposal(merge_request: Any, versions: list[Any]) -> Proposal:
     is_known = newest is not None and newest["head_commit_sha"] == merge_request["sha"]
     push_time = datetime.fromisoformat(newest["created_at"]) if is_known and newest else None
     return Proposal(is_open=merge_request["state"] == "opened", head=str(merge_request["sha"]), push_time=push_time)
-
-
-def _read(answer: Any, reader: Callable[[Any], Result]) -> Result:
-    try:
-        return reader(answer)
-    except (KeyError, TypeError, ValueError):
-        raise InfrastructureError("GitLab's answer lacks something: is it older than 18.1?") from None

@@ -9,9 +9,13 @@ comment, by the server's own clock: dates in commits are the author's.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
+
+from rtgate.errors import InfrastructureError
+from rtgate.http.patience import Result
 
 _COMMAND = re.compile(r"/rtgate[ \t]+run(?:[ \t]+([0-9a-f]{40}|[0-9a-f]{64}))?[ \t]*(?:\r?\n|$)")
 _MENTIONED = re.compile(r"/rtgate\b")
@@ -92,6 +96,14 @@ class CommandForge(Protocol):
 
     def refuse(self, command: Command, text: str) -> None:
         """Say in a comment why nothing was started."""
+
+
+def read_answer(answer: Any, reader: Callable[[Any], Result], mistake: str) -> Result:
+    """Return what a reader makes of a forge's JSON. Raises InfrastructureError with `mistake`: it lacks something."""
+    try:
+        return reader(answer)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InfrastructureError(mistake) from None
 
 
 def requested_commit(text: str) -> str | None:
