@@ -80,6 +80,37 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     assert done.verdicts == []
 
 
+@pytest.mark.parametrize(
+    ("said", "more", "codes", "measured"),
+    [
+        ((Status.PASS, Kind.NO_WORSE), 0.5, 5, 0),
+        ((Status.PASS, Kind.NO_WORSE), 2.0, 0, 1),
+        ((Status.FAIL, Kind.REGRESSION), 0.5, 1, 0),
+    ],
+)
+def test_what_is_always_measured_and_does_not_fit_the_budget_is_open(
+    asked: list[Any], tmp_path: Path, said: tuple[Status, Kind], more: float, codes: int, measured: int
+) -> None:
+    """As `rtgate select-cases`, which ends with 5: the screen looked at virtual time alone."""
+    entry = replace(ENTRY, board="rk3568-evb1", build="rk3568-preempt_rt", all_cases=False)
+    entry = replace(entry, budget=review_boards._wish(entry).booting + more)
+    screen = replace(DEAD, status=said[0], kind=said[1], case=CASES[0].name)
+    done = measure_on_boards(replace(_request(tmp_path), entries=[entry]), [screen])
+    assert exit_code([screen, *done.verdicts]) == codes
+    assert len(asked) == len(done.cases) == measured
+    for one in done.verdicts:
+        assert (one.board, one.case) == (entry.board, CASES[0].name)
+        assert "board-minutes do not fit `budget` of rk3568-evb1 in policy.yaml (" in one.sentence
+    assert len(done.verdicts) == 1 - measured
+
+
+def test_a_case_that_was_only_not_exercised_may_wait(asked: list[Any], tmp_path: Path) -> None:
+    entry = replace(ENTRY, board="rk3568-evb1", build="rk3568-preempt_rt", all_cases=False, profile="smoke")
+    entry = replace(entry, budget=review_boards._wish(entry).booting + 0.1)
+    done = measure_on_boards(replace(_request(tmp_path), entries=[entry]), [])
+    assert (done.verdicts, done.cases, asked) == ([], {}, [])
+
+
 def test_a_kernel_that_dies_on_virtual_time_is_sent_to_no_board(asked: list[Any], tmp_path: Path) -> None:
     done = measure_on_boards(_request(tmp_path), [DEAD])
     assert (asked, done.cases, done.verdicts) == ([], {}, [])

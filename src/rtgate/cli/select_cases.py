@@ -14,7 +14,7 @@ from rtgate.board import boards
 from rtgate.board.boot import ArmName
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.triage import Choice, Reason, fatal_verdicts
+from rtgate.judge.compare.triage import Choice, fatal_verdicts
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.lava.job import cases as cases_file
 from rtgate.report.text import plain_text
@@ -92,8 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"FAIL {verdict.case}: {plain_text(verdict.full_sentence)}", highlight=False, markup=False, soft_wrap=True
         )
     # What is left out although it should be seen is nothing that a script may pass over.
-    short = any(not choice.within and choice.reason is not Reason.UNSEEN for choice in choices)
-    return 1 if blockers else 5 if short or selection.unanswered else 0
+    return 1 if blockers else 5 if selection.short or selection.unanswered else 0
 
 
 def _flavour(verdicts: Sequence[Verdict]) -> str:

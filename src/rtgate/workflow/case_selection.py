@@ -68,6 +68,11 @@ class Selection:
     excluded: Mapping[str, str]
     unanswered: tuple[Choice, ...] = ()
 
+    @property
+    def short(self) -> tuple[Choice, ...]:
+        """The choices that do not fit the budget and may not be passed over; what was not exercised may wait."""
+        return tuple(choice for choice in self.choices if not choice.within and choice.reason is not Reason.UNSEEN)
+
 
 def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     """Return what a board measures after a gate on virtual time had these verdicts.

@@ -12,7 +12,7 @@ from rtgate.board import boards
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.http.patience import Patience
 from rtgate.judge.compare.procedures import INTERLEAVED
-from rtgate.judge.compare.triage import fatal_verdicts
+from rtgate.judge.compare.triage import Choice, fatal_verdicts
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel.merge import Commits
 from rtgate.lava.client import devices
@@ -128,37 +128,58 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
         return on_boards
     for entry in request.entries:
         try:
-            cases = _cases(entry, screen_verdicts)
-            if not cases:
-                say(f"{entry.board}: the screen leaves nothing to measure")
-                continue
-            if not is_named():
-                on_boards.verdicts.append(_not_asked(entry))
-                continue
-            both = build_both(request.builds, entry.build, request.commits, entry.board)
-            if isinstance(both, Verdict):
-                on_boards.verdicts.append(both)
-                continue
-            on_boards.cases[entry.board] = [case.name for case in cases]
-            if request.merge_request:
-                cancel_former(Lava(access(), notify=say), request.merge_request)
-            on_boards.verdicts += _measure(request, entry, cases, both)
+            _measure_on_board(request, entry, screen_verdicts, on_boards)
         except (ConfigError, InfrastructureError) as error:
             say(f"{entry.board}: not measured: {error}")
             on_boards.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
     return on_boards
 
 
+def _measure_on_board(
+    request: BoardsRequest, entry: LabBoard, screen_verdicts: Sequence[Verdict], on_boards: OnBoards
+) -> None:
+    cases, short = _cases(entry, screen_verdicts)
+    on_boards.verdicts += short
+    if not cases:
+        if not short:
+            say(f"{entry.board}: the screen leaves nothing to measure")
+        return
+    if not is_named():
+        on_boards.verdicts.append(_not_asked(entry))
+        return
+    both = build_both(request.builds, entry.build, request.commits, entry.board)
+    if isinstance(both, Verdict):
+        on_boards.verdicts.append(both)
+        return
+    on_boards.cases[entry.board] = [case.name for case in cases]
+    if request.merge_request:
+        cancel_former(Lava(access(), notify=say), request.merge_request)
+    on_boards.verdicts += _measure(request, entry, cases, both)
+
+
 def _not_asked(entry: LabBoard) -> Verdict:
     """Return that a board's part is open: what the screen said stands, and is no PASS of the whole."""
+    return _open(entry, f"not asked: {_NO_LAB}")
+
+
+def _does_not_fit(entry: LabBoard, choice: Choice) -> Verdict:
+    """Return that a case which should be measured is open."""
+    sentence = (
+        f"not measured ({choice.reason.value}): its {choice.minutes:.1f} board-minutes do not fit `budget` of "
+        f"{entry.board} in {FILE} ({entry.budget:.0f} min): give it a larger one"
+    )
+    return _open(entry, sentence, choice.case)
+
+
+def _open(entry: LabBoard, sentence: str, case: str = "") -> Verdict:
     return Verdict(
         status=Status.DONE,
         kind=Kind.INCONCLUSIVE,
-        sentence=f"not asked: {_NO_LAB}",
+        sentence=sentence,
         board=entry.board,
         arm="",
         flavour="",
-        case="",
+        case=case,
     )
 
 
@@ -173,16 +194,17 @@ def _wish(entry: LabBoard) -> Wish:
     )
 
 
-def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[Case, ...]:
+def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[tuple[Case, ...], list[Verdict]]:
+    """Return what a board measures, and what is said of cases that it should measure and has no time for."""
     if entry.all_cases:
-        return suites.cases(entry.suites, entry.profile, "default", board=entry.board)
+        return suites.cases(entry.suites, entry.profile, "default", board=entry.board), []
     selection = select_cases(screen_verdicts, _wish(entry))
     surplus = len(selection.choices) - len(selection.cases)
     more = f", {surplus} more do not fit its budget of {entry.budget:.0f} min" if surplus else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
     for choice in selection.unanswered:
         say(f"{entry.board} cannot answer {choice.case} ({choice.reason.value}): {selection.excluded[choice.case]}")
-    return selection.cases
+    return selection.cases, [_does_not_fit(entry, choice) for choice in selection.short]
 
 
 def _measure(
