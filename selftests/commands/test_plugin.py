@@ -117,7 +117,7 @@ def test_measuring_judges_and_writes_verdicts(suite: Suite) -> None:
     suite.fake(arm(target))
     suite.measured().assert_outcomes(passed=2)
     found = suite.verdict()
-    assert (found["format"], found["outcome"], found["exit_code"]) == (1, "PASS", 0)
+    assert (found["format"], found["outcome"], found["exit_code"], found["whole"]) == (1, "PASS", 0, True)
     assert suite.told() == {IDLE: ["PASS"], LOADED: ["PASS"]}
     assert sorted(plan.seed for plan in target.plans) == [1, 1, 2, 2]
     assert len(list(suite.records.glob("*/*/*/*/record.json"))) == 4
@@ -496,7 +496,7 @@ def test_ctrl_c_leaves_whole_records_and_says_what_is_missing(suite: Suite) -> N
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert not list(suite.records.rglob(".writing*"))
     assert all(json.loads(path.read_text())["seed"] == 1 for path in suite.records.rglob("record.json"))
-    assert suite.verdict()["exit_code"] == 4
+    assert (suite.verdict()["exit_code"], suite.verdict()["whole"]) == (4, False)
     assert {status for found in suite.told().values() for status in found} == {"ERROR"}
 
 
@@ -727,7 +727,8 @@ def test_verdicts_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     verdicts.write_verdicts([], tmp_path / "new" / "verdict.json")
     assert [path.name for path in (tmp_path / "new").glob("*.json")] == ["verdict.json"]
     found = json.loads((tmp_path / "new" / "verdict.json").read_text())
-    assert found == {"format": 1, "outcome": "MISS", "exit_code": 3, "verdicts": [], "explained": []}
+    ended = {"exit_code": 130, "whole": False}  # not before somebody says so
+    assert found == {"format": 1, "outcome": "MISS", "verdicts": [], "explained": [], **ended}
 
 
 # pytester forgets what a session inside imported; matplotlib cannot be imported twice.

@@ -231,12 +231,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
     ours.compared = judging.compare()
     judged_cases = {verdict.case for verdict in judging.verdicts}
-    for case in ours.cases.values():
-        if case.name not in judged_cases:
-            sentence = "the test ended without a verdict: see its own output"
-            ours.note(_verdict(Status.ERROR, Kind.MISSING, sentence, case.name))
+    silent_cases = [case.name for case in ours.cases.values() if case.name not in judged_cases]
+    for name in silent_cases:
+        ours.note(_verdict(Status.ERROR, Kind.MISSING, "the test ended without a verdict: see its own output", name))
     path = Path(session.config.getoption("--verdict") or ours.source.records / "verdict.json")
     judging.write(path, ours.source.records)
+    judging.write_ending(path, whole=judging.is_complete and not silent_cases)
     _write_allure(session.config, ours, judging.verdicts)
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
         junit.add(ours.compared, Path(own))

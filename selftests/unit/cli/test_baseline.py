@@ -15,12 +15,13 @@ from selftests.unit.cli.conftest import Lab, draw_nothing, make_lab
 from selftests.unit.history.conftest import record
 from selftests.written_records import write
 
+from rtgate.cli import gate as gate_command
 from rtgate.cli.main import main
 from rtgate.history.database import History
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.report import html
 from rtgate.workflow import pipeline
-from rtgate.workflow.verdicts import write_verdicts
+from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 LIMITS = """\
 virt-arm64:
@@ -196,7 +197,7 @@ def test_no_worse_than_a_revoked_kernel_is_no_good_verdict(night: Lab, capsys: p
     assert main(["baseline", "revoke", one["kernel"], "--reason", "slow"]) == 0
     assert gate("--baseline", "before", "-o", "second", "--allow-unjudged", "--no-explain") == 0
     path = Path("second")
-    write_verdicts([verdict(Status.PASS, Kind.NO_WORSE)], path / "verdict.json", records=path / "records")
+    judged([verdict(Status.PASS, Kind.NO_WORSE)], path, path / "records")
     capsys.readouterr()
     assert main(["baseline", "promote", "second"]) == 1
     assert "compared with a kernel that is not good: " in capsys.readouterr().err
@@ -213,7 +214,7 @@ def test_a_run_that_left_something_open_is_good_for_the_reason_alone(
 ) -> None:
     path = Path("report")
     both = [verdict(Status.PASS, Kind.LIMIT), verdict(Status.DONE, kind)]
-    write_verdicts(both, path / "verdict.json", records=path / "records")
+    judged(both, path, path / "records")
     assert main(["baseline", "promote", "report"]) == 5
     assert f"the verdict is DONE (exit code 5){why}: a sentence" in capsys.readouterr().err
     assert main(["baseline", "promote", "report", "--unjudged", "seen in the field"]) == 0
@@ -224,7 +225,7 @@ def test_a_run_that_left_something_open_is_good_for_the_reason_alone(
 def test_a_soak_has_its_verdict_among_its_records(night: Lab, tmp_path: Path) -> None:
     soak = tmp_path / "soak"
     write(record(1), soak)
-    write_verdicts([verdict(Status.PASS, Kind.LIMIT, "bench")], soak / "verdict.json", records=soak)
+    judged([verdict(Status.PASS, Kind.LIMIT, "bench")], soak, soak)
     assert main(["history", "add", "soak"]) == 0
     assert main(["baseline", "promote", "soak"]) == 0
 
@@ -235,8 +236,8 @@ def two_boards(night: Lab, tmp_path: Path) -> Path:
     run = tmp_path / "run"
     for board in ("bench", "rk3568-evb1"):
         write(replace(record(1), board=board), run / "records")
-    judged = [verdict(Status.PASS, Kind.LIMIT, "bench"), verdict(Status.DONE, Kind.UNJUDGED, "rk3568-evb1")]
-    write_verdicts(judged, run / "verdict.json", records=run / "records")
+    verdicts = [verdict(Status.PASS, Kind.LIMIT, "bench"), verdict(Status.DONE, Kind.UNJUDGED, "rk3568-evb1")]
+    judged(verdicts, run, run / "records")
     assert main(["history", "add", "run/records"]) == 0
     return run
 
@@ -266,12 +267,42 @@ def test_a_reason_stands_where_nothing_was_judged_and_a_verdict_where_it_was(
 def test_verdicts_of_no_board_with_boots_make_no_kernel_good(
     two_boards: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_verdicts([verdict(Status.PASS, Kind.LIMIT)], two_boards / "verdict.json", records=two_boards / "records")
+    judged([verdict(Status.PASS, Kind.LIMIT)], two_boards, two_boards / "records")
     capsys.readouterr()
     assert main(["baseline", "promote", "run"]) == 5
     message = "not promoted: run: bench: nothing was judged there; rk3568-evb1: nothing was judged there"
     assert message in capsys.readouterr().err
     assert shown(capsys) == []
+
+
+def test_a_gate_that_was_stopped_makes_no_kernel_good(
+    night: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was judged already, as it is while more boots may follow, and what was judged had passed."""
+
+    def stop(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gate_command, "_end", stop)
+        assert gate() == 130
+    assert main(["history", "add", "report/records"]) == 0
+    capsys.readouterr()
+    assert main(["baseline", "promote", "report"]) == 3
+    assert (
+        "the verdict is MISS (exit code 3): the run that wrote report/verdict.json has not ended: run it again, "
+        in (capsys.readouterr().err)
+    )
+    assert main(["baseline", "promote", "report", "--unjudged", "seen in the field"]) == 0
+    (one,) = shown(capsys)
+    assert (one["promotion"]["verdict"], one["promotion"]["unjudged"]) == ("MISS", "seen in the field")
+
+
+def judged(verdicts: list[Verdict], directory: Path, records: Path) -> None:
+    """Write what a run was judged with that has ended."""
+    path = directory / "verdict.json"
+    write_verdicts(verdicts, path, records=records)
+    write_ending(path, verdicts, code=exit_code(verdicts), whole=True)
 
 
 def verdict(status: Status, kind: Kind, board: str = "virt-arm64") -> Verdict:

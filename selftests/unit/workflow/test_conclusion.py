@@ -18,7 +18,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.report import html
 from rtgate.workflow import conclusion
 from rtgate.workflow.conclusion import Ending, finish
-from rtgate.workflow.verdicts import write_verdicts
+from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 _OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
 NAMED = (
@@ -129,9 +129,26 @@ def test_a_report_of_records_that_nobody_judged_is_green_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(make(Boot(case="latency/other:idle")), tmp_path / "records")
-    write_verdicts([_verdict(Status.PASS, Kind.LIMIT)], tmp_path / "verdict.json")
+    write_ending(tmp_path / "verdict.json", [_verdict(Status.PASS, Kind.LIMIT)], code=0, whole=True)
     assert main(["report", str(tmp_path / "records"), "-o", str(tmp_path / "out"), "--no-html"]) == 0
     assert "exit code 3)" in capsys.readouterr().out
+    (suite,) = ET.parse(tmp_path / "out" / "junit.xml").getroot()
+    assert suite.get("errors") == "1"
+
+
+def test_a_report_of_a_run_that_was_stopped_after_it_was_judged_is_green_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As by Ctrl-C while more boots are measured, or traced."""
+    write(make(Boot()), tmp_path / "records")
+    path = tmp_path / "verdict.json"
+    write_verdicts([_verdict(Status.PASS, Kind.LIMIT)], path, records=tmp_path / "records")
+    data = json.loads(path.read_text())
+    assert (data["outcome"], data["exit_code"], data["whole"]) == ("DONE", 130, False)
+    assert main(["report", str(tmp_path / "records"), "-o", str(tmp_path / "out"), "--no-html"]) == 0
+    said = capsys.readouterr().out
+    assert "exit code 3)" in said
+    assert f"the run that wrote {path} has not ended: run it again, or judge the records again: rtgate judge " in said
     (suite,) = ET.parse(tmp_path / "out" / "junit.xml").getroot()
     assert suite.get("errors") == "1"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.judge.verdict import Status, Verdict, exit_code
+from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report import allure, html, junit, terminal
@@ -20,6 +20,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow.archive import keep, revocation_notes
 from rtgate.workflow.judging import JudgingRequest, boards, judge_run
 from rtgate.workflow.report_directory import SUMMARY
+from rtgate.workflow.verdict_file import NOT_GREEN
 from rtgate.workflow.verdicts import lab_verdict, write_ending
 from rtgate.workflow.waivers import Waiver, waiver_notes
 
@@ -60,10 +61,9 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
         raise ConfigError(
             f"{request.records}: nothing was measured or planned on {request.board} (boards there: {there})"
         )
-    code = exit_code(judging.verdicts, allow_unjudged=request.criteria.allow_unjudged)
     with files.writing(path, "name a file with --verdict"):
         judging.write(path, request.records)
-        write_ending(path, judging.verdicts, code=code, whole=judging.is_complete)
+        code = judging.write_ending(path, whole=judging.is_complete)
     records = [record for subject in judging.subjects for record in (*subject.records, *subject.baseline)]
     terminal.show(records, judging.verdicts, code, None)
     return code
@@ -106,7 +106,7 @@ def finish(output: Path, run_verdicts: Sequence[Verdict], ending: Ending) -> int
     directory = ending.records or output / "records"
     records = list(records_file.read_all(directory))
     verdicts = [*run_verdicts, *missing_verdicts(records, run_verdicts)]
-    if not ending.whole and not any(verdict.status in _NOT_GREEN for verdict in verdicts):
+    if not ending.whole and not any(verdict.status in NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
     for sentence in (*waiver_notes(verdicts, ending.waivers), *revocation_notes(ending.history, records)):
         say(sentence)
@@ -150,9 +150,6 @@ def write_report(
             write_ending(output / "verdict.json", verdicts, code=code, whole=ending.whole)
     terminal.show(records, verdicts, code, page_path or summary)
     return code
-
-
-_NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 
 
 def missing_verdicts(records: Sequence[Record], verdicts: Sequence[Verdict]) -> list[Verdict]:

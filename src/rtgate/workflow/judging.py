@@ -14,11 +14,20 @@ from pathlib import Path
 
 from rtgate.errors import ConfigError
 from rtgate.judge.judging import Subject, judge
-from rtgate.judge.verdict import Verdict
+from rtgate.judge.verdict import Verdict, exit_code
 from rtgate.measure import run
 from rtgate.records import planned
 from rtgate.records.record import Record
-from rtgate.workflow.verdicts import Missing, compare_kernels, harmless, limits, planned_in, subjects, write_verdicts
+from rtgate.workflow.verdicts import (
+    Missing,
+    compare_kernels,
+    harmless,
+    limits,
+    planned_in,
+    subjects,
+    write_ending,
+    write_verdicts,
+)
 from rtgate.workflow.waivers import load_waivers, waive
 
 
@@ -114,6 +123,15 @@ class Judging:
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""
         write_verdicts(self.verdicts, path, self.subjects, records=records)
+
+    def write_ending(self, path: Path, *, whole: bool) -> int:
+        """Write into verdict.json that the run has ended, and return its exit code. Raises OSError.
+
+        `whole` says whether every boot of every case was carried out.
+        """
+        code = exit_code(self.verdicts, allow_unjudged=self.criteria.allow_unjudged)
+        write_ending(path, self.verdicts, code=code, whole=whole)
+        return code
 
 
 def judge_run(request: JudgingRequest) -> Judging:

@@ -13,7 +13,7 @@ from rtgate import files as regular_file
 from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boot import ArmName
-from rtgate.errors import InfrastructureError
+from rtgate.errors import InfrastructureError, Interrupted
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.inputs import ComparisonInputs
 from rtgate.judge.compare.placebos import Placebos, load_placebos
@@ -172,16 +172,18 @@ def planned_in(directory: Path, case: str) -> Missing:
     return missing
 
 
-def _outcome(verdicts: Sequence[Verdict]) -> Status:
-    """Return the worst status; a run that left something open is not PASS because something else is."""
+def _outcome(verdicts: Sequence[Verdict], *, whole: bool) -> Status:
+    """Return the worst status; a run that left something open, or goes on, is not PASS because something else is."""
     status = worst(verdicts)
-    return Status.DONE if status is Status.PASS and exit_code(verdicts) else status
+    return Status.DONE if status is Status.PASS and (exit_code(verdicts) or not whole) else status
 
 
 def write_verdicts(
     verdicts: list[Verdict], path: Path, cases: Sequence[Subject] = (), *, records: Path | None = None
 ) -> None:
     """Write verdict.json, whole or not at all, with what traced boots showed of the cases that were judged.
+
+    Until `write_ending` says how the run ended, the file is of one that has not: nobody takes it for good.
 
     Args:
         verdicts: what was judged.
@@ -195,17 +197,18 @@ def write_verdicts(
         for subject in cases
         if subject.explained
     ]
-    document = {**_document(verdicts), "explained": explanations}
+    document = {**_document(verdicts, Interrupted.exit_code, whole=False), "explained": explanations}
     if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
         document["seal"] = seal(path.parent.resolve(), records.resolve())
     _write(document, path)
 
 
-def _document(verdicts: Sequence[Verdict]) -> dict[str, object]:
+def _document(verdicts: Sequence[Verdict], code: int, *, whole: bool) -> dict[str, object]:
     return {
         "format": FORMAT,
-        "outcome": _outcome(verdicts).value,
-        "exit_code": exit_code(verdicts),
+        "outcome": _outcome(verdicts, whole=whole).value,
+        "exit_code": code,
+        "whole": whole,
         "verdicts": [verdict.as_json() for verdict in verdicts],
     }
 
@@ -223,7 +226,7 @@ def write_ending(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: b
         before = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
     except (OSError, ValueError):
         before = {}
-    _write({**before, **_document(verdicts), "exit_code": code, "whole": whole}, path)
+    _write({**before, **_document(verdicts, code, whole=whole)}, path)
 
 
 def _write(document: Mapping[str, object], path: Path) -> None:
