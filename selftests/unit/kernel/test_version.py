@@ -61,6 +61,22 @@ def test_range_errors(text: str, complaint: str) -> None:
         VersionRange.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("releases", "covered"),
+    [
+        (["6.12.117-rt1"], True),
+        (["6.12.117-rt1", "", "6.13.0"], True),
+        (["6.12.117-rt1", "6.1.9"], False),
+        (["6.12.117-rt1", "next"], False),
+        ([""], False),
+        ([], False),
+    ],
+)
+def test_a_range_covers_kernels_by_their_releases(releases: list[str], *, covered: bool) -> None:
+    assert VersionRange.parse(">= 6.12").covers(releases) is covered
+    assert VersionRange().covers(releases)
+
+
 @given(versions, versions)
 def test_below_and_from_a_bound_divide_all_versions(version: KernelVersion, bound: KernelVersion) -> None:
     below = bound > KernelVersion(0, 0) and version in VersionRange.parse(f"< {bound}")

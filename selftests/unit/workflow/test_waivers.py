@@ -4,8 +4,10 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from selftests.unit.judge.conftest import record
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare import looks
@@ -13,7 +15,9 @@ from rtgate.judge.compare.looks import compare
 from rtgate.judge.compare.paired import Prior, Series
 from rtgate.judge.compare.pairing import finding
 from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
+from rtgate.records.record import Record
 from rtgate.units import Quantity
+from rtgate.workflow import judging as workflow_judging
 from rtgate.workflow.waivers import Waiver, read, waive, waiver_notes
 
 ENTRY = """\
@@ -57,8 +61,15 @@ def _failed(value: str = "110 virtual us", kind: Kind = Kind.LIMIT, measurement:
 def _waive(
     verdict: Verdict, waivers: tuple[Waiver, ...], day: datetime.date = DAY, release: str = "6.12.117"
 ) -> Verdict:
-    (found,) = waive([verdict], waivers, day, lambda _: release)
+    (found,) = waive([verdict], waivers, day, [_booted(release)])
     return found
+
+
+def _booted(release: str, **changes: Any) -> Record:
+    """Return a boot of a kernel of this release."""
+    measured = record(**changes)
+    environment = replace(measured.environment, kernel_release=release)
+    return replace(measured, environment=environment, kernel=replace(measured.kernel, release=""))
 
 
 def test_a_waived_failure_blocks_nothing_and_says_who_answers_for_it(waivers: tuple[Waiver, ...]) -> None:
@@ -162,6 +173,27 @@ def test_a_waiver_of_a_latency_is_of_no_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["6.12.117", "6.18.3-rt2", "6.12.0+", "6.13"])
 def test_a_release_is_in_the_range_by_its_version(waivers: tuple[Waiver, ...], release: str) -> None:
     assert _waive(_failed(), waivers, release=release).kind is Kind.WAIVED
+
+
+def test_a_boot_that_died_before_it_said_its_kernel_has_that_of_the_others(waivers: tuple[Waiver, ...]) -> None:
+    dead = _booted("", state="no boot", message="no prompt")
+    baseline = _booted("6.1.1", arm="baseline")
+    (found,) = waive([_failed()], waivers, DAY, [dead, _booted("6.12.117", seed=2), baseline])
+    assert found.kind is Kind.WAIVED
+    assert waive([_failed()], waivers, DAY, [dead]) == [_failed()]
+
+
+def test_a_dead_boot_before_the_others_takes_no_waiver_away(
+    waivers: tuple[Waiver, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = "{measurement: latency.max, kind: max, limit: 90 virtual us, source: x}"
+    limits = tmp_path / "limits.yaml"
+    limits.write_text(f"virt-arm64:\n  preempt_rt:\n    {CASE}:\n      - {limit}\n")
+    monkeypatch.setattr(workflow_judging, "load_waivers", lambda: waivers)
+    judging = workflow_judging.Judging(workflow_judging.Criteria(thresholds=limits))
+    boots = [_booted("", state="lab", message="lost"), _booted("6.12.117", seed=2, maximum=110_000)]
+    found = judging.case(CASE, boots, {"virt-arm64": {"candidate"}}, lambda *_: ())
+    assert {one.kind for one in found} == {Kind.LAB, Kind.WAIVED}
 
 
 def test_a_waiver_that_nothing_needs_any_more_is_said(waivers: tuple[Waiver, ...]) -> None:

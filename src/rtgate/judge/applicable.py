@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.judge.thresholds import LimitKind, Threshold
-from rtgate.kernel.version import KernelVersion
 from rtgate.records.record import Record
 
 
@@ -31,7 +30,7 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     other kernels where the measurement has one for these.
     """
     same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, records)]
-    matches = tuple(limit for limit in same if _has_kernel(limit, records))
+    matches = tuple(limit for limit in same if limit.kernels.covers(record.release for record in records))
     other_limits = [limit for limit in limits if limit not in same]
     if any(limit.kind is not LimitKind.FAULT for limit in same):
         other_limits = []
@@ -46,18 +45,6 @@ def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
     return all(limit.options == record.evidence.expectation.options for record in records)
-
-
-def _has_kernel(limit: Threshold, records: Sequence[Record]) -> bool:
-    """Return whether a limit is for the kernel of the records; one that nobody knows is none of a range.
-
-    A boot that died before it said its kernel has that of the others.
-    """
-    if not limit.kernels.conditions:
-        return True
-    releases = {text for record in records if (text := record.release)}
-    versions = [KernelVersion.of_release(text) for text in releases]
-    return bool(versions) and all(version is not None and version in limit.kernels for version in versions)
 
 
 _SUITES = "the suites' own options"

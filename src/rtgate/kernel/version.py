@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _VERSION = re.compile(r"(?P<version>\d{1,3})\.(?P<patchlevel>\d{1,4})(?:\.(?P<sublevel>\d{1,4}))?")
@@ -72,6 +73,16 @@ class VersionRange:
 
     def __contains__(self, version: KernelVersion) -> bool:
         return all(_OPERATORS[name](version, bound) for name, bound in self.conditions)
+
+    def covers(self, releases: Iterable[str]) -> bool:
+        """Return whether the kernels of some boots are all in the range; one whose version is not known is in none.
+
+        A boot that died before it said its release, which is empty then, has that of the others.
+        """
+        if not self.conditions:
+            return True
+        versions = [KernelVersion.of_release(release) for release in set(releases) if release]
+        return bool(versions) and all(version is not None and version in self for version in versions)
 
     def __str__(self) -> str:
         return " and ".join(f"{name} {version}" for name, version in self.conditions)

@@ -112,13 +112,8 @@ class Judging:
         return tuple(verdicts)
 
     def _waive(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        releases = {
-            (subject.board, subject.case): subject.records[0].environment.kernel_release
-            for subject in self.subjects
-            if subject.records
-        }
         today = datetime.datetime.now(tz=datetime.UTC).date()
-        return waive(verdicts, self.waivers, today, lambda verdict: releases.get((verdict.board, verdict.case), ""))
+        return waive(verdicts, self.waivers, today, [*chain(*(subject.records for subject in self.subjects))])
 
     def write(self, path: Path, records: Path) -> None:
         """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""

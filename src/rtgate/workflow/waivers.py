@@ -8,7 +8,7 @@ allows, fails as any other.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from rtgate import site
 from rtgate.errors import Location
 from rtgate.judge.thresholds import known_case
 from rtgate.judge.verdict import Kind, Status, Verdict
-from rtgate.kernel.version import KernelVersion, VersionRange
+from rtgate.kernel.version import VersionRange
 from rtgate.records.longer_sections import LENGTHS, RAWLOCK, SECTION_MEASUREMENTS
+from rtgate.records.record import Record
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.tools.registry import reports
 from rtgate.units import Quantity
@@ -50,18 +51,19 @@ class Waiver:
     measurement: str = ""
     kernels: VersionRange = field(default_factory=VersionRange)
 
-    def is_about(self, verdict: Verdict, release: str) -> bool:
-        """Return whether a verdict on a kernel of this release is what the waiver speaks of."""
+    def is_about(self, verdict: Verdict, records: Iterable[Record]) -> bool:
+        """Return whether a verdict is what the waiver speaks of; the records say of which kernel it is."""
         family = verdict.measurement.replace(" ", ".").partition(".")[0]
         # Who answers for a sampled latency does not answer for the one that could be, nor for one function or lock who
         # does for another.
         own = verdict.measurement.partition(" ")[0] in SECTION_MEASUREMENTS
         figures = {"", verdict.measurement, *([] if own else [family])}
-        named = (verdict.board, verdict.case) == (self.board, self.case) and self.measurement in figures
-        if not named or not self.kernels.conditions:
-            return named
-        version = KernelVersion.of_release(release)
-        return version is not None and version in self.kernels
+        if (verdict.board, verdict.case) != (self.board, self.case) or self.measurement not in figures:
+            return False
+        place = (verdict.board, verdict.case, verdict.arm)
+        return self.kernels.covers(
+            record.release for record in records if (record.board, record.case, record.arm) == place
+        )
 
     def allows(self, verdict: Verdict) -> bool:
         """Return whether the figure of a verdict is within the waiver; one without a figure never is.
@@ -131,7 +133,7 @@ def _date(value: Value) -> datetime.date:
 
 
 def waive(
-    verdicts: Sequence[Verdict], waivers: Sequence[Waiver], today: datetime.date, release: Callable[[Verdict], str]
+    verdicts: Sequence[Verdict], waivers: Sequence[Waiver], today: datetime.date, records: Sequence[Record]
 ) -> list[Verdict]:
     """Return the verdicts of some cases with what is waived, and why a waiver did not help.
 
@@ -139,11 +141,9 @@ def waive(
         verdicts: all of these cases.
         waivers: of any case.
         today: the day on which they are judged.
-        release: returns the kernel's release that a verdict is about.
+        records: what was judged.
     """
-    return [
-        _waive(verdict, [w for w in waivers if w.is_about(verdict, release(verdict))], today) for verdict in verdicts
-    ]
+    return [_waive(verdict, [w for w in waivers if w.is_about(verdict, records)], today) for verdict in verdicts]
 
 
 def _waive(verdict: Verdict, waivers: Sequence[Waiver], today: datetime.date) -> Verdict:
