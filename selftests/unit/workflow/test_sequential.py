@@ -17,7 +17,8 @@ from selftests.unit.history.conftest import CASE
 from selftests.unit.history.conftest import record as of_a_board
 from selftests.unit.report.conftest import read_figure
 
-from rtgate.errors import ConfigError
+from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.history.database import History
 from rtgate.judge.compare.looks import CONFIRM, RELEASE
 from rtgate.judge.compare.procedures import INTERLEAVED, SCREENED, Measure, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
@@ -36,7 +37,7 @@ from rtgate.workflow.budget import Budget, minutes
 from rtgate.workflow.job_planner import JobPlanner
 from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
-from rtgate.workflow.judging import Criteria, Judging
+from rtgate.workflow.judging import Criteria, Judging, JudgingRequest, judge_run
 from rtgate.workflow.procedure import Choice
 from rtgate.workflow.sequential import ComparisonOptions, PairQueue, StoredComparison, run_comparison
 from rtgate.workflow.suite_process import Batch, SuiteOptions, Suites
@@ -403,6 +404,24 @@ def further(
     stored = StoredComparison(records=records, board=BOARD)
     watch = JobWatch(verbose=False)
     return JobPlanner(whole=whole, queue=PairQueue(stored), budget=Budget(budget), watch=watch, procedure=procedure)
+
+
+def test_a_history_that_goes_away_between_two_looks_takes_nothing_that_was_measured(
+    tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise InfrastructureError("the history does not answer")
+
+    filled(records, tmp_path, monkeypatch)
+    monkeypatch.setattr(History, "open", away)
+    criteria = Criteria(history="postgresql://nowhere/history")
+    stored = StoredComparison(records=records, board=BOARD, criteria=criteria)
+    watch = JobWatch(verbose=False)
+    jobs = JobPlanner(whole=order(), queue=PairQueue(stored), budget=Budget(1000), watch=watch, procedure=INTERLEAVED)
+    assert jobs.order() is None
+    assert "not measured on: the history does not answer" in capsys.readouterr().err
+    verdicts = judge_run(JudgingRequest(records=records, board=BOARD, criteria=criteria)).verdicts
+    assert (Status.MISS, Kind.LAB) in {(one.status, one.kind) for one in verdicts}
 
 
 def filled(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ class JobPlanner:
         """Return what is to be measured next; None if all is clear, nothing helps, or the budget is spent.
 
         Raises:
-            ConfigError, InfrastructureError: as `PairQueue.next`.
+            ConfigError: as `PairQueue.next`.
         """
         measure = self.queue.next()
         if measure is None:

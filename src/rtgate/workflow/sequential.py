@@ -88,7 +88,18 @@ class PairQueue:
     _empty_cases: frozenset[str] = frozenset()
 
     def next(self) -> Measure | None:
-        """Return what to measure next; None if nothing more is to be measured. Raises as `missing_pairs`."""
+        """Return what to measure next; None if nothing more is to be measured, or the history does not answer.
+
+        Raises:
+            ConfigError: as `missing_pairs`.
+        """
+        try:
+            return self._next()
+        except InfrastructureError as error:  # what is measured already is judged, and that says what is missing
+            say(f"not measured on: {error}")
+            return None
+
+    def _next(self) -> Measure | None:
         measure = self.stored.missing_pairs(self._empty_cases)
         if measure is not None and measure == self._last:
             self._empty_cases |= set(measure.cases)
