@@ -197,14 +197,50 @@ def test_a_dead_boot_before_the_others_takes_no_waiver_away(
 
 
 def test_a_waiver_that_nothing_needs_any_more_is_said(waivers: tuple[Waiver, ...]) -> None:
-    (sentence,) = waiver_notes([PASSED], waivers)
+    boots = [_booted("6.12.117")]
+    passed = replace(PASSED, measurement="latency.max")
+    (sentence,) = waiver_notes([passed], waivers, boots)
     assert sentence == (
         "a waiver is no longer needed: virt-arm64 latency/cyclictest:idle is good without it (A. Person "
         "<a@example.org>, until 2027-03-31, https://example.org/1; waivers.yaml:1)"
     )
-    assert [*waiver_notes([PASSED, _waive(_failed(), waivers)], waivers)] == []
-    assert [*waiver_notes([PASSED, _failed()], waivers)] == []
-    assert [*waiver_notes([], waivers)] == []
+    assert [*waiver_notes([passed, _waive(_failed(), waivers)], waivers, boots)] == []
+    assert [*waiver_notes([passed, _failed()], waivers, boots)] == []
+    assert [*waiver_notes([], waivers, boots)] == []
+
+
+def test_a_waiver_that_nothing_tested_may_be_needed(waivers: tuple[Waiver, ...]) -> None:
+    boots = [_booted("6.12.117")]
+    for said in ("", "wakeups.lost", "latency.bound"):
+        assert [*waiver_notes([replace(PASSED, measurement=said)], waivers, boots)] == []
+    passed = replace(PASSED, measurement="latency.max")
+    assert [*waiver_notes([passed], waivers, [_booted("6.1.9")])] == []
+    inconclusive = replace(passed, status=Status.DONE, kind=Kind.INCONCLUSIVE)
+    assert [*waiver_notes([passed, inconclusive], waivers, boots)] == []
+    of_another_figure = replace(inconclusive, measurement="wakeups.lost")
+    assert len([*waiver_notes([passed, of_another_figure], waivers, boots)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "needed"),
+    [
+        (Status.PASS, Kind.NO_WORSE, False),
+        (Status.DONE, Kind.UNJUDGED, False),
+        (Status.MISS, Kind.MISSING, True),
+        (Status.ERROR, Kind.VALIDITY, True),
+        (Status.DONE, Kind.INCONCLUSIVE, True),
+        (Status.DONE, Kind.NO_WORSE, True),
+        (Status.SKIP, Kind.NOT_EXERCISED, True),
+    ],
+)
+def test_a_waiver_of_a_whole_case_may_be_needed_where_anything_of_it_is_open(
+    waivers: tuple[Waiver, ...], status: Status, kind: Kind, *, needed: bool
+) -> None:
+    waiver, boots = replace(waivers[0], measurement=""), [_booted("6.12.117")]
+    other = replace(PASSED, status=status, kind=kind)
+    assert ([*waiver_notes([PASSED, other], [waiver], boots)] == []) is needed
+    guarantee = replace(PASSED, kind=Kind.GUARANTEE)
+    assert [*waiver_notes([guarantee], [waiver], boots)] == []
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def finish(output: Path, run_verdicts: Sequence[Verdict], ending: Ending) -> int
     verdicts = [*run_verdicts, *missing_verdicts(records, run_verdicts)]
     if not ending.whole and not any(verdict.status in NOT_GREEN for verdict in verdicts):
         verdicts.append(_lab(f"not everything was measured: see {output / 'measure.log'}"))
-    for sentence in (*waiver_notes(verdicts, ending.waivers), *revocation_notes(ending.history, records)):
+    for sentence in (*waiver_notes(verdicts, ending.waivers, records), *revocation_notes(ending.history, records)):
         say(sentence)
     store_failure = keep(ending.history, directory)
     verdicts += [_lab(store_failure)] if store_failure else []

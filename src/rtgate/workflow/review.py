@@ -270,12 +270,10 @@ def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_board
     )
     code = finish(output, judging.verdicts, ending)
     verdicts, _ = read_verdicts(output / "verdict.json", records)  # with what went wrong while reporting
+    boots = list(records_file.read_all(records))
     about = replace(
         _about(request, commits),
-        remarks=(
-            *waiver_notes(verdicts, judging.waivers),
-            *revocation_notes(request.history, records_file.read_all(records)),
-        ),
+        remarks=(*waiver_notes(verdicts, judging.waivers, boots), *revocation_notes(request.history, boots)),
     )
     answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt
     guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None

@@ -15,7 +15,7 @@ from pathlib import Path
 from rtgate import site
 from rtgate.errors import Location
 from rtgate.judge.thresholds import known_case
-from rtgate.judge.verdict import Kind, Status, Verdict
+from rtgate.judge.verdict import Kind, Status, Verdict, is_open
 from rtgate.kernel.version import VersionRange
 from rtgate.records.longer_sections import LENGTHS, RAWLOCK, SECTION_MEASUREMENTS
 from rtgate.records.record import Record
@@ -175,10 +175,20 @@ def _refusal(waiver: Waiver, verdict: Verdict, today: datetime.date) -> str:
     return f"its waiver allows no more than {waiver.largest} ({waiver.origin})"
 
 
-def waiver_notes(verdicts: Sequence[Verdict], waivers: Iterable[Waiver]) -> Iterator[str]:
-    """Yield what is to be said of waivers of cases that were judged good: somebody can remove them."""
+def waiver_notes(verdicts: Sequence[Verdict], waivers: Iterable[Waiver], records: Sequence[Record]) -> Iterator[str]:
+    """Yield what is to be said of waivers of figures that were judged good: somebody can remove them."""
     for waiver in waivers:
         own = [verdict for verdict in verdicts if (verdict.board, verdict.case) == (waiver.board, waiver.case)]
-        good = any(verdict.status is Status.PASS for verdict in own)
-        if good and not any(verdict.status is Status.FAIL or verdict.kind is Kind.WAIVED for verdict in own):
+        about = [verdict for verdict in own if waiver.is_about(verdict, records)]
+        failed = any(verdict.status is Status.FAIL or verdict.kind is Kind.WAIVED for verdict in own)
+        if any(map(_is_good, about)) and not failed and not any(map(_leaves_open, about)):
             yield f"a waiver is no longer needed: {waiver.board} {waiver.case} is good without it ({waiver.origin})"
+
+
+def _is_good(verdict: Verdict) -> bool:
+    """Return whether a verdict is good on what could have been waived, which a guarantee is not."""
+    return verdict.status is Status.PASS and verdict.kind is not Kind.GUARANTEE
+
+
+def _leaves_open(verdict: Verdict) -> bool:
+    return verdict.status in {Status.MISS, Status.ERROR} or is_open(verdict)
