@@ -209,3 +209,33 @@ def test_jobs_of_a_former_review_of_the_same_merge_request_are_cancelled(
         numbers.append(lava.submit(definition, f"n{number}"))
     lab_jobs.cancel_former(lava, "https://x/1")
     assert [lava.job(number).state in {"Canceling", "Finished"} for number in numbers] == [True, False, True]
+
+
+UNBUILT = replace(DEAD, kind=Kind.BUILD, sentence="x86 does not build", board="", arm="", case="")
+GOOD = replace(DEAD, status=Status.PASS, kind=Kind.NO_WORSE, case=CASES[0].name)
+
+
+@pytest.mark.parametrize("said", [[], [DEAD], [UNBUILT], [GOOD]], ids=["measured", "dies", "unbuilt", "no case"])
+def test_former_jobs_are_cancelled_whatever_is_measured_now(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[Verdict]
+) -> None:
+    """A new commit that does not even build has made them out of date as well."""
+    cancelled: list[str] = []
+    monkeypatch.setattr(review_boards, "cancel_former", lambda _, review: cancelled.append(review))
+    entry = replace(ENTRY, all_cases=said != [GOOD], profile="smoke")
+    done = measure_on_boards(replace(_request(tmp_path, "https://x/1"), entries=[entry] * 2), said)
+    assert cancelled == ["https://x/1"]
+    assert len(asked) == (2 if not said else 0)
+    assert done.verdicts == []
+
+
+def test_former_jobs_that_cannot_be_cancelled_take_nothing_away(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away(*_: object) -> None:
+        raise InfrastructureError("the lab is away")
+
+    monkeypatch.setattr(review_boards, "cancel_former", away)
+    assert measure_on_boards(_request(tmp_path, "https://x/1"), []).verdicts == []
+    assert len(asked) == 1
+    assert "jobs of a former review may go on: the lab is away" in capsys.readouterr().err

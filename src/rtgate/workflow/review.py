@@ -234,13 +234,10 @@ def _measure(request: ReviewRequest, screen: Screen, images: dict[str, Path]) ->
 
 
 def _on_boards(request: ReviewRequest, commits: Commits, policy: Policy, others: Sequence[Verdict]) -> OnBoards:
-    """Measure in the lab what the screen asks for; a kernel that cannot be built is asked of no board."""
+    """Measure in the lab what the screen asks for."""
     records = request.output / "records"
     records.mkdir(exist_ok=True)
-    failure = next((verdict for verdict in others if verdict.kind is Kind.BUILD), None)
-    if failure and policy.boards:
-        say(f"no board is asked: {failure.sentence.partition(chr(10))[0]}")
-    if failure or not policy.boards:
+    if not policy.boards:
         return OnBoards(verdicts=[*others])
     screen_verdicts = judge_run(JudgingRequest(records=records, criteria=request.criteria)).verdicts
     merge_request = request.merge_request

@@ -119,12 +119,15 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
 
     Args:
         request: what is asked for.
-        screen_verdicts: what the screen on virtual time said. A kernel that dies there is not sent to any board.
+        screen_verdicts: what the screen on virtual time said, and of builds. A kernel that dies there, or cannot be
+            built, is not sent to any board.
     """
     on_boards = OnBoards()
-    fatal = fatal_verdicts(screen_verdicts)
-    if request.entries and fatal:
-        say(f"no board is asked: {fatal[0].sentence.partition(chr(10))[0]}")
+    if request.entries and request.merge_request and is_named():
+        _cancel_former(request.merge_request)
+    unfit = [*(verdict for verdict in screen_verdicts if verdict.kind is Kind.BUILD), *fatal_verdicts(screen_verdicts)]
+    if request.entries and unfit:
+        say(f"no board is asked: {unfit[0].sentence.partition(chr(10))[0]}")
         return on_boards
     for entry in request.entries:
         try:
@@ -133,6 +136,14 @@ def measure_on_boards(request: BoardsRequest, screen_verdicts: Sequence[Verdict]
             say(f"{entry.board}: not measured: {error}")
             on_boards.verdicts.append(lab_verdict(f"not measured: {error}", entry.board))
     return on_boards
+
+
+def _cancel_former(merge_request: str) -> None:
+    """End what former reviews have left in the lab, if it answers: their jobs hold the boards up."""
+    try:
+        cancel_former(Lava(access(), notify=say), merge_request)
+    except (ConfigError, InfrastructureError) as error:
+        say(f"jobs of a former review may go on: {error}")
 
 
 def _measure_on_board(
@@ -152,8 +163,6 @@ def _measure_on_board(
         on_boards.verdicts.append(both)
         return
     on_boards.cases[entry.board] = [case.name for case in cases]
-    if request.merge_request:
-        cancel_former(Lava(access(), notify=say), request.merge_request)
     on_boards.verdicts += _measure(request, entry, cases, both)
 
 
