@@ -105,7 +105,15 @@ def test_records_that_were_not_judged(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"format": 1}', '{"format": 1, "exit_code": 0, "verdicts": [{"status": "X"}]}']
+    "text",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"format": 1}',
+        '{"format": 1, "exit_code": 0, "verdicts": [{"status": "X"}]}',
+        '{"format": 1, "exit_code": 1e999, "verdicts": []}',
+    ],
 )
 def test_damaged_verdicts(tmp_path: Path, text: str) -> None:
     (tmp_path / "verdict.json").write_text(text, encoding="utf-8")

@@ -280,11 +280,11 @@ def test_a_journal_that_is_full_takes_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", '{"format": 9, "waiting": [], "ended": []}', '{"format": 1, "waiting": [{}]}']
+    "text", ["", "{}", '{"format": 9, "waiting": [], "ended": []}', '{"format": 1, "waiting": [{}]}', "[" * 100_000]
 )
 def test_a_damaged_journal(tmp_path: Path, text: str) -> None:
     (tmp_path / "comments.json").write_text(text)
-    with pytest.raises(ConfigError, match=r"is damaged .*: remove it; what waits in it must be said again"):
+    with pytest.raises(ConfigError, match=r"(damaged: |format 9, ).*: remove it; what waits in it must be said again"):
         Journal(tmp_path / "comments.json")
 
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rtgate import files
-from rtgate.errors import ConfigError
 from rtgate.records.codec import decode, encode
+from rtgate.records.document import read_document
 
 FORMAT = 2
 
@@ -24,16 +25,4 @@ def write(path: Path, value: object) -> None:
 
 def read(path: Path, kind: type[_Value]) -> _Value | None:
     """Return the value of a file; None if there is none. Raises ConfigError: it is damaged."""
-    try:
-        return _decode(json.loads(files.read_text(path, files.JSON_LIMIT)), kind)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = files.damage(error)
-        raise ConfigError(f"{path}: damaged: {what}: run the gate again, or remove the file") from error
-
-
-def _decode(data: dict[str, Any], kind: type[_Value]) -> _Value:
-    if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']}, this rtgate reads {FORMAT}")
-    return decode({name: value for name, value in data.items() if name != "format"}, kind)
+    return read_document(path, partial(decode, kind=kind), "run the gate again, or remove the file", supported=FORMAT)

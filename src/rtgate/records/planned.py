@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rtgate import files
-from rtgate.errors import ConfigError
 from rtgate.records.codec import decode, encode, require_keys
+from rtgate.records.document import read_document
 from rtgate.records.record import Place, Record
 from rtgate.records.schedule import Schedule, Steps
 
@@ -158,16 +159,13 @@ def read(place: Place) -> CasePlan:
 
 def read_in(directory: Path) -> CasePlan:
     """Return what was planned for the boots in a directory; nothing if nobody planned. Raises ConfigError."""
-    path = directory / _PLANNED
-    try:
-        data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        content = decode(data, _File)
-        if content.looks is not None:
-            require_keys(data["looks"], Schedule)
-    except (FileNotFoundError, NotADirectoryError):
-        return CasePlan()
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        what = files.damage(error)
-        raise ConfigError(f"{path}: damaged: {what}: measure the case again, or remove the file") from error
+    remedy = "measure the case again, or remove the file"
+    return read_document(directory / _PLANNED, _parse, remedy) or CasePlan()
+
+
+def _parse(data: Mapping[str, Any]) -> CasePlan:
+    content = decode(data, _File)
+    if content.looks is not None:
+        require_keys(data["looks"], Schedule)
     case_plan = CasePlan(seeds=content.seeds, boots=content.boots)
     return replace(case_plan, schedule=content.looks) if content.looks else case_plan.extend()

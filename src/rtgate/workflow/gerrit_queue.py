@@ -12,15 +12,18 @@ from typing import Any
 
 from rtgate import files
 from rtgate.durations import DAY_S
-from rtgate.errors import ConfigError
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.records.codec import decode
+from rtgate.records.document import read_document
 
 FORMAT = 1
 # A review that takes the machine down with it must not do so for ever.
 STARTS = 3
 # A comment on a change whose review is forgotten would have it reviewed again.
 _KEEP_S = 400 * DAY_S
+_REMEDY = (
+    "it says which patch sets were reviewed: remove it; open changes of the last days (--since) are then reviewed again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +55,7 @@ class Journal:
     _entries: dict[int, Entry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.path.exists():
-            self._entries = _read(self.path)
+        self._entries = read_document(self.path, _entries, _REMEDY, supported=FORMAT) or {}
 
     def open(self, patch_set: PatchSet) -> bool:
         """Return whether a patch set is still to be reviewed."""
@@ -93,17 +95,7 @@ class Journal:
             files.write_text(self.path, json.dumps({"format": FORMAT, "changes": changes}, indent=1) + "\n")
 
 
-def _read(path: Path) -> dict[int, Entry]:
-    try:
-        return _entries(json.loads(files.read_text(path, files.JSON_LIMIT)))
-    except (ConfigError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        text = f"{path} says which patch sets were reviewed, and is damaged ({files.damage(error)}): remove it; open"
-        raise ConfigError(f"{text} changes of the last days (--since) are then reviewed again") from error
-
-
-def _entries(data: Any) -> dict[int, Entry]:
-    if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']!r} is not {FORMAT}")
+def _entries(data: Mapping[str, Any]) -> dict[int, Entry]:
     return {int(change): decode(entry, Entry) for change, entry in data["changes"].items()}
 
 

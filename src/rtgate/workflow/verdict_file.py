@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from rtgate import files
 from rtgate.errors import ChangedError, ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.codec import reject_unknown_fields
+from rtgate.records.document import read_document
 from rtgate.records.seal import is_changed
 
 FORMAT = 1
 NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
-_FIELDS = ("format", "outcome", "exit_code", "verdicts", "explained", "seal", "whole")
+_FIELDS = ("outcome", "exit_code", "verdicts", "explained", "seal", "whole")
 
 
 def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
@@ -26,29 +27,27 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
         ConfigError: it is missing, damaged, or of another format.
         ChangedError: it is not as it was written.
     """
-    try:
-        data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        if data["format"] != FORMAT:
-            raise ConfigError(f"{path}: verdict format {data['format']}, this rtgate reads {FORMAT}")
+    remedy = _remedy(path, records)
+
+    def parse(data: Mapping[str, Any]) -> tuple[list[Verdict], int]:
         reject_unknown_fields(data, _FIELDS)
         if is_changed(path):
-            raise ChangedError(f"{path} was changed after it was written: {_remedy(path, records)}")
-        verdicts = [Verdict.from_json(entry) for entry in data["verdicts"]]
+            raise ChangedError(f"{path} was changed after it was written: {remedy}")
+        verdicts, code = [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
         if data.get("whole") is True or worst(verdicts) in NOT_GREEN:
-            return verdicts, int(data["exit_code"])
-        verdicts.append(_unended(path, records))
+            return verdicts, code
+        verdicts.append(_unended(path, remedy))
         return verdicts, exit_code(verdicts)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {files.damage(error)}: {_remedy(path, records)}") from error
+
+    stored = read_document(path, parse, remedy, supported=FORMAT)
+    if stored is None:
+        raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}")
+    return stored
 
 
-def _unended(path: Path, records: Path) -> Verdict:
+def _unended(path: Path, remedy: str) -> Verdict:
     """Return what is said of a run of which nobody knows that everything was measured and judged."""
-    sentence = f"the run that wrote {path} has not ended: run it again, or {_remedy(path, records)}"
+    sentence = f"the run that wrote {path} has not ended: run it again, or {remedy}"
     return Verdict(status=Status.MISS, kind=Kind.MISSING, sentence=sentence, board="", arm="", flavour="", case="")
 
 

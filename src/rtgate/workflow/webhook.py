@@ -22,11 +22,13 @@ from rtgate.forge.run_command import Command, CommandForge, obstacle
 from rtgate.http.receiver import Receiver
 from rtgate.http.secret import Token
 from rtgate.records.codec import decode
+from rtgate.records.document import read_document
 
 FORMAT = 1
 # Delivered again after it was forgotten, a comment allows what it allowed: a commit that was there before it.
 _KEEP = 10_000
 _MOST_WAITING = 1000
+_REMEDY = "it says which comments were answered: remove it; what waits in it must be said again"
 _END_S = 5.0  # for a request that is on its way
 
 
@@ -45,13 +47,7 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        if not self.path.exists():
-            return
-        try:
-            self._waiting, self._ended = _read(json.loads(files.read_text(self.path, files.JSON_LIMIT)))
-        except (ConfigError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            text = f"{self.path} says which comments were answered, and is damaged ({files.damage(error)}): remove it;"
-            raise ConfigError(f"{text} what waits in it must be said again") from error
+        self._waiting, self._ended = read_document(self.path, _parse, _REMEDY, supported=FORMAT) or ({}, [])
 
     @property
     def waiting(self) -> tuple[Command, ...]:
@@ -81,9 +77,7 @@ class Journal:
         self._waiting, self._ended = commands, keys
 
 
-def _read(document: Any) -> tuple[dict[str, Command], list[str]]:
-    if document["format"] != FORMAT:
-        raise ValueError(f"format {document['format']!r} is not {FORMAT}")
+def _parse(document: Mapping[str, Any]) -> tuple[dict[str, Command], list[str]]:
     commands = [decode(entry, Command) for entry in document["waiting"]]
     return {command.key: command for command in commands}, [str(key) for key in document["ended"]]
 

@@ -64,9 +64,10 @@ def test_no_soak_and_a_damaged_one_are_refused(live: Arm, tmp_path: Path) -> Non
     orders.begin(CASE, live, "tcp:h:1", 2, tmp_path)
     path = tmp_path / "soak.json"
     data = json.loads(path.read_text())
-    for damage in ({"format": 2}, {"kernel": 3}, {"more": 1}):
-        path.write_text(json.dumps({**data, **damage}))
-        with pytest.raises(ConfigError, match=r"damaged|format"):
+    damages = ({"format": 2}, {"kernel": 3}, {"more": 1}, {"chunk_s": float("inf")})
+    for text in (*(json.dumps({**data, **damage}) for damage in damages), "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"(damaged: |format 2, ).*: remove it and begin a soak anew"):
             orders.read(tmp_path)
     path.write_text("{")
     with pytest.raises(ConfigError, match="damaged"):

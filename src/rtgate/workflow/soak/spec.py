@@ -7,9 +7,12 @@ What has been fetched already is told by the records themselves.
 from __future__ import annotations
 
 import json
+import math
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rtgate import files
 from rtgate.errors import ConfigError
@@ -17,6 +20,7 @@ from rtgate.measure.case import Arm, Case
 from rtgate.measure.case_plan import plan
 from rtgate.records import planned
 from rtgate.records.codec import decode, encode, require_keys
+from rtgate.records.document import read_document
 from rtgate.records.record import KernelIdentity, Place
 
 FORMAT = 1
@@ -67,17 +71,18 @@ def read(records: Path) -> SoakSpec:
     Raises:
         ConfigError: there is none, or its file is damaged.
     """
-    path = records / _FILE
-    try:
-        data = json.loads(files.read_text(path, files.JSON_LIMIT))
-        if data.pop("format") != FORMAT:
-            raise ConfigError(f"{path}: this rtgate reads format {FORMAT}")
-        require_keys(data, SoakSpec)
-        return decode(data, SoakSpec)
-    except FileNotFoundError:
-        raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: damaged: {files.damage(error)}: remove it and begin a soak anew") from error
+    order = read_document(records / _FILE, _parse, "remove it and begin a soak anew", supported=FORMAT)
+    if order is None:
+        raise ConfigError(f"{records} has no soak under way: begin one with `rtgate soak --board B --case C`")
+    return order
+
+
+def _parse(data: Mapping[str, Any]) -> SoakSpec:
+    require_keys(data, SoakSpec)
+    order = decode(data, SoakSpec)
+    if not math.isfinite(order.chunk_s):
+        raise ValueError(f"`chunk_s` is {order.chunk_s}")
+    return order
 
 
 def write(order: SoakSpec, records: Path) -> None:
