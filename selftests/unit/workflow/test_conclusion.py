@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -15,9 +17,12 @@ from selftests.written_records import write
 from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.records.seal import write_sealed
 from rtgate.report import html
 from rtgate.workflow import conclusion
-from rtgate.workflow.conclusion import Ending, finish
+from rtgate.workflow import verdicts as run_verdicts
+from rtgate.workflow.conclusion import Ending, conclude, finish
+from rtgate.workflow.judging import JudgingRequest
 from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 _OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
@@ -180,6 +185,23 @@ def test_a_page_that_cannot_be_made_is_told_everywhere(
     assert json.loads((tmp_path / "verdict.json").read_text())["outcome"] == "MISS"
     assert "no report page" in (tmp_path / "junit.xml").read_text()
     assert "no report page: the Allure command is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("room", [0, 1], ids=["judging", "ending"])
+def test_a_disk_that_is_full_is_the_lab_s_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """As that of a soak: no command but a gate and a review watches over its directory."""
+    left = [room]
+
+    def fill(text: str, path: Path) -> None:
+        if left[0] == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left[0] -= 1
+        write_sealed(text, path)
+
+    write(make(Boot()), tmp_path)
+    monkeypatch.setattr(run_verdicts, "write_sealed", fill)
+    with pytest.raises(InfrastructureError, match=r"verdict\.json cannot be written: No space left on device"):
+        conclude(tmp_path, JudgingRequest(records=tmp_path), page=False)
 
 
 def test_without_allure_the_verdict_stands(

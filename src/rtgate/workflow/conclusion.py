@@ -61,9 +61,11 @@ def judge_stored(request: JudgingRequest, path: Path) -> int:
         raise ConfigError(
             f"{request.records}: nothing was measured or planned on {request.board} (boards there: {there})"
         )
-    with files.writing(path, "name a file with --verdict"):
+    try:
         judging.write(path, request.records)
         code = judging.write_ending(path, whole=judging.is_complete)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{error}: name a file with --verdict") from error
     records = [record for subject in judging.subjects for record in (*subject.records, *subject.baseline)]
     terminal.show(records, judging.verdicts, code, None)
     return code

@@ -116,13 +116,16 @@ class Judging:
         return waive(verdicts, self.waivers, today, [*chain(*(subject.records for subject in self.subjects))])
 
     def write(self, path: Path, records: Path) -> None:
-        """Write verdict.json; files of `records` are sealed if they are below its directory. Raises OSError."""
+        """Write verdict.json; files of `records` are sealed if they are below its directory.
+
+        Raises InfrastructureError.
+        """
         write_verdicts(self.verdicts, path, self.subjects, records=records)
 
     def write_ending(self, path: Path, *, whole: bool) -> int:
-        """Write into verdict.json that the run has ended, and return its exit code. Raises OSError.
+        """Write into verdict.json that the run has ended, and return its exit code.
 
-        `whole` says whether every boot of every case was carried out.
+        `whole` says whether every boot of every case was carried out. Raises InfrastructureError.
         """
         code = exit_code(self.verdicts, allow_unjudged=self.criteria.allow_unjudged)
         write_ending(path, self.verdicts, code=code, whole=whole)

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from rtgate import files as regular_file
-from rtgate import site
+from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boot import ArmName
 from rtgate.errors import InfrastructureError, Interrupted
@@ -190,17 +189,21 @@ def write_verdicts(
         path: the file.
         cases: those that were judged.
         records: the run's directory of records: its files are sealed if it is below that of `path`.
+
+    Raises:
+        InfrastructureError: it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     explanations = [
         {"board": subject.board, "case": subject.case, **explained.as_json(subject.explained)}
         for subject in cases
         if subject.explained
     ]
     document = {**_document(verdicts, Interrupted.exit_code, whole=False), "explained": explanations}
-    if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
-        document["seal"] = seal(path.parent.resolve(), records.resolve())
-    _write(document, path)
+    with files.writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if records is not None and records.resolve().is_relative_to(path.parent.resolve()):
+            document["seal"] = seal(path.parent.resolve(), records.resolve())
+        _write(document, path)
 
 
 def _document(verdicts: Sequence[Verdict], code: int, *, whole: bool) -> dict[str, object]:
@@ -221,14 +224,18 @@ def write_ending(path: Path, verdicts: Sequence[Verdict], *, code: int, whole: b
         verdicts: all of them.
         code: the exit code.
         whole: whether every boot of every case was carried out.
+
+    Raises:
+        InfrastructureError: it cannot be written.
     """
     try:
-        before = json.loads(regular_file.read_text(path, regular_file.JSON_LIMIT))
+        before = json.loads(files.read_text(path, files.JSON_LIMIT))
     except (OSError, ValueError):
         before = {}
-    _write({**before, **_document(verdicts, code, whole=whole)}, path)
+    with files.writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write({**before, **_document(verdicts, code, whole=whole)}, path)
 
 
 def _write(document: Mapping[str, object], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_sealed(json.dumps(document, indent=1) + "\n", path)
