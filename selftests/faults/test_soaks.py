@@ -174,7 +174,7 @@ def test_a_directory_has_one_soak_at_a_time(bench: Bench) -> None:
         bench.chunks(5, patience_s=0.1).measure()
     with pytest.raises(ConfigError, match="has not ended"):
         orders.begin(CASE, bench.arm, "bench", 3, bench.records)
-    bench.chunks(5).give_up()
+    orders.give_up(orders.read(bench.records), bench.records)
     assert [Status.PASS] == [verdict.status for verdict in bench.verdicts]
 
 

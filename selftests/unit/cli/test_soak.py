@@ -9,10 +9,12 @@ import pytest
 from selftests.fake_target import FakeTarget, arm
 from selftests.unit.cli.conftest import Lab
 
-from rtgate.cli import main
+from rtgate.cli import main, soak
 from rtgate.measure.case import Case
 from rtgate.measure.case_record import measure
-from rtgate.records.record import Chunk
+from rtgate.records import planned
+from rtgate.records import record as records_file
+from rtgate.records.record import Chunk, Place
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.units import Quantity
 from rtgate.workflow.soak import spec as orders
@@ -55,6 +57,7 @@ ASKED = ["soak", "--board", "virt-arm64", "--case", "latency/cyclictest:idle", "
             "--board, --case, --chunk, --records, --flavour, --tuning, --for: only where a soak begins",
         ),
         (["soak", "--stop", "x", "--chunk", "10min"], "--chunk: only where a soak begins, not with --stop"),
+        (["soak", "--stop", "x", "--console", "host", "--kernel", "k"], "--console, --kernel: nothing is measured any"),
     ],
 )
 def test_mistakes_are_the_user_s(
@@ -72,6 +75,32 @@ def test_a_target_that_is_not_reached_leaves_nothing_behind(
     assert 3 == main.main([*ASKED, "--console", "serial:nowhere"])
     assert "the target was not reached" in capsys.readouterr().err
     assert not list(tmp_path.rglob("soak.json"))
+
+
+def test_a_soak_is_ended_without_its_board_its_console_or_its_kernel(lab: Lab, tmp_path: Path) -> None:
+    """A board that rtgate starts is gone, and who ends the soak may be somebody else."""
+    case, live, records = Case(suite="latency", tool=Cyclictest(), load="idle"), arm(FakeTarget()), tmp_path / "soak"
+    order = orders.begin(case, live, "host", 3, records)
+    chunk, outcome = measure(case, live, 1)
+    record = replace(chunk, seed=None, chunk=Chunk(soak=order.nonce, number=1))
+    records_file.write(record, outcome.files, outcome.console, records)
+    assert main.main(["soak", "--stop", str(records)]) not in {2, 3}
+    assert not orders.exists(records)
+    assert planned.read(Place(records=records, board=order.board, arm="candidate", case=case.name)).boots == 1
+
+
+def test_who_interrupts_a_soak_in_qemu_reads_how_it_goes_on(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def stop(_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak, "_measure", stop)
+    assert main.main([*ASKED, "--console", "host", "--kernel", "kernel"]) == 130
+    directory = tmp_path / "soak"
+    assert f"rtgate soak --continue {directory} --kernel DIR (or --stop {directory})" in capsys.readouterr().err
+    assert main.main([*ASKED, "--console", "host", "--kernel", "kernel"]) == 2
+    assert f"`rtgate soak --continue {directory} --kernel DIR`, or --stop {directory}" in capsys.readouterr().err
 
 
 def test_progress_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

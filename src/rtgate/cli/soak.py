@@ -81,7 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.going_on or arguments.stop:
         orders.read(records)  # before the lock makes a directory of a mistyped name
     with exclusive_lock(records / ".soak.lock", f"the soak in {records}"):
-        if arguments.going_on or arguments.stop:
+        if arguments.stop:
+            orders.give_up(orders.read(records), records)
+            return _judge(records, arguments.thresholds)
+        if arguments.going_on:
             order = orders.read(records)
             case, arm = _resume(order, arguments.console, arguments.kernel)
         else:
@@ -99,14 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
             say=say,
             patience_s=patience_s,
         )
-        if arguments.stop:
-            chunks.give_up()
-            return _judge(records, arguments.thresholds)
         progress.begin(records_by_case(records, order.board).get(order.case, ()))
         try:
             why = _measure(chunks)
         except KeyboardInterrupt:
-            say(f"interrupted, and nothing measures any more: rtgate soak --continue {records} (or --stop {records})")
+            command = orders.continue_command(order, records)
+            say(f"interrupted, and nothing measures any more: {command} (or --stop {records})")
             return 130
     if why != COMPLETE:
         say(f"the soak ended early: {why}")
@@ -130,6 +131,9 @@ def _refuse_to_change(arguments: argparse.Namespace) -> None:
     options = [option for name, option in _BEGUN_WITH.items() if getattr(arguments, name) not in (None, DEFAULT.name)]
     if later and options:
         raise ConfigError(f"{', '.join(options)}: only where a soak begins, not with {later}")
+    unused = [f"--{name}" for name in ("console", "kernel") if arguments.stop and getattr(arguments, name)]
+    if unused:
+        raise ConfigError(f"{', '.join(unused)}: nothing is measured any more with --stop: leave that out")
 
 
 def _case_and_arm(arguments: argparse.Namespace) -> tuple[Case, Arm]:
@@ -164,8 +168,8 @@ def _resume(order: SoakSpec, console: str | None, kernel: Path | None) -> tuple[
     """
     case = find_case(order.case)
     console = console or order.console
-    if kernel and console != "host":
-        raise ConfigError("--kernel: only where a soak begins, not with --continue or --stop (but of --console host)")
+    if kernel and console != orders.HOST:
+        raise ConfigError("--kernel: only where a soak begins, not with --continue (but of --console host)")
     kernels = {"candidate": kernel} if kernel else {}
     request = ArmRequest(board=order.board, kernels=kernels, profile="mr", console=console, tuning=order.tuning)
     arm = _arm(request, order.chunk_s)

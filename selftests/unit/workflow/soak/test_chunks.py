@@ -112,7 +112,7 @@ def test_a_soak_is_gone_on_with_where_it_was(bench: Bench) -> None:
     assert bench.states == [("chunk 1", "measured")]
     assert bench.missing == ("2 of 3 boots",)
     again = bench.chunks(9)
-    assert again.missing() == [2, 3]
+    assert orders.missing(again.order, bench.records) == [2, 3]
     assert again.measure() == COMPLETE
     assert len(bench.states) == 3
 
@@ -127,7 +127,7 @@ def test_other_files_than_those_it_was_begun_with_are_refused(bench: Bench) -> N
 def test_a_soak_that_is_given_up_misses_nothing(bench: Bench) -> None:
     with pytest.raises(Interrupted):
         bench.chunks(3, measured_outcome(), Interrupted("stopped")).measure()
-    bench.chunks(3).give_up()
+    orders.give_up(orders.read(bench.records), bench.records)
     assert bench.missing == ()
     assert not orders.exists(bench.records)
 

@@ -12,15 +12,14 @@ from rtgate.errors import ConfigError, InfrastructureError, Interrupted
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.case_plan import plan
 from rtgate.measure.case_record import make_record
-from rtgate.records import planned
 from rtgate.records import record as records_file
-from rtgate.records.record import Chunk, Place, Record
+from rtgate.records.record import Chunk, Record
 from rtgate.target.live import NO_SHELL, LiveTarget
 from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.session import BOOT_ID
 from rtgate.workflow.soak.new_log import last_line, new_lines
-from rtgate.workflow.soak.spec import SoakSpec, forget, write
+from rtgate.workflow.soak.spec import SoakSpec, continue_command, forget, give_up, missing, write
 
 COMPLETE, SKIPPED = "complete", "skipped"
 _OPEN_AGAIN_S = 5.0  # between two attempts to reach a target
@@ -49,10 +48,6 @@ class Chunks:
     patience_s: float = 900.0
     open_again_s: float = _OPEN_AGAIN_S
 
-    def missing(self) -> list[int]:
-        """Return the numbers of the chunks that have no record. Raises ConfigError for a damaged one."""
-        return [number for number in range(self.order.first, self.order.last + 1) if not self._has(number)]
-
     def measure(self) -> str:
         """Measure what is missing; return why it ended: COMPLETE, SKIPPED, or a sentence.
 
@@ -63,7 +58,7 @@ class Chunks:
         """
         if self._plan.nonce != self.order.plan:
             raise ConfigError("the board's files, or rtgate's, are not those that the soak was begun with: take those")
-        why, numbers = COMPLETE, self.missing()
+        why, numbers = COMPLETE, missing(self.order, self.records)
         for rest, number in zip(reversed(range(len(numbers))), numbers, strict=True):
             outcome = self._measure_chunk()
             record = self._add(number, outcome)
@@ -72,26 +67,11 @@ class Chunks:
                 why = f"the target {_DEATHS[outcome.state]} in chunk {number}: {outcome.message}"
                 break
             if record.state == State.SKIPPED.value:
-                self.give_up()
+                give_up(self.order, self.records)
                 why = SKIPPED
                 break
         forget(self.records)
         return why
-
-    def give_up(self) -> None:
-        """Wait no longer for the chunks that are missing: a person ended the soak, or it never began."""
-        planned.unplan(self._place, len(self.missing()))
-        forget(self.records)
-
-    @property
-    def _place(self) -> Place:
-        return Place(records=self.records, board=self.order.board, arm=self.arm.name, case=self.order.case)
-
-    def _has(self, number: int) -> bool:
-        directory = self._place.directory / f"{number:03d}"
-        if not (directory / "record.json").exists():
-            return False
-        return records_file.read(directory).chunk == Chunk(soak=self.order.nonce, number=number)
 
     def _measure_chunk(self) -> Outcome:
         """Carry out a chunk; where a target that was reached before is out of reach, again. Raises as `measure`."""
@@ -99,7 +79,7 @@ class Chunks:
         first = ""
         while (outcome := self._run()).state is State.LAB:
             if self.order.boot_id is None:
-                self.give_up()
+                give_up(self.order, self.records)
                 raise InfrastructureError(f"the target was not reached: {outcome.message}")
             if deadline is None:
                 deadline, first = Deadline.after(self.patience_s), outcome.message
@@ -124,7 +104,7 @@ class Chunks:
             return self.target.run(self._plan)
         except ConfigError:
             if self.order.boot_id is None:
-                self.give_up()
+                give_up(self.order, self.records)
             raise
 
     def _out_of_reach(self, outcome: Outcome, why: str) -> Outcome:
@@ -135,7 +115,7 @@ class Chunks:
         """
         if outcome.message.startswith(NO_SHELL):
             return replace(outcome, state=State.HANG, message=f"the target hung: {outcome.message}")
-        raise InfrastructureError(f"{why}; go on later: rtgate soak --continue {self.records}")
+        raise InfrastructureError(f"{why}; go on later: {continue_command(self.order, self.records)}")
 
     def _since_before(self, outcome: Outcome) -> Outcome:
         """Return an outcome with what the kernel said since the chunk before, and note how far its log goes.

@@ -15,16 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from rtgate import files
+from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.case_plan import plan
 from rtgate.records import planned
+from rtgate.records import record as records_file
 from rtgate.records.codec import decode, encode, require_keys
 from rtgate.records.document import read_document
-from rtgate.records.record import KernelIdentity, Place
+from rtgate.records.record import Chunk, KernelIdentity, Place
 
 FORMAT = 1
 _FILE = "soak.json"
+HOST = "host"  # the console of a board that rtgate starts, in QEMU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,8 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Soa
         InfrastructureError: the disk is full or not writable.
     """
     if exists(records):
-        raise ConfigError(f"{records} has a soak that has not ended: `rtgate soak --continue {records}`, or --stop")
+        command = continue_command(read(records), records)
+        raise ConfigError(f"{records} has a soak that has not ended: `{command}`, or --stop {records}")
     files.require_free_space(records)
     place = Place(records=records, board=arm.board.name, arm=arm.name, case=case.name)
     first = max(planned.measured_numbers(place), default=0) + 1
@@ -121,6 +125,37 @@ def begin(case: Case, arm: Arm, console: str, chunks: int, records: Path) -> Soa
     write(order, records)
     planned.plan(place, range(chunks), virtual=False)
     return order
+
+
+def continue_command(order: SoakSpec, records: Path) -> str:
+    """Return the command that goes on with a soak; a board that rtgate starts needs its kernel again."""
+    return f"rtgate soak --continue {records}{' --kernel DIR' if order.console == HOST else ''}"
+
+
+def missing(order: SoakSpec, records: Path) -> list[int]:
+    """Return the numbers of the chunks that have no record. Raises ConfigError for a damaged one."""
+    directory = _place(order, records).directory
+    return [number for number in range(order.first, order.last + 1) if not _is_there(order, number, directory)]
+
+
+def _is_there(order: SoakSpec, number: int, directory: Path) -> bool:
+    place = directory / f"{number:03d}"
+    if not (place / "record.json").exists():
+        return False
+    return records_file.read(place).chunk == Chunk(soak=order.nonce, number=number)
+
+
+def give_up(order: SoakSpec, records: Path) -> None:
+    """Wait no longer for the chunks that are missing: a person ended the soak, or it never began.
+
+    Nothing is needed for it of the board, of its console or of its kernel. Raises ConfigError, InfrastructureError.
+    """
+    planned.unplan(_place(order, records), len(missing(order, records)))
+    forget(records)
+
+
+def _place(order: SoakSpec, records: Path) -> Place:
+    return Place(records=records, board=order.board, arm=ArmName.CANDIDATE, case=order.case)
 
 
 def forget(records: Path) -> None:
