@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rtgate.cli import demo, main
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ChangedError, InfrastructureError, RtgateError
 from rtgate.files import exclusive_lock
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.kernel import source
@@ -331,6 +331,27 @@ def test_what_is_looked_into_after_measuring_is_judged_too(lab: Lab, monkeypatch
     assert looks == ["trace", "follow_sections"]
     main.main([*COMMON, "--kernel", "kernel", "--sections"])
     assert looks == ["trace", "follow_sections", "follow_sections"]
+
+
+@pytest.mark.parametrize("kind", [InfrastructureError, ChangedError])
+def test_a_look_that_fails_takes_nothing_away_that_is_judged(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: type[RtgateError], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As where QEMU is replaced while boots are made again: those that were measured had the former one."""
+    shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
+    image = lab.kernel.with_name("other") / "Image"
+    image.write_bytes(image.read_bytes() + b"another")
+    _steps(monkeypatch, PASSED)
+
+    def fail(*_: object) -> bool:
+        raise kind("QEMU is another one now")
+
+    for name in ("trace", "follow_sections"):
+        monkeypatch.setattr(gate_workflow, name, fail)
+    assert main.main([*TWO, "--sections"]) == 0
+    told = capfd.readouterr().err
+    for name in ("tracing what ran", "following critical sections"):
+        assert f"{name} failed: QEMU is another one now" in told
 
 
 @pytest.mark.long("boards of a profile, as two kernels on them are compared in make test")

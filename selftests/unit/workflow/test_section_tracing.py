@@ -14,7 +14,7 @@ import pytest
 from selftests.unit.judge.conftest import BOUND, record
 
 from rtgate.board.boards import board
-from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError, ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
@@ -289,7 +289,7 @@ def test_two_kernels_of_one_image_are_followed_once(
     assert (seen.images, seen.candidate_bound) == ({"candidate"}, BOUNDS["candidate"])
 
 
-@pytest.mark.parametrize("error", [ParseError, ConfigError, InfrastructureError])
+@pytest.mark.parametrize("error", [ParseError, ConfigError, InfrastructureError, ChangedError])
 def test_a_case_that_cannot_be_followed_keeps_why(
     boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rtgate.board.boot import ArmName
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ChangedError, InfrastructureError
 from rtgate.judge.verdict import Verdict
 from rtgate.report.notices import say, step
 from rtgate.workflow.section_tracing import follow_sections
@@ -49,6 +49,6 @@ def _look(name: str, look: _Look, suites: Suites, verdicts: Sequence[Verdict]) -
     with step(name):
         try:
             return look(suites.boards, suites.kernels, suites.records, verdicts)
-        except InfrastructureError as error:
-            say(f"not traced: {error}")
+        except (InfrastructureError, ChangedError) as error:  # as a QEMU that is replaced meanwhile
+            say(f"{name} failed: {error}")
             return False

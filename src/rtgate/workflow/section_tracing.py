@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from rtgate.board.boards import board as find_board
-from rtgate.errors import ConfigError, InfrastructureError, ParseError
+from rtgate.errors import ChangedError, ConfigError, InfrastructureError, ParseError
 from rtgate.explain.call_changes import LEAST, CallsBefore
 from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
@@ -114,7 +114,7 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
         with reminder(progress):
             sections = boots.follow()
         comparison = compare_boots(identity, sections, boots.altered)
-    except (ConfigError, ParseError, InfrastructureError) as error:
+    except (ConfigError, ParseError, InfrastructureError, ChangedError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         comparison = replace(identity, why_not=plain_text(str(error)))
     longer_sections.write(case.place("candidate").directory, comparison)
