@@ -16,7 +16,7 @@ from rtgate.kernel.build_limits import DISK, MIB, TIME_S, BuildLimits
 from rtgate.measure.profiles import profile, profiles, seconds
 from rtgate.strict_yaml import Mapping, Value, load
 from rtgate.units import mib
-from rtgate.workflow import references
+from rtgate.workflow import suites
 from rtgate.workflow.budget import DEFAULT, minutes
 from rtgate.workflow.kernels import Sources
 from rtgate.workflow.sections import unfollowed
@@ -163,7 +163,7 @@ def _lab_board(value: Value) -> LabBoard:
 
 
 def _suites(value: Value) -> tuple[str, ...]:
-    suite_names = references.suites()
+    suite_names = suites.names()
     return tuple(item.text(suite_names) for item in value.items())
 
 

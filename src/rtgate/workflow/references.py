@@ -33,6 +33,7 @@ from rtgate.tools.registry import COMPANIONS, TOOLS, reports
 from rtgate.validity import registry
 from rtgate.workflow import waivers
 from rtgate.workflow.limit_profiles import LimitProfiles
+from rtgate.workflow.suites import names as suites
 
 DEVICE_TYPES = f"{template.KIND}/device-types"
 
@@ -219,12 +220,6 @@ def _minimum(item: Value, profile: profiles.Profile) -> None:
 def _in_suite(place: Value, tool: str, suite: str) -> None:
     if not may_measure(suite, tool):
         place.fail(f"{tool} is not in the suite {suite!r} (allowed: {', '.join(TOOLS[tool].suites)})")
-
-
-def suites() -> tuple[str, ...]:
-    """Return the names of all suites, of rtgate's and of the site's."""
-    places = [layer.directory / "tests" for layer in site.layers()]
-    return tuple(sorted({path.name for place in places for path in place.glob("*/") if path.name.isidentifier()}))
 
 
 def may_measure(suite: str, tool: str) -> bool:

@@ -19,15 +19,24 @@ from rtgate.report.notices import step_printer
 _COLLECT_S = 120.0  # a few seconds on a quiet machine
 
 
+def names() -> tuple[str, ...]:
+    """Return the names of all suites, of rtgate's and of the site's."""
+    return tuple(sorted({path.name for layer in _layers() for path in layer.glob("*/") if path.name.isidentifier()}))
+
+
+def _layers() -> list[Path]:
+    """Return the directories that have suites, the winner first."""
+    return [layer.directory / "tests" for layer in site.layers() if (layer.directory / "tests").is_dir()]
+
+
 def directories(suites: Sequence[str] = ()) -> list[str]:
     """Return the directories of suites, of all without a name. Raises ConfigError for one that nobody has."""
-    layers = [layer.directory / "tests" for layer in site.layers() if (layer.directory / "tests").is_dir()]
+    layers = _layers()
     paths = []
     for suite in suites:
         places = [layer / suite for layer in layers if suite.isidentifier() and (layer / suite).is_dir()]
         if not places:
-            names = sorted({path.name for layer in layers for path in layer.iterdir() if path.name.isidentifier()})
-            raise ConfigError(f"unknown suite {suite!r} (allowed: {', '.join(names)})")
+            raise ConfigError(f"unknown suite {suite!r} (allowed: {', '.join(names())})")
         paths += places
     return [str(path) for path in paths or layers]
 
