@@ -22,8 +22,8 @@ _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
         *("records", "allure-results", "index.html", SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
-        *("measure-more.log", "lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect"),
-        BUILD_LOGS,
+        *("lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect", BUILD_LOGS),
+        "measure-more.log",  # of rtgate 0.1.0
     }
 )
 
