@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from selftests.lava_server import TOKEN, LavaServer, Story
 from selftests.unit.lava.client.test_server import job
 from selftests.unit.lava.conftest import _no_identities, lava, server
 
+from rtgate import durations
 from rtgate.board import boards
+from rtgate.cli import submit
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
 from rtgate.kernel.merge import Commits
@@ -72,6 +75,10 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     assert set(submission.kernels) == {"baseline", "candidate"}
     assert submission.in_looks
     assert submission.options.metadata == ()
+    parser = argparse.ArgumentParser()
+    submit.add_options(parser)
+    queue_s = durations.parse(parser.get_default("queue_timeout"))
+    assert (submission.options.queue_s, submission.options.retries) == (queue_s, parser.get_default("retries"))
     refusal = submission.budget.refusal(90.0, "more")  # who reviews has no option --budget
     assert refusal.endswith("are spent: `budget: 90min` of lab-virt-arm64 in policy.yaml allows it")
     assert submission.criteria.history == "sqlite:///history.db"

@@ -17,6 +17,7 @@ from rtgate.cli import shared_options
 from rtgate.history.url import VARIABLE
 from rtgate.kernel.build_limits import TIME_S
 from rtgate.kernel.toolchain import Toolchain
+from rtgate.lava.client.waiting import QUEUE_S
 from rtgate.measure.profiles import DEFAULT
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def server(options: argparse._ActionsContainer) -> None:
 def following(options: argparse._ActionsContainer) -> None:
     """Add how a job is followed to its end, and what is made of its records."""
     options.add_argument(
-        "--queue-timeout", default="4 h", metavar="TIME", help="for a free board (default: %(default)s)"
+        "--queue-timeout",
+        default=durations.format_s(QUEUE_S),
+        metavar="TIME",
+        help="for a free board (default: %(default)s)",
     )
     judging(options)
     options.add_argument("-v", "--verbose", action="store_true", help="print the job's whole log")

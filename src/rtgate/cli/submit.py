@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rtgate import durations, files
 from rtgate.cli import command_options, job_options, requests
+from rtgate.lava.client.waiting import RETRIES
 from rtgate.workflow.budget import DEFAULT, Budget, minutes
 from rtgate.workflow.job_series import run_jobs
 from rtgate.workflow.job_watch import JobWatch
@@ -70,7 +71,9 @@ def _add_looks(group: argparse._ArgumentGroup) -> None:
 
 def _add_ending(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--wait", action="store_true", help="follow the job, fetch, judge, report")
-    group.add_argument("--retries", type=int, default=2, metavar="N", help="after lab faults (default: %(default)s)")
+    group.add_argument(
+        "--retries", type=int, default=RETRIES, metavar="N", help="after lab faults (default: %(default)s)"
+    )
     command_options.following(group)
 
 

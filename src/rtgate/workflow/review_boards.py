@@ -18,6 +18,7 @@ from rtgate.kernel.merge import Commits
 from rtgate.lava.client import devices
 from rtgate.lava.client.access import TOKEN_FILE, URL, access, is_named
 from rtgate.lava.client.server import Lava
+from rtgate.lava.client.waiting import QUEUE_S, RETRIES
 from rtgate.measure.case import Case
 from rtgate.report.notices import say, step
 from rtgate.workflow import suites
@@ -37,7 +38,6 @@ from rtgate.workflow.submission import Submission, prepare_series
 from rtgate.workflow.verdicts import lab_verdict
 
 _PAIRS = INTERLEAVED.looks.steps[0][0]
-_QUEUE_S = 4 * 3600.0  # for a free board
 _PATIENCE = Patience(connect=5.0, answer=10.0, total=2.0)  # the lab is asked again after the screen
 _ARMS = ("baseline", "candidate")
 _NO_LAB = f"this review has no lab ({URL} is not set); one that a member starts by `/rtgate run` may have"
@@ -226,7 +226,7 @@ def _measure(
         cases=cases,
         profile=entry.profile,
         in_looks=True,
-        options=JobOptions(queue_s=_QUEUE_S, retries=2, some_cases=True, metadata=origin),
+        options=JobOptions(queue_s=QUEUE_S, retries=RETRIES, some_cases=True, metadata=origin),
         budget=Budget(entry.budget, setting=f"`budget: {{}}` of {entry.board} in {FILE}"),
         criteria=replace(request.criteria, boards=len(request.entries)),
         tags=entry.tags,

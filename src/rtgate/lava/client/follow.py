@@ -16,6 +16,7 @@ from rtgate.console.faults import FATAL, scan
 from rtgate.durations import Deadline
 from rtgate.errors import DeadlineError
 from rtgate.lava.client.server import Job, Lava
+from rtgate.lava.client.waiting import QUEUE_S
 from rtgate.lava.results import log
 from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import Beginning, Phase, section
@@ -43,7 +44,7 @@ class Waits:
         busy, idle: between two questions, while the job runs and while it waits.
     """
 
-    queue: float = 4 * 3600.0
+    queue: float = QUEUE_S
     away: float = 600.0
     running: float | None = None
     panic: float = 30.0
