@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate.errors import ConfigError
+from rtgate.kernel.carried_images import carried_images, is_vdso
 from rtgate.kernel.configuration import read_config
 from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.known_functions import is_known
@@ -34,8 +35,9 @@ class Differences:
     Attributes:
         changed, added, removed: functions.
         renames: functions of the baseline that do not differ, and the candidate's names of them.
-        data: variables and constants whose first value or size differs, or that only one kernel has. Where no function
-            differs, code without a name that does is among them: whether it ran is as little known.
+        data: variables and constants whose first value or size differs, or that only one kernel has, and files that a
+            kernel carries as they are, such as its vDSO. Where no function differs, code without a name that does is
+            among them: whether it ran is as little known.
         options: Kconfig options as (baseline, candidate); a side without the option is an empty string.
     """
 
@@ -77,9 +79,15 @@ def differing(
         added=tuple(sorted(additions)),
         removed=tuple(sorted(removals)),
         renames=renames,
-        data=tuple(sorted(data.changed | data.added | data.removed | unnamed)),
+        data=tuple(sorted(data.changed | data.added | data.removed | _images(baseline, candidate) | unnamed)),
         options=_options(*configs),
     )
+
+
+def _images(baseline: Vmlinux, candidate: Vmlinux) -> set[str]:
+    """Return the files that differ of those that the kernels carry, in words."""
+    old, new = carried_images(baseline), carried_images(candidate)
+    return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
 def _unnamed_code(baseline: Vmlinux, candidate: Vmlinux) -> set[str]:
@@ -211,7 +219,11 @@ def _variables(kernel: Vmlinux) -> _Table:
     return _table(
         symbol
         for symbol in kernel.symbols
-        if symbol.data and symbol.size > 0 and not kernel.sections[symbol.section].code and not _MADE.match(symbol.name)
+        if symbol.data
+        and symbol.size > 0
+        and not kernel.sections[symbol.section].code
+        and not _MADE.match(symbol.name)
+        and not is_vdso(symbol)
     )
 
 

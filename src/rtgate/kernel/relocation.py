@@ -259,7 +259,8 @@ def target(kernel: Vmlinux, address: int) -> Meaning:
     text = kernel.bytes_at(address, _TEXT).split(b"\0", 1)[0]
     if len(text) >= 1 and all(32 <= byte < 127 or byte in b"\n\t\x01" for byte in text):
         return ("text", text)
-    # Jump tables and unnamed constants: they follow from code and names, which are compared themselves.
+    # Jump tables and constants without a name. Nobody knows where one ends, so what they hold is not compared. Other
+    # cases of a `switch` mostly are other code as well; two that change places are not seen.
     return ("unnamed", section.name)
 
 
