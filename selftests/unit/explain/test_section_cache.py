@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from selftests.unit.judge.conftest import record
 
-from rtgate.explain import plugin
+from rtgate.explain import plugin, section_cache, wakeups
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.records.bound import Bound, Delay
@@ -47,6 +48,24 @@ def test_another_boot_or_another_plugin_has_others(tmp_path: Path, library: list
     assert cache.find(record(), frozenset({"f"})) is None
     library.append("trace-2.so")
     assert cache.find(record(), NONE) is None
+
+
+def test_another_program_has_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SectionCache(tmp_path).keep(record(), NONE, SECTIONS)
+    assert SectionCache(tmp_path).find(record(), NONE) == SECTIONS
+    monkeypatch.setattr(section_cache, "program_identity", lambda: "another one")
+    assert SectionCache(tmp_path).find(record(), NONE) is None
+
+
+@pytest.mark.parametrize("name", ["explain/wakeups.py", "kernel/raw_locks.py", "records/bound.py"])
+def test_a_program_is_another_one_where_a_module_differs_that_finds_sections(name: str, tmp_path: Path) -> None:
+    package = Path(wakeups.__file__).parents[1]
+    copy = tmp_path / "rtgate"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("share", "__pycache__"))
+    assert section_cache.source_hash(copy) == section_cache.program_identity()
+    with (copy / name).open("a") as file:
+        file.write("\n")
+    assert section_cache.source_hash(copy) != section_cache.program_identity()
 
 
 @pytest.mark.parametrize("damage", [b"", b"not gzip", bytes.fromhex("1f8b0800")])

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Critical sections of boots, kept so that no boot is followed twice for the same two kernels.
 
-Following changes nothing, so what is found follows from the boot, the plugin and this program. A boot is known by what
-it was made of and by what it measured.
+Following changes nothing, so what is found follows from the boot, the plugin and this program, which is known by its
+source. A boot is known by what it was made of and by what it measured.
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
 import json
@@ -25,7 +26,8 @@ from rtgate.records.codec import decode
 from rtgate.records.record import Record
 from rtgate.target.boot_cache import VARIABLE
 
-_FORMAT = "6"  # other than before where sections are named or counted otherwise
+_PROGRAM = ("explain/*.py", "kernel/*.py", "records/bound.py", "tools/wakeup_bound.py")
+"""The modules that find sections and name them, as patterns in the package."""
 _LONGEST_S = 30 * 86_400
 _MADE_OF = ("qemu", "qemu_sha256", "rootfs", "command", "image_sha256", "initrd_sha256", "plan")
 
@@ -36,6 +38,7 @@ class SectionCache:
     def __init__(self, directory: Path) -> None:
         """Use what a directory keeps; it need not exist."""
         self._directory = directory
+        self._program = program_identity()
 
     @classmethod
     def open(cls) -> SectionCache | None:
@@ -67,6 +70,20 @@ class SectionCache:
         machine = {name: boot.machine.get(name) for name in _MADE_OF}
         measurements = [measurement.as_json() for measurement in boot.measurements]
         identity = plugin.identity(str(boot.machine.get("qemu", "")))
-        inputs = [_FORMAT, identity, sorted(names), boot.board, boot.case, boot.seed, list(boot.argv)]
+        inputs = [self._program, identity, sorted(names), boot.board, boot.case, boot.seed, list(boot.argv)]
         digest = hashlib.sha256(json.dumps([*inputs, machine, measurements]).encode()).hexdigest()
         return self._directory / f"{digest}.gz"
+
+
+@functools.cache
+def program_identity() -> str:
+    """Return what tells the modules that find sections from those of another rtgate; of this process, as it began."""
+    return source_hash(Path(__file__).parents[1])
+
+
+def source_hash(package: Path) -> str:
+    """Return a hash of what finds sections in a copy of rtgate's package."""
+    state = hashlib.sha256()
+    for path in sorted(path for pattern in _PROGRAM for path in package.glob(pattern)):
+        state.update(f"{path.relative_to(package)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return state.hexdigest()
