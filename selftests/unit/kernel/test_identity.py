@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.errors import ConfigError
 from rtgate.kernel import identity
 from rtgate.kernel.patches import synchronise
 from rtgate.kernel.source import open_tree
@@ -70,6 +71,27 @@ def test_git_tree_with_changes(fake_tree: Path, git: Git) -> None:
     found.append(identity.of_git(fake_tree, "6.12.7"))
     assert [one.dirty for one in found] == [False, True, True]
     assert len({one.fingerprint for one in found}) == 3
+
+
+@pytest.mark.parametrize("bit", ["--assume-unchanged", "--skip-worktree"])
+def test_what_git_was_told_not_to_look_at_counts(bit: str, fake_tree: Path, git: Git) -> None:
+    git("update-index", bit, "init/main.c")
+    before = open_tree(fake_tree)
+    assert open_tree(fake_tree) == before
+    (fake_tree / "init/main.c").write_text("int changed;\n")
+    assert git("diff", "HEAD") == ""
+    after = open_tree(fake_tree).identity
+    assert after.fingerprint != before.identity.fingerprint
+    assert after.dirty
+    with pytest.raises(ConfigError, match="was changed while it was built"):
+        before.refuse_edits()
+
+
+def test_what_a_sparse_clone_does_not_show_does_not_count(fake_tree: Path, git: Git) -> None:
+    before = open_tree(fake_tree)
+    git("update-index", "--skip-worktree", "init/main.c")
+    (fake_tree / "init/main.c").unlink()
+    assert open_tree(fake_tree) == before
 
 
 @pytest.mark.parametrize("submodule", [False, True])

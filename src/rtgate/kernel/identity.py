@@ -33,7 +33,7 @@ class SourceIdentity:
         fingerprint: SHA-256 that changes whenever any source file does. Of a directory it covers names, sizes and
             times, not contents: it compares states of one machine, not of two.
         subject: the first line of the commit's message.
-        dirty: whether a git tree differs from its commit.
+        dirty: whether a git tree differs from its commit, or may.
     """
 
     kind: str
@@ -80,6 +80,8 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
     for name in _repositories_within(tree, untracked_files):
         for line in sorted(_states(str(tree / name), f"{name}/")):
             state.update(line.encode("utf-8", "surrogateescape"))
+    unwatched = _unwatched_states(tree)
+    state.update(unwatched)
     return SourceIdentity(
         kind="git",
         version=version,
@@ -88,7 +90,7 @@ def of_git(tree: Path, version: str) -> SourceIdentity:
         commit=commit,
         describe=attempt.stdout.strip() or commit[:12],
         subject=_git(tree, "log", "-1", "--format=%s", commit).strip(),
-        dirty=bool(changes or untracked_files),
+        dirty=bool(changes or untracked_files or unwatched),
     )
 
 
@@ -101,7 +103,19 @@ def sources(tree: Path, commit: str) -> str:
     for name in sorted(_git(tree, "ls-files", "-z", "--others", "--exclude-standard").split("\0")):
         if name.endswith(_SOURCE_NAMES):
             state.update(_state(tree / name, name, f"{name}\0gone\n").encode("utf-8", "surrogateescape"))
+    state.update(_unwatched_states(tree))
     return state.hexdigest()
+
+
+def _unwatched_states(tree: Path) -> bytes:
+    """Return the states of tracked files in which git sees no change, because somebody told it not to look.
+
+    `git update-index` sets these bits: assume-unchanged (a small letter), skip-worktree (S, also of what a sparse clone
+    does not show).
+    """
+    tagged = (entry.split(" ", 1) for entry in _git(tree, "ls-files", "-z", "-v").split("\0") if entry)
+    names = (name for tag, name in tagged if tag == "S" or tag.islower())
+    return "".join(_state(tree / name, name) for name in names).encode("utf-8", "surrogateescape")
 
 
 def _git(tree: Path, *arguments: str) -> str:
