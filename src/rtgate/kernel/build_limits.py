@@ -73,7 +73,7 @@ def is_full(places: Sequence[Path]) -> bool:
 
 
 def disk_usage(places: Sequence[Path]) -> int | None:
-    """Return the bytes on disk below directories, None if there are too many files to count in a minute."""
+    """Return the bytes on disk below directories, None if nobody can count them in a minute, or start a program."""
     try:
         du = subprocess.run(
             ["du", "--summarize", "--total", "--block-size=1", "--one-file-system", "--", *map(str, places)],
@@ -83,7 +83,7 @@ def disk_usage(places: Sequence[Path]) -> int | None:
             timeout=_COUNT_S,
             check=False,  # files vanish while they are counted
         )
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired):  # a build may also start as many processes as its user may have
         return None
     words = du.stdout.rpartition("\ttotal")[0].split("\n")[-1]
     return int(words) if words.isdecimal() else None
