@@ -24,7 +24,7 @@ from rtgate import files, process
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, Interrupted
 from rtgate.files import scratch, tidy
-from rtgate.kernel import confinement
+from rtgate.kernel import build_output, confinement
 from rtgate.kernel.build_limits import LOG, MIB, BuildLimits, Watch, require_room
 from rtgate.kernel.toolchain import Toolchain
 
@@ -53,7 +53,6 @@ _TOOLS = ("make", "flex", "bison", "bc", "ccache", "xz", "tar")
 _KILL_AFTER_S = 5.0
 _INTERRUPTED = "the build was interrupted; nothing was written to the output directory"
 _SCRATCH = "rtgate-scratch-"  # what the directory of temporary files begins with
-_LINE = 1 << 16  # characters; a longer line comes in pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +220,6 @@ def _run_with_log(command: list[str], job: Job, log: Path, watch: Callable[[str]
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            encoding="utf-8",
-            errors="replace",
         )
         limit = Watch(job.limits, places, lambda: _kill(process, signal.SIGKILL))
         thread = threading.Thread(target=limit.follow, daemon=True)
@@ -249,11 +246,10 @@ def _temporary(job: Job) -> Path:
     return Path(tempfile.gettempdir()) if job.trusted else job.log_directory
 
 
-def _copy(process: subprocess.Popen[str], log: TextIO, watch: Callable[[str], None], limit: Watch) -> None:
+def _copy(process: subprocess.Popen[bytes], log: TextIO, watch: Callable[[str], None], limit: Watch) -> None:
     """Write what a build prints to its log, up to what a log may hold."""
-    assert process.stdout is not None
     length = 0
-    while line := process.stdout.readline(_LINE):
+    for line in build_output.lines(process):
         if length > LOG:
             limit.give_up(f"printed more than {LOG / MIB:.0f} MiB")
             return
@@ -308,12 +304,12 @@ def _environment(job: Job) -> dict[str, str]:
     }
 
 
-def _kill(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def _kill(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the process group: make's children outlive make."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         _kill(process, number)
