@@ -63,6 +63,22 @@ def test_all_of_a_new_function_is_new_and_nothing_of_one_that_moved(arch: str, t
     assert next(iter(more.places.values())) == "more+0x0"
 
 
+@pytest.mark.parametrize(
+    ("more", "slow"),
+    [("rep stosq", True), ("rep movsb", True), ("stosq", False), ("pause", False), ("repz ret", False)],
+)
+def test_an_instruction_that_repeats_itself_can_take_long(more: str, tmp_path: Path, *, slow: bool) -> None:
+    """GCC and the kernel's memset and copies write long areas so: without a call, and without a jump back."""
+    source = 'asm(".globl f; .type f, @function; f: movl $1, %eax; {}; ret; .size f, . - f");'
+    one, two = (
+        kernel("x86_64", tmp_path, name, a=source.format(code))
+        for name, code in (("one", "nop"), ("two", f"nop; {more}"))
+    )
+    (change,) = changed_code(one, two, {"f"})
+    assert len(change.places) == 1
+    assert list(change.slow) == (list(change.places) if slow else [])
+
+
 def test_a_change_that_is_everywhere_is_not_located(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(alignment, "_FUNCTIONS", 0)
     one = kernel("arm64", tmp_path, "one", top=TOP, bottom=BOTTOM)

@@ -40,8 +40,8 @@ class ChangedCode:
     Attributes:
         function: its name in the source.
         places: addresses of instructions that are new, or beside which some are missing, with their names.
-        slow: those of `places` that call a function or jump back, which the baseline's function did not: what can
-            take long. Calls that print are not among them.
+        slow: those of `places` that call a function, jump back or repeat themselves, which the baseline's function did
+            not: what can take long. Calls that print are not among them.
         boots: the function runs while booting or never again (`__init`, `__exit`).
     """
 
@@ -191,7 +191,7 @@ def differences(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[
 
 
 def _is_slow(instruction: Instruction) -> bool:
-    """Return whether an instruction calls what does more than print, or jumps back."""
+    """Return whether an instruction calls what does more than print, jumps back, or repeats itself."""
     if instruction.call is not None:
         return not _REPORTS.match(instruction.call)
-    return instruction.jumps_back
+    return instruction.jumps_back or instruction.repeats

@@ -20,6 +20,7 @@ class Instruction:
             only to align what follows.
         call: the name of what it calls, empty if a register or memory says that; None if it does not call.
         jumps_back: whether it jumps to an instruction of the function that stands before it.
+        repeats: whether it repeats itself as often as a register says, as `rep stos` of x86.
     """
 
     address: int
@@ -27,6 +28,7 @@ class Instruction:
     loose: Hashable | None
     call: str | None = None
     jumps_back: bool = False
+    repeats: bool = False
 
 
 Reader = Callable[[Symbol], Sequence[Instruction]]

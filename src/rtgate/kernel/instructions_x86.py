@@ -40,6 +40,7 @@ _WORD = 1 << 64
 _PROLOGUE = 8  # instructions within which a function sets up its frame pointer
 _RETURN = "__x86_return_thunk"
 _THUNK = "__x86_indirect_"  # calls and jumps through a register; the register follows
+_REPEATS = re.compile(r"rep\w* (?!ret)")  # `repz ret` is a return, written so for AMD's branch predictor
 _SPECIAL = re.compile(r"[cd]r\d+|[c-gs]s|[re]?sp")  # registers that no compiler chooses
 
 
@@ -88,6 +89,7 @@ class _Function:
             strict=(insn.mnemonic, *(self._operand(insn, operand, loose=False) for operand in insn.operands)),
             loose=(insn.mnemonic, *(self._operand(insn, operand, loose=True) for operand in insn.operands)),
             call="" if insn.group(CS_GRP_CALL) else None,
+            repeats=bool(_REPEATS.match(insn.mnemonic)),
         )
 
     def _direct(self, insn: CsInsn, there: int) -> Instruction:
