@@ -9,6 +9,7 @@ import shutil
 import signal
 import tarfile
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,10 +30,10 @@ from rtgate.errors import BuildError, ConfigError, InfrastructureError, Interrup
 from rtgate.files import scratch
 from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
-from rtgate.kernel.build import Listener, Options, build, build_by_content
+from rtgate.kernel.build import Listener, Options, build, build_by_content, in_place
 from rtgate.kernel.checkout import checkout
-from rtgate.kernel.configuration import LostOptionsError
-from rtgate.kernel.source import open_tree
+from rtgate.kernel.configuration import BuildDescription, LostOptionsError
+from rtgate.kernel.source import Tree, open_tree
 
 __all__ = ["cache", "describe", "fake_tree", "git", "toolchain"]
 
@@ -249,6 +250,56 @@ def test_faults(
     assert not (tmp_path / "out").exists()
     monkeypatch.delenv("FAKE_FAIL")
     build(describe(), open_tree(fake_tree), tmp_path / "out")
+
+
+def _in_place(description: BuildDescription, tree: Tree, output: Path) -> None:
+    with in_place(description, tree, Options()):
+        output.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("requested.config", build),
+        pytest.param("requested.config", build_by_content, marks=_LONG),
+        pytest.param("requested.config", _in_place, marks=_LONG),
+        pytest.param("config.log", build, marks=_LONG),
+        pytest.param("build.log", build, marks=_LONG),
+    ],
+)
+def test_a_disk_that_is_full_is_the_machine_s(
+    name: str,
+    action: Callable[[BuildDescription, Tree, Path], object],
+    describe: Describe,
+    fake_tree: Path,
+    cache: Path,
+    tmp_path: Path,
+) -> None:
+    build(describe(), open_tree(fake_tree), tmp_path / "out")
+    (file,) = (cache / "builds").glob(f"*.log/{name}")
+    file.unlink()
+    file.symlink_to("/dev/full")
+    description = describe("CONFIG_EXPERT=y\nCONFIG_MODULES=y\n")
+    with pytest.raises(InfrastructureError, match="No space left on device: make room"):
+        action(description, open_tree(fake_tree), tmp_path / "other")
+    file.unlink()
+    action(description, open_tree(fake_tree), tmp_path / "other")
+
+
+def test_what_the_listener_s_reader_left_is_no_matter_of_the_disk(
+    describe: Describe, fake_tree: Path, tmp_path: Path
+) -> None:
+    def tell(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        build(describe(), open_tree(fake_tree), tmp_path / "out", Options(listener=Listener(tell)))
+
+
+@_LONG
+def test_an_error_beside_a_build_in_place_is_not_the_build_s(describe: Describe, fake_tree: Path) -> None:
+    with pytest.raises(FileNotFoundError), in_place(describe(), open_tree(fake_tree), Options()):
+        raise FileNotFoundError
 
 
 def test_a_kernel_that_does_not_compile(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rtgate import site
@@ -46,7 +46,7 @@ def build(description: BuildDescription, tree: Tree, output: Path, options: Opti
     options = options or Options()
     output = output.absolute()
     publish.check_output(output)
-    with prepare_work(description, tree, options) as work:
+    with _disk_errors(), prepare_work(description, tree, options) as work:
         return _build_and_publish(work, output, options.listener)
 
 
@@ -55,10 +55,28 @@ def build_by_content(
 ) -> KernelBuild:
     """Build a kernel into `STEM-INPUTS`: what is in a directory of this name never changes. As `build` otherwise."""
     options = options or Options()
-    with prepare_work(description, tree, options) as work:
+    with _disk_errors(), prepare_work(description, tree, options) as work:
         output = stem.absolute().with_name(f"{stem.name}-{work.inputs[:12]}")
         publish.check_output(output)
         return _build_and_publish(work, output, options.listener)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Say that a build could not be written, and which file where the system says it.
+
+    Raises:
+        InfrastructureError: the disk is full, for one.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # whoever read the listener's lines has gone
+        raise
+    except OSError as error:
+        place = error.filename or site.cache()
+        raise InfrastructureError(
+            f"{place}: {error.strerror or error}: make room for builds, or mend the disk"
+        ) from error
 
 
 def _build_and_publish(work: Work, output: Path, listener: Listener) -> KernelBuild:
@@ -110,8 +128,11 @@ def in_place(description: BuildDescription, tree: Tree, options: Options) -> Ite
     Raises:
         BuildError, ConfigError, InfrastructureError, Interrupted: as `build`.
     """
-    with prepare_work(description, tree, options) as work, _lock_directory(work.job.build_directory, options.listener):
-        _make(work, options.listener)
+    with ExitStack() as stack:
+        with _disk_errors():
+            work = stack.enter_context(prepare_work(description, tree, options))
+            stack.enter_context(_lock_directory(work.job.build_directory, options.listener))
+            _make(work, options.listener)
         yield work
 
 
