@@ -10,10 +10,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 from rtgate.errors import ConfigError
+from rtgate.kernel.elf import DamagedElfError, open_elf
 
 _NOTE = struct.Struct("<III")  # Elf64_Nhdr: size of the name, size of the content, type
 _GNU, _BUILD_ID, _SHA1 = b"GNU\0", 3, 20  # the linker's --build-id=sha1, as the kernel's Makefile asks for
@@ -42,19 +40,20 @@ def of_kernel(image: Path, vmlinux: Path | None) -> str:
     Raises:
         ConfigError: a file cannot be read.
     """
-    path = vmlinux or image
+    if vmlinux:
+        return _in_elf(vmlinux)
     try:
-        return _in_elf(path) if vmlinux else _in_image(path.read_bytes())
+        return _in_image(image.read_bytes())
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{image}: cannot be read: {error.strerror}") from error
 
 
 def _in_elf(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            sections = (section for section in ELFFile(stream).iter_sections("SHT_NOTE"))
+        with open_elf(path, "damaged") as elf:
+            sections = elf.iter_sections("SHT_NOTE")
             return next((build_id for section in sections if (build_id := in_notes(section.data()))), "")
-    except ELFError:
+    except DamagedElfError:
         return ""
 
 

@@ -7,9 +7,7 @@ import io
 import re
 from collections.abc import Hashable, Iterator
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
+from rtgate.kernel.elf import DamagedElfError, read_elf
 from rtgate.kernel.vmlinux import Symbol, Vmlinux
 
 # The mark at the begin, what the end is called in place of it, and the image in words.
@@ -56,10 +54,11 @@ def _of_archive(data: bytes) -> bytes:
 def _of_elf(data: bytes) -> Hashable:
     """Return the sections of an ELF file that are loaded, without notes; what is not an ELF file as it is."""
     try:
-        return tuple(
-            (section.name, section["sh_addr"], section.data())
-            for section in ELFFile(io.BytesIO(data)).iter_sections()
-            if section["sh_flags"] & _ALLOCATED and section["sh_type"] != "SHT_NOTE"
-        )
-    except (ELFError, ValueError, KeyError, AttributeError, OverflowError, MemoryError, AssertionError):
+        with read_elf(io.BytesIO(data), "not an ELF file") as elf:
+            return tuple(
+                (section.name, section["sh_addr"], section.data())
+                for section in elf.iter_sections()
+                if section["sh_flags"] & _ALLOCATED and section["sh_type"] != "SHT_NOTE"
+            )
+    except DamagedElfError:
         return data

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from rtgate.errors import BuildError, ConfigError, InfrastructureError
 from rtgate.kernel import artefacts, build_log, publish, tuxmake
 from rtgate.kernel.build import in_place
 from rtgate.kernel.configuration import read_config
+from rtgate.kernel.elf import DamagedElfError, open_elf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +101,10 @@ def information(path: Path) -> dict[str, str]:
     Of a name that is there several times, as `parm`, the first. A file that is not a module says nothing.
     """
     try:
-        entries = _section(path.read_bytes(), b".modinfo").split(b"\0")
-    except (struct.error, IndexError, OverflowError, ValueError):
+        with open_elf(path, "not a module") as elf:
+            section = elf.get_section_by_name(".modinfo")
+            entries = section.data().split(b"\0") if section else []
+    except DamagedElfError:
         return {}
     info: dict[str, str] = {}
     for entry in entries:
@@ -110,22 +112,6 @@ def information(path: Path) -> dict[str, str]:
         if equals:
             info.setdefault(name, value)
     return info
-
-
-def _section(data: bytes, section_name: bytes) -> bytes:
-    """Return the content of a section of a 64-bit little-endian ELF file (elf(5)), empty without it."""
-    if data[:6] != b"\x7fELF\x02\x01":
-        return b""
-    table, size, count, names = (
-        *struct.unpack_from("<Q", data, 0x28),
-        *struct.unpack_from("<HHH", data, 0x3A),
-    )
-    headers = [struct.unpack_from("<IIQQQQ", data, table + size * number) for number in range(count)]
-    for name, _, _, _, offset, length in headers:
-        start = headers[names][4] + name
-        if data[start : data.index(b"\0", start)] == section_name:
-            return data[offset : offset + length]
-    return b""
 
 
 def _publish(work: Work, sources: Mapping[str, str], modules: list[Path], output: Path) -> tuple[Module, ...]:

@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import posixpath
-import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import DWARFError, ELFError
-from elftools.dwarf.dwarfinfo import DWARFInfo
-from elftools.elf.elffile import ELFFile
-
-from rtgate.errors import ConfigError
+from rtgate.kernel.elf import DWARFInfo, open_elf
 
 
 def source_lines(vmlinux: Path, addresses: Collection[int]) -> dict[int, str]:
@@ -33,19 +28,13 @@ def source_lines(vmlinux: Path, addresses: Collection[int]) -> dict[int, str]:
     if not addresses:
         return {}
     lines: dict[int, str] = {}
-    try:
-        with vmlinux.open("rb") as stream:
-            elf = ELFFile(stream)
-            section_names = (".debug_info", ".debug_line", ".debug_aranges")
-            if any(elf.get_section_by_name(name) is None for name in section_names):
-                return {}
-            dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
-            for unit, unit_addresses in _by_unit(dwarf, addresses).items():
-                lines |= dict(_of_unit(dwarf, unit, unit_addresses))
-    except OSError as error:
-        raise ConfigError(f"{vmlinux}: cannot be read: {error.strerror}") from error
-    except (ELFError, DWARFError, struct.error, ValueError, KeyError, IndexError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{vmlinux}: its debug information is damaged: {error}: build the kernel again") from error
+    with open_elf(vmlinux, "its debug information is damaged, build the kernel again") as elf:
+        section_names = (".debug_info", ".debug_line", ".debug_aranges")
+        if any(elf.get_section_by_name(name) is None for name in section_names):
+            return {}
+        dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
+        for unit, unit_addresses in _by_unit(dwarf, addresses).items():
+            lines |= dict(_of_unit(dwarf, unit, unit_addresses))
     return lines
 
 

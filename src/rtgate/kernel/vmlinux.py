@@ -12,12 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.enums import ENUM_E_MACHINE
-
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError
+from rtgate.kernel.elf import ELFFile, machine, open_elf
 
 _ARCHES = {arch.elf: name for name, arch in ARCHES.items() if arch.code}
 CALL = 4
@@ -76,20 +73,14 @@ class Vmlinux:
         Raises:
             ConfigError: it is missing, damaged, of another architecture, or has no symbols.
         """
-        try:
-            with path.open("rb") as stream:
-                self._read(ELFFile(stream), path)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-        except (ELFError, struct.error, ValueError, KeyError, UnicodeDecodeError, AttributeError) as error:
-            raise ConfigError(f"{path}: no kernel's ELF file, or damaged: {error}") from error
+        with open_elf(path, "not a kernel's ELF file, or damaged") as elf:
+            self._read(elf, path)
 
     def _read(self, elf: ELFFile, path: Path) -> None:
-        machine = elf["e_machine"]
-        number = ENUM_E_MACHINE.get(machine, machine)
+        number = machine(elf)
         if number not in _ARCHES or elf.elfclass != 64:
             raise ConfigError(
-                f"{path}: is for {machine}: traces, critical sections and changed functions are read for "
+                f"{path}: is for {elf['e_machine']}: traces, critical sections and changed functions are read for "
                 f"{' and '.join(_ARCHES.values())} only"
             )
         self.arch = _ARCHES[number]
