@@ -66,3 +66,13 @@ def test_continued_lines_and_menus(tmp_path: Path) -> None:
     assert found.reason("A", "y", {"B": "y", "C": "y"}) == "Kconfig:3: depends on OUTER (OUTER=n)"
     assert "depends on B &&" in found.reason("A", "y", {"OUTER": "y", "B": "y"})
     assert found.by_symbol["D"][0].depends == []
+
+
+def test_what_a_comment_depends_on_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "Kconfig").write_text(
+        'menu "M"\ncomment "needs X"\n\tdepends on !X\nconfig A\n\tbool "a"\n\tdepends on B\n\n'
+        'comment "A needs B"\n\tdepends on !B\nconfig C\n\tbool "c"\nendmenu\n'
+    )
+    symbols = scan(Sources(tmp_path, "arm64")).by_symbol
+    assert symbols.keys() == {"A", "C"}
+    assert [symbols[name][0].depends for name in ("A", "C")] == [["B"], []]

@@ -168,6 +168,9 @@ class _Reader:
             if self._blocks:
                 self._blocks.pop()
             self._entry = None
+        elif keyword == "comment":
+            # What it depends on is its own, and neither that of the option above it nor of the menu around it.
+            self._entry = Definition(f"{self._name}:{number}", [], None)
         elif keyword == "depends":
             self._depends(rest.removeprefix("on").strip())
         elif self._entry is not None:
