@@ -47,6 +47,18 @@ def test_who_rewrites_the_original_changes_nothing(kernel: Path) -> None:
     assert build_copy.pin_kernel(kernel).image_sha256 != found.image_sha256
 
 
+def test_the_directory_above_has_a_name_too(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kernel / "scripts").mkdir()
+    monkeypatch.chdir(kernel / "scripts")
+    pinned = build_copy.pin_kernel(Path(".."))
+    assert (pinned.directory.name, pinned.image.read_bytes()) == ("mine", IMAGE)
+
+
+def test_a_link_to_a_kernel_keeps_its_name(kernel: Path) -> None:
+    (kernel.parent / "latest").symlink_to(kernel)
+    assert build_copy.pin_kernel(kernel.parent / "latest").directory.name == "latest"
+
+
 @pytest.mark.usefixtures("toolchain")
 def test_a_build_of_ours_is_copied_whole_and_once(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     made = build(describe(), open_tree(fake_tree), tmp_path / "out")

@@ -40,7 +40,7 @@ def pin_kernel(directory: Path) -> KernelBuild:
     if existing_copy is not None:
         return existing_copy
     try:
-        copy = _place(store) / directory.name
+        copy = _place(store) / (directory.resolve() if directory.name == ".." else directory).name
         _copy(original, copy)
         new_copy = artefacts.load(copy)
     except (OSError, ConfigError) as error:
