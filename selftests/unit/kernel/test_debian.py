@@ -62,6 +62,17 @@ def test_installed_tarball_is_used_and_unpacked_once(tarball: Path, tmp_path: Pa
     assert len(notices) == 1
 
 
+def test_what_a_killed_download_left_is_removed(
+    tarball: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = cache / "sources" / ".partial-killed"
+    left.mkdir(parents=True)
+    (left / "source.deb").write_bytes(b"140 MB")
+    fake_apt(tmp_path, monkeypatch, tarball, PINNED)
+    debian.unpacked_source(lambda _: None)
+    assert [path.name for path in (cache / "sources").iterdir() if "partial" in path.name] == []
+
+
 def test_pinned_version_is_downloaded(tarball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_apt(tmp_path, monkeypatch, tarball, PINNED)
     found = debian.unpacked_source(lambda _: None)

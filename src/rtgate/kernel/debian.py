@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,19 +88,19 @@ def _installed_tarball(pin: Pin) -> Path | None:
 
 def _fetch(store: Path, pin: Pin, notice: Callable[[str], None]) -> UnpackedSource:
     local_tarball = _installed_tarball(pin)
-    with tempfile.TemporaryDirectory(prefix=".partial-", dir=store) as scratch:
+    with files.scratch(store, ".partial-") as scratch:
         if local_tarball:
             tarball, version = local_tarball, pin.version
         else:
             notice(f"downloading {pin.package} {pin.version}")
-            tarball, version = _download(Path(scratch), pin)
+            tarball, version = _download(scratch, pin)
         place = store / version
         if place.is_symlink():
             place.unlink()
         if not place.is_dir():  # else it was unpacked for another pin, and builds may run in it
             notice(f"unpacking {tarball.name} ({version})")
-            _unpack(tarball, Path(scratch) / "tree")
-            (Path(scratch) / "tree").rename(place)
+            _unpack(tarball, scratch / "tree")
+            (scratch / "tree").rename(place)
     if version != pin.version:
         # Debian did not have this pin; another pin has to ask Debian anew.
         files.remove_tree(store / pin.version)
