@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rtgate.explain.sum_by import sum_by
 from rtgate.kernel.vmlinux import Vmlinux
 
 HANDLER_SUM = np.dtype(
@@ -66,14 +67,9 @@ def interrupt_handlers(
 
 def merge_handlers(handlers: Iterable[InterruptHandler]) -> tuple[InterruptHandler, ...]:
     """Return handlers of several boots, or of several slices, as one of each name and context."""
-    by_name: defaultdict[tuple[str, HandlerContext], list[InterruptHandler]] = defaultdict(list)
-    for handler in handlers:
-        by_name[handler.function, handler.context].append(handler)
-    return tuple(_sum(by_name[name]) for name in sorted(by_name))
+    return sum_by(handlers, attrgetter("function", "context"), _sum)
 
 
-def _sum(handlers: list[InterruptHandler]) -> InterruptHandler:
-    longest = max(handlers, key=lambda handler: handler.longest)
-    return replace(
-        longest, count=sum(handler.count for handler in handlers), total=sum(handler.total for handler in handlers)
-    )
+def _sum(first: InterruptHandler, second: InterruptHandler) -> InterruptHandler:
+    longest = max(first, second, key=attrgetter("longest"))
+    return replace(longest, count=first.count + second.count, total=first.total + second.total)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rtgate.explain.sum_by import sum_by
 from rtgate.kernel.raw_locks import lock_name
 from rtgate.kernel.vmlinux import CALL, Vmlinux
 
@@ -69,12 +70,9 @@ def raw_locks(
 
 def merge_locks(locks: Iterable[RawLock]) -> tuple[RawLock, ...]:
     """Return locks of several boots, or of several addresses with one name, as one of each name."""
-    by_name: defaultdict[str, list[RawLock]] = defaultdict(list)
-    for lock in locks:
-        by_name[str(lock)].append(lock)
-    return tuple(_sum(by_name[name]) for name in sorted(by_name))
+    return sum_by(locks, str, _sum)
 
 
-def _sum(locks: list[RawLock]) -> RawLock:
-    longest = max(locks, key=lambda lock: lock.longest)
-    return replace(longest, count=sum(lock.count for lock in locks), total=sum(lock.total for lock in locks))
+def _sum(first: RawLock, second: RawLock) -> RawLock:
+    longest = max(first, second, key=attrgetter("longest"))
+    return replace(longest, count=first.count + second.count, total=first.total + second.total)

@@ -23,6 +23,7 @@ from rtgate.explain.handler_lengths import HANDLER_SUM, HandlerContext, Interrup
 from rtgate.explain.lock_holds import HOLD, RawLock, merge_locks
 from rtgate.explain.misses import LEVELS, MOMENT, Misses, SectionMisses, WakeUpMisses
 from rtgate.explain.stages import WakeUpStages
+from rtgate.explain.sum_by import sum_by
 from rtgate.records.bound import Bound
 
 BUCKETS = 32
@@ -345,11 +346,7 @@ def _trim(buckets: Iterable[int]) -> tuple[int, ...]:
 
 def merge(sections: Iterable[Section]) -> tuple[Section, ...]:
     """Return sections of several boots, or of several addresses with one name, as one of each site."""
-    by_site: dict[Site, Section] = {}
-    for section in sections:
-        previous = by_site.get(section.site)
-        by_site[section.site] = _sum(previous, section) if previous else section
-    return tuple(by_site[site] for site in sorted(by_site))
+    return sum_by(sections, operator.attrgetter("site"), _sum)
 
 
 def _sum(first: Section, second: Section) -> Section:
