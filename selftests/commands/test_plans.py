@@ -32,6 +32,7 @@ from rtgate.target.outcome import unpack
 from rtgate.target.plan import Plan, has_measured, has_started, script
 from rtgate.tools.loads import Load
 from rtgate.tools.needs import Need
+from rtgate.tools.registry import TOOLS
 from rtgate.tools.threads import ThreadScope
 from rtgate.validity.load import load_seen
 
@@ -465,6 +466,35 @@ def test_settings_are_put_back_after_a_tool_that_was_stopped(
     assert (tmp_path / "set").read_text() == "old\n"
 
 
+@pytest.mark.parametrize("name", ["hwlatdetect", "rtla-timerlat", "rtla-osnoise"])
+def test_the_tracer_of_a_tool_that_was_stopped_does_not_run_on(
+    shell: list[str], tmp_path: Path, tools: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is measured after it on the same boot would be measured under it."""
+    monkeypatch.setattr(Plan, "tool_deadline_s", 1)
+    own = tmp_path / "tracing" if name == "hwlatdetect" else tmp_path / f"tracing/instances/{name[5:]}_hist"
+    other = tmp_path / "tracing/instances/mine"
+    for directory in (own, other):
+        directory.mkdir(parents=True)
+        for file in ("current_tracer", "tracing_on"):
+            (directory / file).write_text("1\n")
+    # As in the kernel, where such a directory is empty for rmdir, and its files are refused while it is read.
+    tools("rmdir", '[ "$(cat "$1/tracing_on")" = 0 ] && rm -r "$1"')
+    tools("stub", "exec sleep 60")
+    cleanup = TOOLS[name].cleanup.replace("/sys/kernel/tracing", str(tmp_path / "tracing"))
+    Run(replace(plan_of("stub", directory=tmp_path / "work"), cleanup=cleanup), shell, tmp_path)
+    assert (own / "current_tracer").read_text() == "nop\n" if name == "hwlatdetect" else not own.exists()
+    assert (other / "current_tracer").read_text() == "1\n"
+
+
+def test_a_tracer_that_is_still_read_is_stopped_when_it_is_not(tmp_path: Path) -> None:
+    """The kernel refuses another tracer while the dying tool has the trace open: seen here as a place without files."""
+    place = tmp_path / "tracing"
+    cleanup = TOOLS["hwlatdetect"].cleanup.replace("/sys/kernel/tracing", str(place))
+    subprocess.run(["sh", "-c", f"(sleep 0.3; mkdir {place}) & {cleanup}"], stderr=subprocess.DEVNULL, check=True)
+    assert (place / "current_tracer").read_text() == "nop\n"
+
+
 def test_a_setting_that_is_watched_anyway_is_read_once(tmp_path: Path, tools: Callable[[str, str], None]) -> None:
     tools("stub", "true")
     plan = _writing(tmp_path, Write(path=WATCHED[1], value=Path(WATCHED[1]).read_text().strip()))
@@ -531,6 +561,7 @@ def test_an_interrupted_plan_leaves_nothing_behind(
         plan_of("tool", load=load, directory=tmp_path / "work"),
         duration_s=20.0,
         writes=(Write(path=str(governor), value="performance"),),
+        cleanup=f"echo nop >{tmp_path}/tracer",
     )
     path = tmp_path / "plan.sh"
     path.write_text(script(plan))
@@ -549,6 +580,7 @@ def test_an_interrupted_plan_leaves_nothing_behind(
     assert all(gone(mark) for mark in marks)
     assert not directory.exists()
     assert governor.read_text() == "ondemand\n"
+    assert (tmp_path / "tracer").read_text() == "nop\n"
 
 
 # --- the load

@@ -55,6 +55,7 @@ from rtgate.tools.oslat import Oslat
 from rtgate.tools.pairs import Pmqtest
 from rtgate.tools.pi_stress import PiStress
 from rtgate.tools.pip_stress import PipStress
+from rtgate.tools.registry import TOOLS
 from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope
@@ -503,6 +504,15 @@ def test_a_case_has_the_needs_writes_and_image_of_its_tool_and_its_load() -> Non
 
 
 TIMER = "/proc/sys/kernel/timer_migration"
+
+
+def test_what_a_killed_tool_leaves_in_the_kernel_is_undone_where_the_boot_goes_on() -> None:
+    """A boot of a virtual board ends with the plan, and another byte in its script moves what is measured."""
+    for name, tool in sorted(TOOLS.items()):
+        case = Case(suite="latency", tool=tool(), load="idle")
+        live, virtual = (plan(case, arm(FakeTarget({}), time=time), 1).cleanup for time in ("real", "virtual"))
+        assert virtual == ""
+        assert bool(live) is (name in {"hwlatdetect", "rtla-timerlat", "rtla-osnoise"})
 
 
 def _written(**values: bytes) -> dict[str, str]:

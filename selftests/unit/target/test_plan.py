@@ -58,6 +58,7 @@ OTHER: dict[str, object] = {
     "watched": ("/proc/interrupts",),
     "virtual_time": False,
     "work_s": 1000,
+    "cleanup": "echo nop >tracer",
 }
 
 

@@ -59,6 +59,7 @@ class Plan:
             the load has begun, and more is written down: the exit code of a load that ends by itself, whether a tool
             that is late with its work still does some, the highest frequencies, and the kernel's notes.
         watched: further files below /proc and /sys that are read before and after measuring; patterns of the shell.
+        cleanup: commands that undo what a killed tool leaves in the kernel.
     """
 
     case: str
@@ -79,6 +80,7 @@ class Plan:
     storage: storage.Use | None = None
     virtual_time: bool = True
     work_s: float = 0
+    cleanup: str = ""
 
     @property
     def tool_deadline_s(self) -> float:
@@ -185,6 +187,7 @@ def _load(plan: Plan) -> str:
 def _leave(plan: Plan) -> str:
     directory = plan.load.directory
     commands = (
+        *([plan.cleanup] if plan.cleanup else ()),
         *(["leave_storage"] if plan.storage else ()),
         *([f"rm -rf {shlex.quote(directory)}"] if directory else ()),
     )

@@ -283,6 +283,8 @@ class Tool(Protocol):
         image: the root filesystem image that has it.
         needs: what the target must have, whatever the options; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
+        cleanup: commands of the POSIX shell that undo what the tool leaves in the kernel when it is killed; they run
+            after each plan, but not on virtual time, and must do no harm after a tool that ended by itself.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
         bounded: whether following its boots on virtual time gives the bound of a wake-up (`records.bound`).
         companion: whether it can run beside another tool, as a load that measures.
@@ -299,6 +301,7 @@ class Tool(Protocol):
     image: ClassVar[str] = "core"
     needs: ClassVar[tuple[Need, ...]] = ()
     writes: ClassVar[tuple[Write, ...]] = ()
+    cleanup: ClassVar[str] = ""
     confined: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
     companion: ClassVar[bool] = False

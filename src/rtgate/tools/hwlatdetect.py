@@ -10,7 +10,7 @@ Facts of rt-tests 2.4 to 2.10 (src/hwlatdetect/hwlatdetect.py) that this module 
   by default the threshold. Only a report has a line `Max Latency:`.
 * A largest gap is reported only when one was over the threshold: below it nobody knows how large they were.
 * One sample is one window with gaps; `count` (2.10) is the number of gaps in it. `cpu` is there from 2.6.
-* Ctrl-C ends it early, with the same report and a line `interrupted`.
+* Ctrl-C ends it early, with the same report and a line `interrupted`. SIGTERM and SIGKILL leave the tracer running.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ _SAMPLE = re.compile(
     re.MULTILINE,
 )
 _PARAMETER = re.compile(rf"^ *(Latency threshold|Sample window|Sample width): +({_NUMBER})us$", re.MULTILINE)
+# The kernel refuses this for as long as the killed tool still has the trace open.
+_CLEANUP = """for try in 1 2 3 4 5 6 7 8 9 10; do
+        echo nop >/sys/kernel/tracing/current_tracer && break
+        sleep 0.1
+    done"""
 _DURATION = re.compile(rf"^hwlatdetect:  test duration ({_NUMBER}) seconds$", re.MULTILINE)
 
 
@@ -75,6 +80,7 @@ class Hwlatdetect(Tool):
         ),
         Need(test="[ -d /sys/kernel/debug ]", reason="the kernel has no debugfs (CONFIG_DEBUG_FS)"),
     )
+    cleanup: ClassVar[str] = _CLEANUP
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency.max": Reports.TIME,
         "samples": Reports.COUNT,

@@ -14,6 +14,8 @@ kernel/trace/trace_osnoise.c):
   Averages are cut to whole units. Where there are no samples, minimum, average and maximum are `-`, before 2^64-1.
 * A late timerlat thread skips the periods that it missed, so one long latency is one sample. The timer is set by the
   thread: what the thread skips, its interrupt skips, too.
+* It traces in directories of its own below tracefs's `instances`, which begin with the tracer's name. Killed by SIGTERM
+  or SIGKILL, it leaves them, with the tracer running.
 * The histogram of osnoise is not used: it says nothing about a CPU without noise, and takes as long to record a noise
   as the shortest noise that it records, so that on a virtual board everything is noise.
 """
@@ -45,6 +47,15 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 _CONTEXTS = {"IRQ": "irq", "Thr": "thread", "Usr": "user"}
 _LATENCIES = ("latency", "irq.latency", "thread.latency")
 _SUMMARY = ("over:", "count:", "min:", "avg:", "max:")
+# The kernel refuses the last two for as long as the killed tool still has the trace open.
+_CLEANUP = """for trace in /sys/kernel/tracing/instances/timerlat_* /sys/kernel/tracing/instances/osnoise_*; do
+        [ -d "$trace" ] || continue
+        echo 0 >"$trace/tracing_on"
+        for try in 1 2 3 4 5 6 7 8 9 10; do
+            echo nop >"$trace/current_tracer" && rmdir "$trace" && break
+            sleep 0.1
+        done
+    done"""
 
 
 def _need(tracer: str) -> Need:
@@ -105,6 +116,7 @@ class RtlaTimerlat(Tool):
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     image: ClassVar[str] = "full"
     needs: ClassVar[tuple[Need, ...]] = (_need("timerlat"),)
+    cleanup: ClassVar[str] = _CLEANUP
     reports: ClassVar[Mapping[str, Reports]] = {
         **dict.fromkeys(_LATENCIES, Reports.TIMES),
         **{figure: kind for name in _LATENCIES for figure, kind in times_reported(name).items()},
@@ -314,6 +326,7 @@ class RtlaOsnoise(Tool):
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     image: ClassVar[str] = "full"
     needs: ClassVar[tuple[Need, ...]] = (_need("osnoise"),)
+    cleanup: ClassVar[str] = _CLEANUP
     reports: ClassVar[Mapping[str, Reports]] = {
         "noise": Reports.RATIO,
         "noise.max": Reports.TIME,
