@@ -407,6 +407,43 @@ def test_what_was_deselected_is_no_error(suite: Suite) -> None:
     assert suite.told() == {IDLE: ["PASS"]}
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ((), "latency/cyclictest:memory"),
+        (("-k", "idle"), "latency/cyclictest:memory"),
+        (("--case", IDLE), "latency/cyclictest:memory"),
+        (("--profile", "own"), LOADED),
+    ],
+)
+def test_a_record_that_no_test_here_would_judge_is_no_verdict_without_it(
+    suite: Suite, options: tuple[str, ...], name: str
+) -> None:
+    """A kernel that died in that case would pass."""
+    site = suite.pytester.mkdir("site")
+    own = BESIDE.replace("hackbench: {}", "idle: {}").partition("  boards:")[0]
+    (site / "profiles.yaml").write_text(own)
+    suite.patch.setenv("RTGATE_SITE", str(site))
+    _store(suite, FakeTarget())
+    load = name.partition(":")[2]
+    _store(suite, FakeTarget({None: Outcome(state=State.FAULT, message="the kernel died")}), load)
+    result = suite.pytest("--replay", "records", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = " ".join((result.stdout.str() + result.stderr.str()).split())
+    assert f"no test here measures {name}, so nobody would judge" in said
+    assert "or judge all with rtgate judge records" in said
+    assert not (suite.records / "verdict.json").exists()
+
+
+def test_a_planned_case_that_no_test_here_would_miss_is_said(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    _store(suite, FakeTarget(), "memory", board="virt-x86_64")
+    shutil.rmtree(next(suite.records.glob("virt-x86_64/candidate/*memory/001")))
+    shutil.rmtree(next(suite.records.glob("virt-x86_64/candidate/*memory/002")))
+    assert suite.pytest("--replay", "records").ret == pytest.ExitCode.USAGE_ERROR
+    suite.pytest("--replay", "records", "--board", "virt-arm64").assert_outcomes(passed=2)
+
+
 def test_a_test_that_crashes_is_an_error(suite: Suite) -> None:
     _both(suite, FakeTarget)
     broken = "@cases(Cyclictest(), 'stress-ng')\ndef test_broken(measure):\n    raise RuntimeError('oh')\n"

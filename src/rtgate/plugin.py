@@ -11,7 +11,7 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -126,9 +126,16 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGTERM, stop)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     """Prepare the session for what is left after -k, before the first item runs: a wrong option ends it at once."""
+    collected = list(items)
+    result = yield
+    _prepare(config, items, collected)
+    return result
+
+
+def _prepare(config: pytest.Config, items: list[pytest.Item], collected: Sequence[pytest.Item]) -> None:
     cases_path = config.getoption("--cases")
     if (config.option.collectonly and not cases_path) or not any(case_mark(item) for item in items):
         return
@@ -138,7 +145,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         boards = session.source.boards if session else (config.getoption("--board"),)
         offers = Offers.of(config, session.source.profile if session else suite_options.PROFILE, boards)
         cases = selected_cases(config, items, offers)
-        boots = session.source.prepare(cases.values()) if session else 0
+        offered = {case.name for case in offered_cases(collected, offers, config.getoption("--tuning")).values()}
+        boots = session.source.prepare(cases.values(), offered) if session else 0
     except RtgateError as error:
         pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
     if cases_path:

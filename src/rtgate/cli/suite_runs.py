@@ -51,7 +51,7 @@ class MeasuredRun:
         """How many boots are made at once."""
         return self.run.jobs
 
-    def prepare(self, cases: Collection[Case]) -> int:
+    def prepare(self, cases: Collection[Case], _offered: Collection[str]) -> int:
         """Write down what is going to be measured; return how many boots. Raises ConfigError, InfrastructureError."""
         self._cases = tuple(cases)
         for case in cases:
@@ -153,8 +153,24 @@ class StoredRun:
         there = {record.board for record in self._all()}
         return tuple(sorted(there | set(planned.arms(self.records)))) or (None,)
 
-    def prepare(self, _cases: Collection[Case]) -> int:
-        """Return how many boots are going to be made: none."""
+    def prepare(self, _cases: Collection[Case], offered: Collection[str]) -> int:
+        """Return how many boots are going to be made: none.
+
+        Args:
+            offered: the names of all cases that the collected tests measure, also of those that -k or --case leave out.
+
+        Raises:
+            ConfigError: a record is of another case, so that nobody would judge it.
+        """
+        boards_by_case = planned.cases(self.records)
+        planned_cases = {name for name, boards in boards_by_case.items() if not self.board or self.board in boards}
+        others = sorted((self.by_case.keys() | planned_cases) - set(offered))
+        if others:
+            raise ConfigError(
+                f"no test here measures {', '.join(others)}, so nobody would judge what --replay {self.records} has of "
+                "it: name the tests that do (or their --profile, --tuning), or judge all with rtgate judge "
+                f"{self.records}"
+            )
         return 0
 
     def records_of(self, case: Case, _progress: Progress) -> tuple[Record, ...]:
