@@ -72,6 +72,16 @@ def test_samples_of_older_versions_have_neither_count_nor_cpu(drop: str, gaps: i
     assert _numbers(_parse(old))["samples.exceeding"] == (gaps, Unit.COUNT)
 
 
+def test_watched_samples_stand_before_the_report() -> None:
+    """`if not watch: detect.display()` ends src/hwlatdetect/hwlatdetect.py of 2.4 and of 2.10."""
+    samples = "".join(re.findall(r"^ts: .*\n", FOUND, re.MULTILINE))
+    watched = FOUND.replace(samples, "").replace("test finished\n", f"{samples}test finished\n")
+    tool = Hwlatdetect(least_s=5, watch=True)
+    assert _parse(watched, tool=tool) == _parse(FOUND)
+    with pytest.raises(ParseError, match="lists 46"):
+        _parse(watched.replace("\nts: ", "\nrs: ", 1), tool=tool)
+
+
 def test_a_traceback_and_a_gap_have_the_same_exit_code() -> None:
     # So the hard limit is out of reach, and 1 is always an error.
     over = _capture("2.10/hwlatdetect-host-default-hardlimit.out")

@@ -9,6 +9,7 @@ Facts of rt-tests 2.4 to 2.10 (src/hwlatdetect/hwlatdetect.py) that this module 
 * It ends with 1 when the largest gap is over its hard limit, and so does Python after an error. The hard limit is
   by default the threshold. Only a report has a line `Max Latency:`.
 * A largest gap is reported only when one was over the threshold: below it nobody knows how large they were.
+* Samples are listed after the report; with `--watch` only before it, as they were found.
 * One sample is one window with gaps; `count` (2.10) is the number of gaps in it. `cpu` is there from 2.6.
 * Ctrl-C ends it early, with the same report and a line `interrupted`. SIGTERM and SIGKILL leave the tracer running.
 """
@@ -58,7 +59,7 @@ class Hwlatdetect(Tool):
         width_us: how long it is watched, with interrupts off. The tool's own half second would stop everything else
             on a board with one CPU for that long.
         debug: let it tell what it does, which is not read.
-        watch: let it print gaps as it finds them, too.
+        watch: let it print gaps as it finds them, and not after its report.
         least_s: the shortest run. Python needs 5 s to start on a virtual board, and what runs is looked at half way.
     """
 
@@ -119,7 +120,7 @@ class Hwlatdetect(Tool):
         if re.search("^interrupted$", text, re.MULTILINE):
             raise ParseError("hwlatdetect was interrupted: it did not measure to its end")
         self._check_parameters(text, output.setting)
-        return _report(text, output)
+        return self._report(text, output)
 
     def _check_parameters(self, text: str, setting: Setting) -> None:
         options = {
@@ -133,24 +134,23 @@ class Hwlatdetect(Tool):
         if _DURATION.findall(text) != [str(setting.at_least(self.least_s))]:
             raise ParseError(f"hwlatdetect does not say that it measured for {setting.at_least(self.least_s)} s")
 
-
-def _report(text: str, output: Output) -> tuple[Measurement, ...]:
-    reports = list(_REPORT.finditer(text))
-    if len(reports) != 1:
-        raise ParseError(f"hwlatdetect's report is damaged: {len(reports)} of it could be read")
-    [report] = reports
-    lines = list(_SAMPLE.finditer(text, report.end()))  # before it stand those that `--watch` printed
-    samples, excesses = int(report["samples"]), int(report["exceeding"])
-    gaps = sum(int(line["count"] or 1) for line in lines)
-    largest = max((int(line[part]) for line in lines for part in ("inner", "outer")), default=0)
-    maximum = int(report["max"] or 0)
-    if (len(lines), gaps, largest) != (samples, excesses, maximum) or bool(maximum) != bool(samples):
-        raise ParseError(
-            f"hwlatdetect contradicts itself: it reports {samples} samples, {excesses} over the threshold, at most "
-            f"{maximum} us, and lists {len(lines)} with {gaps}, at most {largest} us"
+    def _report(self, text: str, output: Output) -> tuple[Measurement, ...]:
+        reports = list(_REPORT.finditer(text))
+        if len(reports) != 1:
+            raise ParseError(f"hwlatdetect's report is damaged: {len(reports)} of it could be read")
+        [report] = reports
+        lines = list(_SAMPLE.finditer(text, 0 if self.watch else report.end()))
+        samples, excesses = int(report["samples"]), int(report["exceeding"])
+        gaps = sum(int(line["count"] or 1) for line in lines)
+        largest = max((int(line[part]) for line in lines for part in ("inner", "outer")), default=0)
+        maximum = int(report["max"] or 0)
+        if (len(lines), gaps, largest) != (samples, excesses, maximum) or bool(maximum) != bool(samples):
+            raise ParseError(
+                f"hwlatdetect contradicts itself: it reports {samples} samples, {excesses} over the threshold, at most "
+                f"{maximum} us, and lists {len(lines)} with {gaps}, at most {largest} us"
+            )
+        return (
+            count("samples", samples, Better.LOWER),
+            count("samples.exceeding", excesses, Better.LOWER),
+            *((time("latency.max", maximum, output.microsecond),) if report["max"] is not None else ()),
         )
-    return (
-        count("samples", samples, Better.LOWER),
-        count("samples.exceeding", excesses, Better.LOWER),
-        *((time("latency.max", maximum, output.microsecond),) if report["max"] is not None else ()),
-    )
