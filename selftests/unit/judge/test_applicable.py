@@ -48,6 +48,14 @@ def test_a_profile_is_judged_by_the_limits_of_its_options_alone() -> None:
     assert found.status is Status.FAIL
 
 
+def test_an_option_that_says_what_the_tool_does_anyway_is_none() -> None:
+    """Records of before have those of a profile, as `step_us: 500` of nuc."""
+    (found,) = _judged([asking(record(), options={**OPTIONS, "interval_us": 1000})], _for(maximum()))
+    assert (found.status, found.kind) == (Status.PASS, Kind.LIMIT)
+    (found,) = _judged([asking(record(), options={"interval_us": 1000})], maximum())
+    assert (found.status, found.kind) == (Status.PASS, Kind.LIMIT)
+
+
 @pytest.mark.parametrize("options", [{}, {"threads": 4}, {**OPTIONS, "priority": 80}, {**OPTIONS, "threads": 8}])
 def test_options_must_be_the_same_all_of_them(options: dict[str, int]) -> None:
     (found,) = _judged([asking(record(), options=options)], _for(maximum(BROKEN)))
@@ -59,7 +67,7 @@ def test_options_must_be_the_same_all_of_them(options: dict[str, int]) -> None:
 def test_boots_with_different_options_are_judged_by_no_limit() -> None:
     (found,) = _judged([OWN, record(seed=2)], maximum(), _for(maximum()))
     assert found.kind is Kind.NOT_APPLIED
-    assert "2 limits are for the suites' own options, and for those of the profile report" in found.sentence
+    assert "2 limits are for the tool's own options, and for those of the profile report" in found.sentence
 
 
 def test_a_limit_that_was_not_applied_is_no_pass_whatever_else_passed() -> None:

@@ -123,7 +123,7 @@ def test_limits_do_not_hold_for_options_of_a_profile_but_policies_on_faults_do()
     found = _only(_judge([own], [maximum()]))
     assert (found.status, found.kind) == (Status.DONE, Kind.NOT_APPLIED)
     assert found.sentence == (
-        "1 limit is for the suites' own options (calibration; thresholds.yaml:7); measured with threads 4"
+        "1 limit is for the tool's own options (calibration; thresholds.yaml:7); measured with threads 4"
     )
     suites = asking(record(SLOW), options={})
     assert _only(_judge([suites], [maximum()])).status is Status.FAIL

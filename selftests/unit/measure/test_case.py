@@ -34,6 +34,9 @@ from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.board.tuning import Tuning, Write
 from rtgate.console.faults import scan
 from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.judge.judging import Subject, judge
+from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
+from rtgate.judge.verdict import Kind, Status
 from rtgate.measure.case import Case, reading, setting
 from rtgate.measure.case_plan import beforehand, plan
 from rtgate.measure.case_record import measure
@@ -60,6 +63,7 @@ from rtgate.tools.rt_migrate_test import RtMigrateTest
 from rtgate.tools.ssdd import Ssdd
 from rtgate.tools.threads import SCHED_DEADLINE, SCHED_FIFO, Threads, ThreadScope
 from rtgate.tools.xenomai import XenomaiLatency
+from rtgate.units import Quantity
 from rtgate.validity import readings
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
@@ -130,6 +134,26 @@ def test_a_real_boot_becomes_a_valid_record() -> None:
     # What a board's file has to ask for.
     assert {name for name in held if held[name] is CheckResult.NOT_APPLICABLE} == {"temperature", "firmware"}
     assert {held[name] for name in held if name not in {"temperature", "firmware"}} == {CheckResult.OK}
+
+
+def test_options_that_a_suite_gives_a_tool_are_not_the_tool_s_own() -> None:
+    """Limits for those are not for it."""
+    suites = Case(suite="latency", tool=Cyclictest(interval_us=10_000, mlock=True), load="idle")
+    made = _record(measured_outcome(), case=suites)
+    assert made.evidence.expectation.options == {"interval_us": 10_000}
+    subject = Subject(case=suites.name, board=made.board, arm="candidate", flavour="preempt_rt", records=[made])
+    limit = Threshold(
+        board=made.board,
+        flavour="preempt_rt",
+        case=suites.name,
+        kind=LimitKind.MAX,
+        source="s",
+        measurement="latency.max",
+        limit=Quantity.parse("1 virtual us"),
+    )
+    (verdict,) = judge(subject, Thresholds((limit,)))
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_APPLIED)
+    assert verdict.sentence.endswith("measured with interval_us 10000")
 
 
 def test_the_environment_is_what_target_board_and_host_said() -> None:

@@ -18,7 +18,7 @@ from rtgate.measure import profiles
 from rtgate.tools import Setting
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.hackbench import Hackbench
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import TOOLS, changed_options
 
 DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
 WIRES = Instrument(port="/dev/ttyS4", pulse="gpio3:12", answer="gpio3:13")
@@ -218,6 +218,21 @@ def test_a_profile_may_have_options_for_tools_and_loads(path: Path) -> None:
         "stress vm-bytes": "4M",
     }
     assert found.asks("hackbench", "scheduling", "idle") == {}
+
+
+def test_a_limit_of_a_profile_is_for_the_options_that_its_records_have() -> None:
+    for name, chosen in profiles.profiles().items():
+        for tool_name, kind in TOOLS.items():
+            for suite in kind.suites:
+                tool = chosen.fit(kind(), suite)
+                assert chosen.asks(tool_name, suite, "idle") == changed_options(tool), (name, suite, tool_name)
+
+
+def test_an_option_that_says_what_the_tool_does_anyway_is_not_asked(path: Path) -> None:
+    path.write_text(SEED.replace("affinity: none", "affinity: each"))
+    found = profiles.read(path)["mr"]
+    assert found.options_of("cyclictest", "latency") == {"threads": 4, "affinity": "each"}
+    assert found.asks("cyclictest", "latency", "idle") == {"threads": 4}
 
 
 def test_a_profile_that_names_loads_measures_under_no_other(path: Path) -> None:

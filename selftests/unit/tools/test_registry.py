@@ -14,8 +14,9 @@ import pytest
 from rtgate import site, tools
 from rtgate.tools import Expected, Output, Reports, Setting, Tool
 from rtgate.tools.cyclictest import JSON, Cyclictest
+from rtgate.tools.edu import EduDma
 from rtgate.tools.measurement import Measurement
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import TOOLS, changed_options
 from rtgate.tools.threads import ThreadScope
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,6 +34,12 @@ def _kind(measurement: Measurement) -> Reports:
         return Reports.TIMES
     dimension = measurement.unit.dimension
     return Reports.TIME if dimension == "virtual time" else Reports(dimension)
+
+
+def test_the_options_that_are_not_a_tool_s_own_fit_into_a_record() -> None:
+    assert changed_options(Cyclictest()) == {}
+    assert changed_options(Cyclictest(threads=4, mlock=True)) == {"threads": 4}
+    assert changed_options(EduDma(sizes=(1, 2), virtual_s=0.5)) == {"sizes": "(1, 2)", "virtual_s": "0.5"}
 
 
 def test_what_cyclictest_reports_is_what_limits_may_name() -> None:

@@ -106,7 +106,7 @@ def test_limits_behind_a_link_are_those_of_the_layer_that_has_the_link(
         (
             "quick",
             "latency/cyclictest:idle",
-            "quick measures latency/cyclictest:idle with the suites' own options: rem",
+            "quick measures latency/cyclictest:idle with the tool's own options: rem",
         ),
     ],
 )

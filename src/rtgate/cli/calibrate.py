@@ -20,6 +20,7 @@ from rtgate.history import screens as screening
 from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.history.url import require_url
+from rtgate.judge.applicable import options_of
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, LimitProposal, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
@@ -148,8 +149,8 @@ def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Bo
     """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out."""
     rows = list(zip(boots, queries.records(history, boots), strict=True))
     _, newest = max(rows, key=lambda row: row[0].id)
-    options = newest.evidence.expectation.options
-    same = [(boot, record) for boot, record in rows if record.evidence.expectation.options == options]
+    options = options_of(newest)
+    same = [(boot, record) for boot, record in rows if options_of(record) == options]
     if len(same) < len(rows):
         rest = len(rows) - len(same)
         what = f"{rest} of {len(rows)} boots are left out"

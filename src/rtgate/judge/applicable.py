@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records.record import Record
+from rtgate.tools.case_name import CaseName
+from rtgate.tools.registry import without_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +41,37 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     return Applicable(matches, (*_of_other_options(other_limits, records), *_of_other_kernels(old, records)))
 
 
+def options_of(record: Record) -> Mapping[str, bool | int | str]:
+    """Return the options of a record's tool and load that are not their own ones, by name.
+
+    Records of before 0.2 also have those of a profile that says what the tool does without them.
+    """
+    return without_own(CaseName.parse(record.case).tool, record.evidence.expectation.options)
+
+
 def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
     return limit.name, limit.kind, limit.cpu_class
 
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
-    return all(limit.options == record.evidence.expectation.options for record in records)
+    return all(limit.options == options_of(record) for record in records)
 
 
-_SUITES = "the suites' own options"
+_OWN = "the tool's own options"
 
 
 def _of_other_options(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
     if not limits:
         return
-    profiles = dict.fromkeys(f"those of the profile {limit.profile}" if limit.profile else _SUITES for limit in limits)
-    options = dict.fromkeys(_format_options(record.evidence.expectation.options) for record in records)
+    profiles = dict.fromkeys(f"those of the profile {limit.profile}" if limit.profile else _OWN for limit in limits)
+    options = dict.fromkeys(_format_options(options_of(record)) for record in records)
     number = "1 limit is" if len(limits) == 1 else f"{len(limits)} limits are"
     yield f"{number} for {', and for '.join(profiles)} ({limits[0].origin}); measured with {'; '.join(options)}"
 
 
 def _format_options(options: Mapping[str, bool | int | str]) -> str:
     """Return options as people read them."""
-    return ", ".join(f"{name} {value}" for name, value in options.items()) or _SUITES
+    return ", ".join(f"{name} {value}" for name, value in options.items()) or _OWN
 
 
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:

@@ -52,8 +52,8 @@ class Threshold:
         function: of a longest section: the function that begins it; empty for any.
         lock: of a longest hold: the raw spinlock, as `rtgate sections` names it; empty for any.
         margin: how the limit was made from what was measured; may be empty.
-        profile: the profile whose options it is for; empty for those of the suites.
-        options: what that profile asks of the tool and of the load that the suites do not, by name.
+        profile: the profile whose options it is for; empty for the tool's own.
+        options: what that profile asks of the tool and of the load that is not usual for them, by name.
         kernels: versions that it is for.
     """
 
@@ -105,7 +105,7 @@ class Thresholds:
     def for_options(
         self, board: str, flavour: str, case: str, options: Mapping[str, bool | int | str]
     ) -> tuple[Threshold, ...]:
-        """Return the limits of one case that are for a profile's options; none stand for the suites' own."""
+        """Return the limits of one case that are for a profile's options; none stand for the tool's own."""
         return tuple(entry for entry in self.of(board, flavour, case) if entry.options == options)
 
 

@@ -25,6 +25,7 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.tools import Expected, companions
 from rtgate.tools.measurement import Measurement
+from rtgate.tools.registry import changed_options
 from rtgate.validity import clock, duration, links, registry, settings, suspend, threads
 from rtgate.validity import isolation as isolation_check
 from rtgate.validity import load as load_check
@@ -154,7 +155,7 @@ def _expectation(case: Case, arm: Arm, demands: Expected) -> Expectation:
     of_tool = {attribute.name: getattr(both, attribute.name) for attribute in fields(both)}
     return Expectation(
         **{**of_tool, "cpus": demands.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())},
-        options=arm.profile.asks(case.tool.name, case.suite, case.load),
+        options={**changed_options(case.tool), **arm.profile.asks_of_load(case.load)},
         command_line=arm.tuning.command_line,
         priorities=dict(arm.tuning.priorities),
         irq_affinity=arm.tuning.irq_affinity,

@@ -17,7 +17,7 @@ from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
 from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
-from rtgate.tools.registry import TOOLS
+from rtgate.tools.registry import TOOLS, without_own
 
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -118,9 +118,12 @@ class Profile:
         return self.options.get(f"{suite}/{tool}", self.options.get(tool, {}))
 
     def asks(self, tool: str, suite: str, load: str) -> dict[str, int | str]:
-        """Return what the profile asks of a tool and of a load that the suites do not, by name, for records."""
-        of_load = {f"{load} {name}": value for name, value in self.loads.get(load, {}).items()}
-        return {**self.options_of(tool, suite), **of_load}
+        """Return what the profile asks of a tool and of a load that is not usual for them, by name, for limits."""
+        return {**without_own(tool, self.options_of(tool, suite)), **self.asks_of_load(load)}
+
+    def asks_of_load(self, load: str) -> dict[str, int | str]:
+        """Return what the profile asks of a load that is not usual for it, by name, for records and limits."""
+        return {f"{load} {name}": value for name, value in self.loads.get(load, {}).items()}
 
     def fit(self, tool: _Tool, suite: str) -> _Tool:
         """Return a tool of a suite with the profile's options."""

@@ -22,7 +22,7 @@ class Expectation(Expected):
     """What was expected of one measurement: of the tool as `tools.Expected` says, and of the board.
 
     Attributes:
-        options: what the profile asks of the tool that the suites do not, by name.
+        options: those of the tool, and of the load, that are not its own ones, by name.
         command_line: kernel arguments of the tuning.
         priorities: SCHED_FIFO priority by the start of the names of the kernel's threads.
         irq_affinity: the CPUs to which the tuning moves interrupts; empty if it does not.

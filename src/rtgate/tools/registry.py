@@ -128,6 +128,22 @@ def options(tool: Tool) -> dict[str, Any]:
     return {field.name: getattr(tool, field.name) for field in fields(tool)}  # type: ignore[arg-type]
 
 
+def changed_options(tool: Tool) -> dict[str, bool | int | str]:
+    """Return the options of a tool that are not its own ones, by name; what is no number as text."""
+    own = options(type(tool)())
+    return {
+        name: value if isinstance(value, bool | int | str) else str(value)
+        for name, value in options(tool).items()
+        if value != own[name]
+    }
+
+
+def without_own(name: str, values: Mapping[str, bool | int | str]) -> dict[str, bool | int | str]:
+    """Return options of the tool of this name (and of its load) without those that say what the tool's own ones do."""
+    own = options(TOOLS[name]()) if name in TOOLS else {}
+    return {key: value for key, value in values.items() if key not in own or value != own[key]}
+
+
 def with_options(name: str, values: Mapping[str, Any]) -> Tool:
     """Return the tool of this name with the options of `options`, which JSON may have made lists of.
 

@@ -35,7 +35,7 @@ class LimitProfiles:
         options = profile.asks(case.tool, case.suite, case.load)
         if not options:
             name.fail(
-                f"the profile {profile.name} measures {case.without_tuning} with the suites' own options: "
+                f"the profile {profile.name} measures {case.without_tuning} with the tool's own options: "
                 "remove `profile`, and the limit is for it too"
             )
         return options

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rtgate.judge.applicable import applicable
+from rtgate.judge.applicable import applicable, options_of
 from rtgate.judge.learn.calibrated_share import CONFIDENCE, Samples, ShareProposal, propose_share
 from rtgate.judge.learn.calibration import Proof, Session, propose
 from rtgate.judge.limits import apply
@@ -138,7 +138,7 @@ def _share(record: Record, name: str, proposal: ShareProposal) -> LimitProposal:
 def _threshold(
     record: Record, name: str, kind: LimitKind, *, source: str, margin: str = "", limit: Quantity | None = None
 ) -> Threshold:
-    options = record.evidence.expectation.options
+    options = options_of(record)
     return Threshold(
         board=record.board,
         flavour=record.kernel.flavour or record.environment.flavour,
