@@ -448,6 +448,19 @@ def test_threads_that_share_a_cpu_are_told_apart() -> None:
     }
 
 
+def test_a_thread_per_cpu_on_fewer_cpus_shares_them() -> None:
+    setting = Setting(cpus=4, duration_s=4.0, virtual_time=False)
+    data = json.loads(_capture("2.10/cyclictest-not-bound.json"))
+    for number, thread in data["thread"].items():
+        thread["cpu"] = 2 + int(number) % 2
+    tool = Cyclictest(range_us=0, affinity="2-3")
+    assert {"--threads=4", "--affinity=2-3"} <= set(tool.argv(setting))
+    found = _parse(json.dumps(data, indent=2), setting, tool)
+    assert [one.labels for one in found if one.name == "latency.max"] == [
+        {"cpu": str(2 + number % 2), "thread": str(number)} for number in range(4)
+    ]
+
+
 def test_threads_that_are_not_bound_have_a_number_and_no_cpu() -> None:
     four = Cyclictest(range_us=0, threads=4, affinity="none", clock="monotonic")
     for cpus in (1, 4, 8):

@@ -201,7 +201,7 @@ class Cyclictest(Tool):
         threads = report.numbered_objects("thread")
         cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
-        shared = self.threads > places
+        shared = self._threads(output.setting) > places
         if len(set(cpus)) != len(cpus) and not shared:
             raise ParseError(f"cyclictest had threads on the CPUs {', '.join(map(str, cpus))}, not one on each")
         reader = _Threads(
