@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -109,6 +110,20 @@ def slow() -> Outcome:
     )
 
 
+def _with_threads(files: Mapping[str, bytes], plan: Plan) -> Mapping[str, bytes]:
+    """Return the files with the one thread of a captured cyclictest on each CPU that the plan measures on."""
+    number = next((int(word.partition("=")[2]) for word in plan.argv if word.startswith("--threads=")), 1)
+    try:
+        document = json.loads(files.get("cyclictest.json", b""))
+        thread = document["thread"]["0"]
+    except (ValueError, LookupError, TypeError):
+        return files
+    if plan.argv[0] != "cyclictest" or len(document["thread"]) != 1 or number == 1:
+        return files
+    document["thread"] = {str(cpu): {**thread, "cpu": cpu} for cpu in range(number)}
+    return {**files, "cyclictest.json": json.dumps(document, indent=2).encode()}
+
+
 @dataclass
 class FakeTarget:
     """Does for each seed what is written down for it, otherwise what is written down for None."""
@@ -124,6 +139,7 @@ class FakeTarget:
         if isinstance(act, BaseException):
             raise act
         outcome = act if isinstance(act, Outcome) else act(plan)
+        outcome = replace(outcome, files=_with_threads(outcome.files, plan))
         # A virtual-time board notes which plan it ran: nothing else may be compared.
         booted = {"image_sha256": "a" * 64, "qemu_sha256": "9" * 64}
         return replace(outcome, machine={"plan": "faked", **booted, **outcome.machine})

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).resolve().parents[2] / "data" / "rt-tests"
 REAL = Setting(cpus=1, duration_s=1.0, virtual_time=False)
 TOOL = Cyclictest(range_us=1000, virtual_range_us=200)
+PAIR = replace(REAL, cpus=2)
 VIRTUAL = Setting(cpus=1, duration_s=2.0, virtual_time=True)
 GOOD = (DATA / "2.10" / "cyclictest-virtual-hackbench.json").read_bytes()
 SMALL = (DATA / "2.4" / "cyclictest-hist.json").read_text()
@@ -62,13 +64,13 @@ def _histogram(measurements: tuple[Measurement, ...], cpu: int = 0) -> Histogram
     [
         (
             "2.4/cyclictest-hist.json",
-            REAL,
+            PAIR,
             Cyclictest(range_us=20),
             [(200, 800, 33, 167, 12, 15.69, 61), (200, 800, 49, 151, 9, 16.23, 39)],
         ),
         (
             "2.4/cyclictest-duration.json",
-            REAL,
+            PAIR,
             Cyclictest(range_us=1),
             [(1000, 0, 1000, 0, 13, 26.25, 314), (667, 333, 667, 0, 12, 24.12, 626)],
         ),
@@ -113,10 +115,10 @@ def test_every_capture_of_json_is_in_a_test() -> None:
 @pytest.mark.parametrize(
     ("capture", "setting", "unit", "limit"),
     [
-        ("2.4/cyclictest-hist.json", REAL, Unit.US, 1000),
+        ("2.4/cyclictest-hist.json", PAIR, Unit.US, 1000),
         ("2.4/cyclictest-nsecs.json", REAL, Unit.NS, 1_000_000),
         ("2.10/cyclictest-virtual-idle.json", VIRTUAL, Unit.VIRTUAL_NS, 200_000),
-        ("2.4/cyclictest-hist.json", VIRTUAL, Unit.VIRTUAL_US, 200),
+        ("2.4/cyclictest-hist.json", replace(VIRTUAL, cpus=2), Unit.VIRTUAL_US, 200),
     ],
 )
 def test_unit_and_range_follow_the_output_and_the_clock(capture: str, setting: Setting, unit: Unit, limit: int) -> None:
@@ -127,7 +129,7 @@ def test_unit_and_range_follow_the_output_and_the_clock(capture: str, setting: S
 def test_overflows_of_the_json_are_those_of_the_text() -> None:
     text = _capture("2.4/cyclictest-hist.txt").decode()
     (line,) = (line for line in text.splitlines() if line.startswith("# Histogram Overflows:"))
-    found = _parse(_capture("2.4/cyclictest-hist.json"), tool=Cyclictest(range_us=20))
+    found = _parse(_capture("2.4/cyclictest-hist.json"), PAIR, Cyclictest(range_us=20))
     assert [_histogram(found, cpu).overflow for cpu in (0, 1)] == [int(word) for word in line.split()[3:]]
     host = _capture("2.10/cyclictest-host-idle.out").decode()
     assert "# Histogram Overflows: 00250\n" in host
@@ -199,11 +201,18 @@ def test_warnings_on_standard_error_are_no_failure() -> None:
         (SMALL.replace('"12": 12', '"62": 12', 1), {}, "maximum 61 and its histogram contradict each other"),
         (SMALL.replace('"12": 12', '"12": 45', 1), {}, "maximum 61 and its histogram contradict each other"),
         (SMALL.replace('"cpu": 1', '"cpu": 0', 1), {}, "had threads on the CPUs 0, 0, not one on each"),
+        (SMALL.replace('"1": {', '"2": {', 1), {}, "reports threads 0, 2: 2 were asked for"),
     ],
 )
 def test_what_is_refused_says_why(data: bytes | str, files: dict[str, bytes], reason: str) -> None:
     with pytest.raises(ParseError, match=reason):
-        _parse(data, files=files)
+        _parse(data, PAIR if isinstance(data, str) else REAL, files=files)
+
+
+@pytest.mark.parametrize("setting", [REAL, replace(REAL, cpus=3)])
+def test_threads_that_nobody_reports_are_no_threads_that_were_in_time(setting: Setting) -> None:
+    with pytest.raises(ParseError, match=rf"reports threads 0, 1: {setting.cpus} were asked for"):
+        _parse(SMALL, setting)
 
 
 def test_a_failed_run_says_what_it_printed() -> None:
@@ -220,10 +229,10 @@ def test_a_failed_run_is_refused_although_its_json_is_whole() -> None:
         Cyclictest().parse(Output(files={JSON: GOOD, "tool.out": b"Terminated\n"}, exit_code=143, setting=VIRTUAL))
 
 
-def _clean_or_refused(data: bytes | str, setting: Setting = REAL) -> None:
+def _clean_or_refused(data: bytes | str) -> None:
     """Read it, or refuse it: nothing else may happen, and nothing that is read may be nonsense."""
     try:
-        found = _parse(data, setting)
+        found = _parse(data, PAIR)
     except ParseError:
         return
     assert found
@@ -332,9 +341,9 @@ def test_the_counts_of_any_histogram_come_out_as_they_went_in(
 def test_threads_come_in_the_order_of_their_numbers() -> None:
     document = json.loads(SMALL)
     thread = document["thread"]["0"]
-    document["thread"] = {str(number): {**thread, "cpu": number} for number in (10, 2, 0)}
-    found = _parse(json.dumps(document))
-    assert [one.labels["cpu"] for one in found if one.name == "latency"] == ["0", "2", "10"]
+    document["thread"] = {str(number): {**thread, "cpu": number} for number in (10, 2, 0, *range(3, 10), 1)}
+    found = _parse(json.dumps(document), replace(REAL, cpus=11))
+    assert [one.labels["cpu"] for one in found if one.name == "latency"] == [str(cpu) for cpu in range(11)]
 
 
 def test_one_whole_capture_is_what_it_was(golden: Golden) -> None:

@@ -198,7 +198,7 @@ class Cyclictest(Tool):
         check_end("cyclictest", output)
         report = document("cyclictest", output.text(JSON))
         nanoseconds = report.integer("resolution_in_ns") == 1
-        threads = report.numbered_objects("thread")
+        threads = report.numbered_objects("thread", self._threads(output.setting))
         cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
         shared = self._threads(output.setting) > places
