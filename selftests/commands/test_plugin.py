@@ -454,6 +454,16 @@ def test_a_test_that_crashes_is_an_error(suite: Suite) -> None:
     assert suite.verdict()["exit_code"] == 4
 
 
+def test_a_test_that_never_measures_is_no_success(suite: Suite) -> None:
+    _both(suite, FakeTarget)
+    suite.tests.write_text(SUITE.replace("    measure()", "    pass"))
+    result = suite.pytest("--replay", "records")
+    result.assert_outcomes(passed=2)
+    assert suite.told() == {IDLE: ["ERROR"], LOADED: ["ERROR"]}
+    assert (result.ret, suite.verdict()["exit_code"]) == (pytest.ExitCode.TESTS_FAILED, 4)
+    result.stdout.fnmatch_lines([f"ERROR {IDLE}: the test ended without a verdict: see its own output"])
+
+
 def test_a_test_that_does_not_say_what_it_measures_is_told(suite: Suite) -> None:
     _both(suite, FakeTarget)
     suite.tests.write_text(SUITE + "\ndef test_vague(measure):\n    measure()\n")

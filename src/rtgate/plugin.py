@@ -69,6 +69,7 @@ class Session:
         self.cases: dict[str, Case] = {}
         self.boards: dict[str, frozenset[str | None]] = {}
         self.compared: tuple[Verdict, ...] = ()
+        self.silent: list[Verdict] = []
         self.judging = None if config.getoption("--no-judge") else _judging(config)
         self.source = _source(config)
 
@@ -239,17 +240,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> None:
     ours.compared = judging.compare()
     judged_cases = {verdict.case for verdict in judging.verdicts}
-    silent_cases = [case.name for case in ours.cases.values() if case.name not in judged_cases]
-    for name in silent_cases:
-        ours.note(_verdict(Status.ERROR, Kind.MISSING, "the test ended without a verdict: see its own output", name))
+    ours.silent = [
+        _verdict(Status.ERROR, Kind.MISSING, "the test ended without a verdict: see its own output", case.name)
+        for case in ours.cases.values()
+        if case.name not in judged_cases
+    ]
+    judging.verdicts += ours.silent
     path = Path(session.config.getoption("--verdict") or ours.source.records / "verdict.json")
     judging.write(path, ours.source.records)
-    judging.write_ending(path, whole=judging.is_complete and not silent_cases)
+    judging.write_ending(path, whole=judging.is_complete and not ours.silent)
     _write_allure(session.config, ours, judging.verdicts)
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
         junit.add(ours.compared, Path(own))
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
-    if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in ours.compared):
+    if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in judging.verdicts):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -270,13 +274,15 @@ def _write_allure(config: pytest.Config, ours: Session, verdicts: Sequence[Verdi
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print what the comparison says: it belongs to no test, because it is about all cases together."""
+    """Print what no test says: the comparison, which is about all cases together, and what was not measured."""
     ours = config.stash.get(_SESSION, None)
-    if ours is None or not ours.compared:
+    if ours is None:
         return
-    terminalreporter.section("comparison with the baseline")
-    for verdict in ours.compared:
-        terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain_text(verdict.full_sentence)}")
+    for title, verdicts in (("comparison with the baseline", ours.compared), ("not measured", ours.silent)):
+        if verdicts:
+            terminalreporter.section(title)
+        for verdict in verdicts:
+            terminalreporter.line(f"{verdict.status.value} {verdict.case}: {plain_text(verdict.full_sentence)}")
 
 
 def _verdict(status: Status, kind: Kind, sentence: str, case: str) -> Verdict:
