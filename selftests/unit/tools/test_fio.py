@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,25 @@ def test_a_test_file_that_is_gone_is_not_made_anew() -> None:
 def test_a_full_file_system_is_said() -> None:
     with pytest.raises(ParseError, match="fio's w: the file system is full"):
         FioWrite().parse(replace(_output(fio_json=_data("no-space.json")), exit_code=1))
+
+
+def test_a_kernel_without_asynchronous_io_is_a_mistake_of_its_configuration() -> None:
+    """`io_setup` says ENOSYS then, which fio's libaio engine has as the error of the job (engines/libaio.c)."""
+
+    def refuse(found: dict[str, Any]) -> None:
+        found["jobs"][0]["error"] = 38
+
+    with pytest.raises(ParseError, match=r"fio's round01: the kernel has no asynchronous I/O \(CONFIG_AIO\): build it"):
+        FioRead().parse(replace(_changed(refuse), exit_code=11))
+    synchronous = replace(SETTING, storage=replace(STORAGE, engine="psync"))
+    found = FioRead().parse(replace(_changed(refuse), exit_code=11, setting=synchronous))
+    assert [dict(one.labels)["error"] for one in found if one.name == "io.errors"] == [f"ENOSYS ({os.strerror(38)})"]
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31), 2**62])
+def test_an_error_that_is_not_an_errno_is_damage(number: int) -> None:
+    with pytest.raises(ParseError, match=f"says error {number}"):
+        FioRead().parse(_changed(lambda found: found["jobs"][0].update(error=number)))
 
 
 def test_an_io_error_is_a_failure_of_its_own_and_the_figures_are_gone() -> None:

@@ -40,6 +40,7 @@ _LEAST_BESIDE = 0.9  # of the other tool's time: fio may take longer than that o
 _PERCENTILES = ("50", "99", "99.9", "99.99")
 _VERSION = re.compile(r"fio-3\.[0-9]{1,3}(?:[-.][A-Za-z0-9.-]{1,40})?")
 _NOTES = re.compile(r"(?:(?:(?:note|fio): .*)?\n)*(?=\{)")
+_INT = 2**31  # beyond what an `int` of C holds
 _BUCKET = 1.02  # how far beyond the largest sample a percentile may lie
 _FIGURES: Mapping[str, Reports] = {
     "bandwidth": Reports.RATE,
@@ -137,7 +138,7 @@ class Fio(DestructiveTool):
         """
         setting = output.setting
         fill, jobs = _jobs(output, "fill.json"), _jobs(output, _json(setting))
-        errors = tuple(_errors([*fill, *jobs]))
+        errors = tuple(_errors([*fill, *jobs], setting))
         if errors:
             return (*errors, *health.measurements(output))
         self._check_end(output)
@@ -316,12 +317,19 @@ def _jobs(output: Output, name: str) -> list[_Job]:
     return [_Job(str(job.get("jobname", "?")), Document("fio", job)) for job in jobs]
 
 
-def _errors(jobs: list[_Job]) -> Iterator[Measurement]:
-    """Yield the errors of jobs, by job. Raises ParseError."""
+def _errors(jobs: list[_Job], setting: Setting) -> Iterator[Measurement]:
+    """Yield the errors of jobs, by job. Raises ParseError: one is of the set-up, or is not an errno."""
     for job in jobs:
         number = job.data.integer("error")
         if number == errno.ENOSPC:
             raise ParseError(f"fio's {job.name}: the file system is full")
+        if number == errno.ENOSYS and _engine(setting) == ENGINES[0]:
+            raise ParseError(
+                f"fio's {job.name}: the kernel has no asynchronous I/O (CONFIG_AIO): build it with that, or write "
+                f"`engine: {ENGINES[1]}` into `nvme` of the board's file"
+            )
+        if abs(number) >= _INT:
+            raise ParseError(f"fio's {job.name} says error {number}, which no C program does")
         if number:
             name = errno.errorcode.get(number, str(number))
             labels = {"job": job.name, "error": f"{name} ({os.strerror(number)})"}
@@ -334,8 +342,12 @@ def _json(setting: Setting) -> str:
 
 def _prefix(setting: Setting) -> str:
     """Return what the names of figures begin with: those of a slower engine are never taken for the usual ones."""
-    engine = setting.storage.engine if setting.storage else ENGINES[0]
+    engine = _engine(setting)
     return "" if engine == ENGINES[0] else f"{engine}."
+
+
+def _engine(setting: Setting) -> str:
+    return setting.storage.engine if setting.storage else ENGINES[0]
 
 
 def _format_time(milliseconds: int) -> str:
