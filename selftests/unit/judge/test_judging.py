@@ -551,6 +551,55 @@ def test_lateness_on_host_time_says_who_can_cause_it() -> None:
     assert verdict.sentence.endswith("shown, not judged, because on host time the host can cause it")
 
 
+MSI = "pcie/edu-msi:idle"
+
+
+def _cut_short(losses: float, *, seen: bool = False) -> Record:
+    """Return the record of pcie-edu that ended with the first interrupt that did not come, of 10 s asked for."""
+    made = asking(record({30_000: 40}, case=MSI), duration_s=10.0, ends_with="interrupts.lost")
+    made = evidence(made, elapsed_s=1.1, threads=made.evidence.threads if seen else ())
+    return replace(made, measurements=(*made.measurements, number("interrupts.lost", losses, Unit.COUNT)))
+
+
+def _judge_msi(records: Sequence[Record], *limits: Threshold) -> tuple[Verdict, ...]:
+    subject = Subject(case=MSI, board=BOARD, arm="candidate", flavour=FLAVOUR, records=records)
+    return judge(subject, Thresholds(tuple(replace(limit, case=MSI) for limit in limits)))
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_a_failure_cut_off_is_not_told_beside_it(*, seen: bool) -> None:
+    (verdict,) = _judge_msi([_cut_short(1, seen=seen)])
+    assert (verdict.status, verdict.kind) == (Status.FAIL, Kind.GUARANTEE)
+    assert verdict.sentence.startswith("interrupts.lost was 1 count on CPU 0 in seed 1")
+    # And none of its limits was kept: 40 interrupts are not 10 s of them.
+    assert {one.status for one in _judge_msi([_cut_short(1, seen=seen)], maximum())} == {Status.FAIL}
+    slow, lost = _judge_msi([_cut_short(1, seen=True)], maximum("1 virtual us"))
+    assert (slow.measurement, lost.measurement) == ("latency.max", "interrupts.lost")
+
+
+def test_nothing_excuses_a_short_run_without_a_failure_or_with_one_that_a_limit_allows() -> None:
+    errors = [(Status.ERROR, Kind.VALIDITY)] * 3
+    for limits, losses in (((), 0), ((maximum("3 count", "interrupts.lost"),), 1)):
+        verdicts = _judge_msi([_cut_short(losses)], *limits, maximum())
+        assert [(one.status, one.kind) for one in verdicts] == errors
+        assert sum("invalid measurement in seed 1" in one.sentence for one in verdicts) == 3
+
+
+def test_a_boot_that_was_cut_short_by_nothing_is_told_beside_one_that_was() -> None:
+    other = replace(_cut_short(0), seed=2)
+    verdicts = _judge_msi([_cut_short(1), other])
+    assert [one.status for one in verdicts] == [*[Status.ERROR] * 3, Status.FAIL]
+    assert all("seed 2" in one.sentence for one in verdicts if one.status is Status.ERROR)
+
+
+def test_what_a_failure_kept_from_being_counted_is_not_told_beside_it() -> None:
+    """pi_stress is killed by its own watchdog before it writes results."""
+    made = asking(_stressed(1), counts=[Count(measurement="inversions", least=1000)], ends_with="failures")
+    assert [(one.status, one.kind) for one in _judge([made])] == [(Status.FAIL, Kind.GUARANTEE)]
+    allowed = replace(maximum("1 count", "failures"), case=STRESS)
+    assert [one.status for one in _judge([made], [allowed])] == [Status.ERROR]
+
+
 def test_a_limit_takes_the_place_of_the_guarantee() -> None:
     allowed = replace(maximum("2 count", "failures"), case=STRESS)
     (verdict,) = _judge([_stressed(1)], [allowed])

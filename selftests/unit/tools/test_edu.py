@@ -230,6 +230,7 @@ def test_the_command_line_of_msi() -> None:
         duration_s=2,
         seen=ThreadScope.OWN,
         interval_us=1000,
+        ends_with="interrupts.lost",
     )
 
 

@@ -122,6 +122,7 @@ def test_the_command_line_and_what_must_be_seen_on_one_cpu() -> None:
         seen=ThreadScope.OWN,
         counts=(Count(measurement="inversions", least=1000),),
         clock=True,
+        ends_with="failures",
     )
     assert PiStress.suites == ("scheduling",)
 

@@ -18,6 +18,7 @@ from rtgate.judge.compare.comparable import differences
 from rtgate.judge.limits import apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown, unfollowed_limits
+from rtgate.judge.short_runs import is_cut_short, is_explained
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees, of_failures
 from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
@@ -120,23 +121,22 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
             findings += _skip_findings(subject, record, [*limits, *of_sections])
     findings += _host_too_busy(subject.records)
     checks_by_boot = _check_records(subject, subject.records)
-    findings += [finding for boot in checks_by_boot for finding in _invalid(*boot)]
-    boots = _BelievableBoots.of(checks_by_boot)
+    boots, baseline_checks = _BelievableBoots.of(checks_by_boot), _check_records(subject, subject.baseline)
+    before = _BelievableBoots.of(baseline_checks)
+    failures = list(_failures(subject.case, limits, boots.witnesses, before.witnesses)) if boots.witnesses else []
+    findings += [finding for boot in checks_by_boot for finding in _invalid(*boot, failures)]
     if subject.missing and subject.records:
         sentence = f"{', '.join(subject.missing)} left no record: planned, and never carried out or lost"
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
-    baseline_checks = _check_records(subject, subject.baseline)
     findings += [*_unseen(checks_by_boot), *_unseen(baseline_checks)]
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    before = _BelievableBoots.of(baseline_checks)
+    believable = believable and not is_cut_short(boots.witnesses, failures)
     if boots.sound:
         figure_limits = [limit for limit in limits if not of_failures(limit)]
         findings += _limits(figure_limits, boots.sound, before.sound, believable=believable)
     if boots.sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
-    if boots.witnesses:
-        failures = _failures(subject.case, limits, boots.witnesses, before.witnesses)
-        findings += _credible(failures, believable=believable)
+    findings += _credible(failures, believable=believable)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     section_findings = _of_sections(subject, of_sections, boots.sound)
@@ -230,10 +230,10 @@ def _check_records(subject: Subject, records: Sequence[Record]) -> list[_Checked
     return [(record, checks(record, subject.not_applicable)) for record in records if record.has_results]
 
 
-def _invalid(record: Record, record_checks: Sequence[Check]) -> Iterator[Finding]:
-    """Yield what is wrong with a measurement."""
+def _invalid(record: Record, record_checks: Sequence[Check], failures: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield what is wrong with a measurement, but what a failure explains that ended it."""
     for check in record_checks:
-        if check.result is not CheckResult.FAILED:
+        if check.result is not CheckResult.FAILED or is_explained(check, record, failures):
             continue
         is_flavour_lost = check.name == "flavour" and record.environment.flavour not in {"", record.kernel.flavour}
         if check.name == "cpus" and lost_cpus(record):

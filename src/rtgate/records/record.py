@@ -101,7 +101,7 @@ class Record:
 
     @property
     def ended_early(self) -> bool:
-        """Whether the tool ended its run with the failure that it found: a shorter run is no fault of the run's."""
+        """Whether the tool ended its run with the failure that it found, so that the run may be short."""
         return any(quantity.value > 0 for quantity, _ in self.numbers(self.evidence.expectation.ends_with))
 
     @property

@@ -69,8 +69,8 @@ class Expected:
             name after `round.`, with their number as the label `round`; empty for none.
         health: what the names of the measurements of a disk's health begin with; empty for a tool without a disk.
         bounds: what the board's file demands of its measurements.
-        ends_with: the count with which the tool ends its run as soon as it is not 0, so that such a run may be short;
-            empty for a tool that always measures to the end.
+        ends_with: the count with which the tool ends its run as soon as it is not 0: what such a run lacks is not told
+            beside the failure. Empty for a tool that always measures to the end.
         cpus: the CPUs that its options keep the tool on; empty for those of the tuning, or all.
         processors: on how many different CPUs its threads are at every moment, because each is bound to one; 0 if the
             scheduler may move them, or if they cannot be told from its other threads.

@@ -186,6 +186,7 @@ class EduMsi(Tool):
             duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6,
             seen=ThreadScope.OWN,
             interval_us=self.interval_us,
+            ends_with="interrupts.lost",
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:

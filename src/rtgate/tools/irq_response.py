@@ -60,7 +60,8 @@ class IrqHard(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread of the tool's, and as many interrupts as intervals."""
-        return Expected(threads=(), duration_s=setting.periods(self.interval_us) * self.interval_us / 1e6)
+        seconds = setting.periods(self.interval_us) * self.interval_us / 1e6
+        return Expected(threads=(), duration_s=seconds, ends_with="interrupts.lost")
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return `response` (histogram), `response.min`, `.avg`, `.max`, `interrupts`, and those lost and spurious.

@@ -69,6 +69,7 @@ class PiStress(Tool):
             seen=ThreadScope.OWN,
             counts=(Count(measurement="inversions", least=_LEAST_PER_S * seconds),),
             clock=True,
+            ends_with="failures",
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:

@@ -228,6 +228,7 @@ class XenomaiSwitchtest(Tool):
         return Expected(
             threads=(Threads(count=6 * setting.cpus, policy=SCHED_FIFO, priority=1),),
             duration_s=setting.whole_s,
+            ends_with="failures",
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:

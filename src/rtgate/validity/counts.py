@@ -15,7 +15,7 @@ def _judge(record: Record) -> Answer:
         values = [quantity.value for quantity, _ in record.numbers(name)]
         if not values:
             problem = f"{name} was not measured, at least {least:g} are needed"
-        elif min(values) < least and not record.ended_early:
+        elif min(values) < least:
             problem = f"{name} was {min(values):g}, at least {least:g} are needed"
         fine.append(f"{name} at least {least:g}")
     return answer_for(problem, ", ".join(fine) or "the tool has nothing to count")
@@ -29,9 +29,9 @@ def slowed_by_host(record: Record) -> bool:
 
 CHECK = ValidityCheck(
     name="counts",
-    holds="a tool without a period counted as many samples, loops or inversions as its length asks for; or it ended "
-    "its run with the failure that it found. On a virtual board in host time less is MISS if the "
-    "tool had its time, as its host may be busy",
+    holds="a tool without a period counted as many samples, loops or inversions as its length asks for. What it "
+    "lacks since it ended its run with a failure of the kernel is not told. On a virtual board in host time less is "
+    "MISS if the tool had its time, as its host may be busy",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )

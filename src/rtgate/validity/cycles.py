@@ -54,7 +54,8 @@ def _maximum(record: Record, measurement: Measurement) -> Quantity:
 
 CHECK = ValidityCheck(
     name="cycles",
-    holds="every wake-up happened, or a measured latency of that length explains why it did not",
+    holds="every wake-up happened, or a measured latency of that length explains why it did not. Those that are "
+    "missing are not told if the tool ended its run with a failure of the kernel",
     invalidates=Invalidates.GOOD_NEWS,
     judge=_judge,
 )
