@@ -311,6 +311,18 @@ def test_a_number_of_unbound_pairs_with_a_distance_is_read() -> None:
         replace(tool, loops=101).parse(Output(files={"pmqtest.json": data}, exit_code=0, setting=setting))
 
 
+def test_pairs_that_share_a_cpu_are_told_apart() -> None:
+    made: dict[str, Any] = json.loads(GOOD)
+    pairs = made["thread"]
+    pairs |= {"2": pairs["0"], "3": pairs["1"]}
+    found = Pmqtest(threads=4).parse(
+        Output(files={"pmqtest.json": json.dumps(made).encode()}, exit_code=0, setting=TWO)
+    )
+    assert [one.labels for one in found if one.name == "latency.max"] == [
+        {"cpu": str(number % 2), "pair": str(number)} for number in range(4)
+    ]
+
+
 def test_the_priority_falls_from_pair_to_pair_and_not_below_1() -> None:
     tool = Svsematest(threads=3, priority=2)
     setting = Setting(cpus=4, duration_s=1, virtual_time=False)

@@ -106,7 +106,9 @@ class Pairs(Tool):
         )
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Return per CPU: `latency.min`, `latency.avg`, `latency.max`, `samples`; per pair, if they are not bound.
+        """Return per CPU: `latency.min`, `latency.avg`, `latency.max`, `samples`.
+
+        Pairs that share CPUs are told apart by their number, too; those that are not bound by nothing else.
 
         Raises:
             ParseError: it failed, was stopped, complained, or its JSON is missing, damaged, or contradicts itself or
@@ -120,7 +122,8 @@ class Pairs(Tool):
         if reason and not output.text(f"{self.name}.json").strip():
             raise ParseError(f"{self.name} wrote no JSON: {reason[:300]}")
         threads = document(self.name, output.text(f"{self.name}.json")).numbered_objects("thread")
-        pairs = [_Pair(self, number, pair) for number, pair in threads.items()]
+        shared = self._pairs(output.setting) > output.setting.cpus
+        pairs = [_Pair(self, number, pair, shared=shared) for number, pair in threads.items()]
         self._complete(pairs, output.setting)
         return tuple(measurement for pair in pairs for measurement in pair.measurements(output.microsecond))
 
@@ -170,11 +173,12 @@ class Pairs(Tool):
 class _Pair:
     """One object of the JSON's `thread`: `sender` and `receiver` of a pair."""
 
-    def __init__(self, tool: Pairs, number: int, pair: Document) -> None:
+    def __init__(self, tool: Pairs, number: int, pair: Document, *, shared: bool) -> None:
         self.name = f"{tool.name}'s pair {number}"
         self.sender, self.receiver = pair.object("sender"), pair.object("receiver")
         self.cpu, self.samples = self._cpu(bound=tool.affinity), self.sender.integer("samples")
-        self.labels = {"cpu": str(self.cpu)} if tool.affinity else {"pair": str(number)}
+        cpu_label = {"cpu": str(self.cpu)} if tool.affinity else {}
+        self.labels = {**cpu_label, **({"pair": str(number)} if shared or not cpu_label else {})}
         if self.samples <= 0:
             raise ParseError(f"{self.name} has no samples")
         interval = self.sender.integer("interval")
