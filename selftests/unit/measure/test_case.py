@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -46,8 +47,9 @@ from rtgate.records.evidence import LoadSample
 from rtgate.records.record import Record
 from rtgate.target.outcome import LineQuality, Outcome, State
 from rtgate.target.plan import Plan, script
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, loads
+from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, companions, count, loads
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.dmatest import Dmatest
 from rtgate.tools.fio import FioRandwrite
 from rtgate.tools.hackbench import Hackbench
 from rtgate.tools.irq_instrument import IrqInstrumentHard
@@ -1197,6 +1199,23 @@ def test_a_board_that_names_no_storage_skips_the_case_and_writes_nothing() -> No
         assert made.storage is None
         (need,) = [need for need in made.needs if need.test == "false"]
         assert need.reason == "virt-arm64.yaml names no NVMe storage that is free to overwrite (nvme:)"
+
+
+def test_a_load_that_measures_has_the_options_of_the_profile() -> None:
+    case = Case(suite="pcie", tool=Cyclictest(), load="dmatest")
+    usual = arm(FakeTarget(), board="rk3588-evb1", time="real")
+    both_channels = replace(usual.profile, options={"dmatest": {"channel": 3}})
+    usual_script, script = (
+        plan(case, replace(usual, profile=chosen), 1).load.argv[-1] for chosen in (usual.profile, both_channels)
+    )
+    assert usual_script != script == companions.as_load(Dmatest(channel=3), setting(case, usual)).argv[-1]
+    made = replace(usual, profile=both_channels)
+    options = measure(case, made, 1)[0].evidence.expectation.options
+    assert options == {"dmatest channel": 3} == both_channels.asks("cyclictest", "pcie", "dmatest")
+    how = reading(case, made)
+    assert (how.companion, how.as_json()["load_options"]) == (Dmatest(channel=3), {"channel": 3})
+    assert Reading.from_json(json.loads(json.dumps(how.as_json()))) == how
+    assert "load_options" not in reading(case, usual).as_json()
 
 
 def test_two_tools_do_not_share_the_storage() -> None:

@@ -235,6 +235,15 @@ def test_an_option_that_says_what_the_tool_does_anyway_is_not_asked(path: Path) 
     assert found.asks("cyclictest", "latency", "idle") == {"threads": 4}
 
 
+def test_a_load_that_measures_may_be_named_and_has_the_options_of_its_tool(path: Path) -> None:
+    path.write_text(GOOD + "  tools: {dmatest: {options: {channel: 3}}}\n  loads: {fio-write: {}, dmatest: {}}\n")
+    found = profiles.read(path)["mr"]
+    assert found.has("nvme", "cyclictest", "fio-write")
+    assert not found.has("nvme", "cyclictest", "fio-randread")
+    assert found.asks("cyclictest", "pcie", "dmatest") == {"dmatest channel": 3}
+    assert found.asks("cyclictest", "nvme", "fio-write") == {}
+
+
 def test_a_profile_that_names_loads_measures_under_no_other(path: Path) -> None:
     path.write_text(SEED)
     found = profiles.read(path)["mr"]
@@ -300,6 +309,7 @@ def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
         ("  loads: {stress: {cpu: 0}}\n", "6:19", "whole number of at least 1"),
         ("  loads: {stress: {timeout: 4s}}\n", "6:19", "has no worker"),
         ("  loads: {hackbench: {groups: 4}}\n", "6:22", "allowed: none"),
+        ("  loads: {dmatest: {channel: 3}}\n", "6:20", "dmatest is a tool as well: write its options below `tools`"),
     ],
 )
 def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, place: str, said: str) -> None:

@@ -37,13 +37,8 @@ class Case:
 
     @property
     def companion(self) -> Tool | None:
-        """The load as a tool, if it is one that measures beside the other."""
+        """The load as a tool, if it is one that measures beside the other; with its own options."""
         return companions.companion(self.load)
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tool, and its companion if it has one."""
-        return (self.tool,) if self.companion is None else (self.tool, self.companion)
 
 
 class Target(Protocol):
@@ -79,6 +74,17 @@ class Arm:
         return self.time == TimeBase.VIRTUAL
 
 
+def companion_of(case: Case, profile: Profile) -> Tool | None:
+    """Return the load as a tool with a profile's options, if it is one that measures beside the other."""
+    return None if case.companion is None else profile.fit(case.companion, case.suite)
+
+
+def tools_of(case: Case, profile: Profile) -> tuple[Tool, ...]:
+    """Return the tool of a case, and its companion if it has one."""
+    companion = companion_of(case, profile)
+    return (case.tool,) if companion is None else (case.tool, companion)
+
+
 def setting(case: Case, arm: Arm) -> Setting:
     """Return what a case's options take from the arm's board and profile."""
     cpu_list = arm.tuning.cpus
@@ -98,13 +104,20 @@ def setting(case: Case, arm: Arm) -> Setting:
 
 def reading(case: Case, arm: Arm) -> Reading:
     """Return how a case's raw output is read."""
-    return Reading(tool=case.tool, load=case.load, setting=setting(case, arm), cpu_classes=arm.board.cpu_classes)
+    return Reading(
+        tool=case.tool,
+        companion=companion_of(case, arm.profile),
+        load=case.load,
+        setting=setting(case, arm),
+        cpu_classes=arm.board.cpu_classes,
+    )
 
 
 def load_of(case: Case, arm: Arm) -> Load:
     """Return what runs beside the tool. Raises ConfigError: there is no such load, or it lacks an option."""
-    if case.companion is not None:
-        return companions.as_load(case.companion, setting(case, arm))
+    companion = companion_of(case, arm.profile)
+    if companion is not None:
+        return companions.as_load(companion, setting(case, arm))
     return loads.load(case.load, arm.board, arm.profile.loads.get(case.load))
 
 

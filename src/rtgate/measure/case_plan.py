@@ -6,7 +6,7 @@ from __future__ import annotations
 from rtgate.board import isolation, pcie
 from rtgate.board.tuning import cpus
 from rtgate.measure import flavour_need, storage_use
-from rtgate.measure.case import Arm, Case, device_names, devices_of, functions_of, load_of, setting
+from rtgate.measure.case import Arm, Case, device_names, devices_of, functions_of, load_of, setting, tools_of
 from rtgate.measure.drivers import Undriven, undriven
 from rtgate.records.record import OTHER_BUILD
 from rtgate.target.outcome import Outcome, State
@@ -39,7 +39,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
             *load.needs,
             *_confinement_problems(case, arm),
             *_beyond(case, arm),
-            *storage_use.needs(case.tools, case_setting, arm.board.name),
+            *storage_use.needs(tools_of(case, arm.profile), case_setting, arm.board.name),
         ),
         writes=(*case.tool.writes, *arm.tuning.writes),
         priorities=arm.tuning.priorities,
@@ -47,7 +47,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         image="full" if "full" in {case.tool.image, load.image} else "core",
         work_directory=arm.board.work_directory,
         devices=devices_of(case, arm) if arm.board.qemu else (),
-        storage=storage_use.use(case.tools, case_setting),
+        storage=storage_use.use(tools_of(case, arm.profile), case_setting),
         cleanup="" if arm.virtual_time else case.tool.cleanup,  # such a boot ends with the plan
         watched=registry.files(PlanInputs(time=arm.time, tuning=arm.tuning, functions=functions_of(case, arm))),
     )

@@ -14,7 +14,7 @@ from rtgate.console.faults import FATAL, OF_TIME
 from rtgate.errors import ParseError
 from rtgate.kernel import build_id
 from rtgate.measure import observations, storage_use
-from rtgate.measure.case import Arm, Case, functions_of, load_of, reading, setting
+from rtgate.measure.case import Arm, Case, companion_of, functions_of, load_of, reading, setting
 from rtgate.measure.case_plan import beforehand, plan
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
@@ -151,11 +151,12 @@ def _environment(arm: Arm, outcome: Outcome, devices: tuple[str, ...]) -> Enviro
 
 
 def _expectation(case: Case, arm: Arm, demands: Expected) -> Expectation:
-    both = companions.with_companion(demands, case.companion, setting(case, arm)) if case.companion else demands
+    companion = companion_of(case, arm.profile)
+    both = companions.with_companion(demands, companion, setting(case, arm)) if companion else demands
     of_tool = {attribute.name: getattr(both, attribute.name) for attribute in fields(both)}
     return Expectation(
         **{**of_tool, "cpus": demands.cpus or (cpus(arm.tuning.cpus) if arm.tuning.cpus else ())},
-        options={**changed_options(case.tool), **arm.profile.asks_of_load(case.load)},
+        options={**changed_options(case.tool), **arm.profile.asks_of_load(case.load, case.suite)},
         command_line=arm.tuning.command_line,
         priorities=dict(arm.tuning.priorities),
         irq_affinity=arm.tuning.irq_affinity,

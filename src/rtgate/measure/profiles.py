@@ -17,7 +17,7 @@ from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import loads
 from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
-from rtgate.tools.registry import TOOLS, without_own
+from rtgate.tools.registry import COMPANIONS, TOOLS, without_own
 
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -77,7 +77,8 @@ class Profile:
         suites: the suites that it measures; empty for all.
         minimum: cases that a lab's board measures whatever a screen on virtual time said, by name.
         options: options of tools that differ from those of the suites, by name as in `tools`.
-        loads: the only loads that the profile measures under, each with its options; empty for those of the suites.
+        loads: the only loads that the profile measures under, each with its options; empty for those of the suites. A
+            load that measures has those of its tool.
         nfs: whether latency may be measured on a board whose root file system is on the network.
         boards: what it measures on single boards instead, by board.
     """
@@ -119,11 +120,16 @@ class Profile:
 
     def asks(self, tool: str, suite: str, load: str) -> dict[str, int | str]:
         """Return what the profile asks of a tool and of a load that is not usual for them, by name, for limits."""
-        return {**without_own(tool, self.options_of(tool, suite)), **self.asks_of_load(load)}
+        return {**without_own(tool, self.options_of(tool, suite)), **self.asks_of_load(load, suite)}
 
-    def asks_of_load(self, load: str) -> dict[str, int | str]:
-        """Return what the profile asks of a load that is not usual for it, by name, for records and limits."""
-        return {f"{load} {name}": value for name, value in self.loads.get(load, {}).items()}
+    def asks_of_load(self, load: str, suite: str) -> dict[str, int | str]:
+        """Return what the profile asks of a load that is not usual for it, by name, for records and limits.
+
+        Of one that measures, what it asks of the tool.
+        """
+        measures = load in COMPANIONS
+        options = without_own(load, self.options_of(load, suite)) if measures else self.loads.get(load, {})
+        return {f"{load} {name}": value for name, value in options.items()}
 
     def fit(self, tool: _Tool, suite: str) -> _Tool:
         """Return a tool of a suite with the profile's options."""
@@ -239,11 +245,14 @@ def _fits(kind: type[Any], options: Options, value: Value) -> None:
 
 
 def _load(entry: Entry) -> Options:
-    if entry.key.text() not in loads.names():
-        entry.key.fail(f"unknown load {entry.key.text()!r} (allowed: {', '.join(loads.names())})")
+    name, names = entry.key.text(), (*loads.names(), *COMPANIONS)
+    if name not in names:
+        entry.key.fail(f"unknown load {name!r} (allowed: {', '.join(names)})")
     options = _read_options(entry.value)
+    if name in COMPANIONS and options:
+        entry.value.fail(f"{name} is a tool as well: write its options below `tools`, as `{name}: {{options: ...}}`")
     try:
-        loads.check_options(entry.key.text(), options)
+        loads.check_options(name, options)
     except ConfigError as error:
         entry.value.fail(str(error))
     return options

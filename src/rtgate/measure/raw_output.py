@@ -33,7 +33,8 @@ class Reading:
 
     Attributes:
         tool: with its options.
-        load: its name; some loads measure, too.
+        load: its name.
+        companion: the load as a tool with its options, if it is one that measures.
         setting: what the tool was run with.
         cpu_classes: CPUs by the name of their kind, on a board that has several.
     """
@@ -42,16 +43,14 @@ class Reading:
     load: str
     setting: Setting
     cpu_classes: Mapping[str, tuple[int, ...]]
+    companion: Tool | None = None
 
     def measurements(self, files: Mapping[str, bytes]) -> tuple[Measurement, ...]:
         """Return what the files say. Raises ParseError."""
         measurements = self.tool.parse(_output(files, self.setting))
-        companion = companions.companion(self.load)
-        if companion is not None:
-            measurements = (
-                *measurements,
-                *companions.read_measurements(companion, _output(files, companions.companion_setting(self.setting))),
-            )
+        if self.companion is not None:
+            output = _output(files, companions.companion_setting(self.setting))
+            measurements = (*measurements, *companions.read_measurements(self.companion, output))
         return tuple(self._label_cpu_kind(measurement) for measurement in measurements)
 
     def _label_cpu_kind(self, measurement: Measurement) -> Measurement:
@@ -61,22 +60,27 @@ class Reading:
         return replace(measurement, labels={**measurement.labels, "class": kinds[0]}) if kinds else measurement
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it stands in a record."""
+        """Return it as it stands in a record: of a load that measures, the options that are not its own ones."""
+        beside = registry.changed_options(self.companion) if self.companion else {}
         return {
             "tool": self.tool.name,
             "options": registry.options(self.tool),
             "load": self.load,
             "setting": encode(self.setting),
             "cpu_classes": encode(self.cpu_classes),
+            **({"load_options": beside} if beside else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
         """Return what `as_json` made. Raises ConfigError, KeyError, TypeError, ValueError or AttributeError."""
-        reject_unknown_fields(data, ("tool", "options", "load", "setting", "cpu_classes"))
+        reject_unknown_fields(data, ("tool", "options", "load", "load_options", "setting", "cpu_classes"))
+        load, load_options = data["load"], data.get("load_options", {})
+        measures = load in registry.COMPANIONS
         return cls(
             tool=registry.with_options(data["tool"], data["options"]),
-            load=data["load"],
+            companion=registry.with_options(load, load_options) if measures else None,
+            load=load,
             setting=decode(data["setting"], Setting),
             cpu_classes=decode(data["cpu_classes"], dict[str, tuple[int, ...]]),
         )

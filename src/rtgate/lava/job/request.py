@@ -22,7 +22,7 @@ from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX
 from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results.expected import Expected
 from rtgate.measure import storage_use
-from rtgate.measure.case import Case
+from rtgate.measure.case import Case, tools_of
 from rtgate.measure.profiles import profile
 from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import KernelIdentity
@@ -92,7 +92,7 @@ class MeasurementRequest:
         """Return the seconds in which a case may write its test file before it measures: as long as its plan allows."""
         board = boards.board(self.board)
         setting = Setting(cpus=board.cpus, duration_s=0.0, virtual_time=False, storage=board.nvme)
-        use = storage_use.use(case.tools, setting)
+        use = storage_use.use(tools_of(case, profile(self.profile)), setting)
         return use.preparation_s if use else 0.0
 
     @property
