@@ -107,6 +107,19 @@ def test_the_run_is_longer_than_what_must_be_seen(tool: type[Pairs], duration: f
     assert 0.6 * duration < least.least / 1000 < 0.64 * duration
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(("loops", "samples"), [(500, 500), (2500, 2500), (9000, 3000)])
+def test_a_number_of_loops_ends_a_run_that_the_duration_would_not(tool: type[Pairs], loops: int, samples: int) -> None:
+    """A signal that ends a run is a sample of svsematest; only ptsematest needs a time."""
+    setting = Setting(cpus=1, duration_s=2, virtual_time=False)
+    lengths = {word for word in tool(loops=loops).argv(setting) if word.startswith(("--loops", "--duration"))}
+    if tool is Ptsematest:
+        assert lengths == {f"--loops={loops}", *(("--duration=3",) if loops > 2000 else ())}
+    else:
+        assert lengths == {f"--loops={samples}"}
+    assert tool(loops=loops).expected(setting).duration_s == min(2, loops / 1000)
+
+
 def test_no_tool_is_asked_for_what_leaves_traces_or_stops_it_early() -> None:
     for tool in TOOLS:
         argv = " ".join(tool().argv(TWO))

@@ -81,11 +81,13 @@ class Pairs(Tool):
         )
 
     def _length(self, setting: Setting) -> tuple[str, ...]:
-        seconds = setting.duration_s + _START_S
-        if self.loops:
-            ends_by_time = setting.ends_by_time(self._loops_s)
-            return (f"--loops={self.loops}", *((f"--duration={math.ceil(seconds)}",) if ends_by_time else ()))
-        return (f"--loops={self._samples(seconds)}" if self.counted else f"--duration={math.ceil(seconds)}",)
+        if self.counted:
+            return (f"--loops={self._sample_count(setting)}",)
+        seconds = math.ceil(setting.duration_s + _START_S)
+        return (
+            *((f"--loops={self.loops}",) if self.loops else ()),
+            *((f"--duration={seconds}",) if setting.ends_by_time(self._loops_s) else ()),
+        )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: sender and receiver of each pair, and their samples.
@@ -140,9 +142,10 @@ class Pairs(Tool):
 
     def _sample_count(self, setting: Setting) -> int:
         """Return the samples that one pair must have; 0 if a time ends the run."""
-        if self.loops:
+        if not self.counted:
             return 0 if setting.ends_by_time(self._loops_s) else self.loops
-        return self._samples(setting.duration_s + _START_S) if self.counted else 0
+        total = math.ceil((setting.duration_s + _START_S) * 1e6 / self.interval_us)
+        return min(self.loops or total, total)
 
     @property
     def _smp(self) -> bool:
@@ -155,9 +158,6 @@ class Pairs(Tool):
 
     def _pairs(self, setting: Setting) -> int:
         return self.threads or setting.cpus
-
-    def _samples(self, seconds: float) -> int:
-        return math.ceil(seconds * 1e6 / self.interval_us)
 
     def _threads(self, setting: Setting) -> tuple[Threads, ...]:
         if self._smp:
