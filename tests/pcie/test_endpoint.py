@@ -13,5 +13,5 @@ def test_pci_endpoint_test(measure: Measure) -> None:
 
 @cases(Pcitest(), "idle")
 def test_pcitest(measure: Measure) -> None:
-    """The same by the older program, for kernels whose driver says 1 for passed."""
+    """The same without DMA by the older program, for kernels whose driver says 1 for passed."""
     measure()

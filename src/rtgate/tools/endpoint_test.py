@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Mainline's endpoint test, on the root complex: BARs, interrupts, transfers with checksums by CPU and by DMA.
+"""Mainline's endpoint test, on the root complex: BARs, interrupts, transfers with checksums; a kselftest's also by DMA.
 
 It needs an endpoint with pci-epf-test on the other side (Documentation/PCI/endpoint/pci-test-howto.rst). The driver has
 two programs: `pcitest` (tools/pci, in 6.12) and a kselftest (tools/testing/selftests/pci_endpoint, in 6.18). Both are
@@ -11,6 +11,7 @@ Facts that this module depends on:
   newer ones. pcitest knows the former only: on a newer kernel it prints `NOT OKAY` for what passed, and never `OKAY`.
 * pcitest prints a line for each test; `TEST FAILED`, or `FAILED` for interrupt types, is an ioctl that failed. A BAR
   that the endpoint does not have is rightly `NOT OKAY`, so only those that the kernel has found are tested.
+* pcitest lets the endpoint's DMA transfer only with `-d`, which is not given; the kselftest has tests of both.
 * The kselftest skips absent BARs itself and tests 32 MSIs, so the endpoint must have them (`msi_interrupts`). INTx and
   2048 MSI-X, which endpoints need not have and which take a second each to fail, are left out (`-T`).
 * It prints TAP; its exit code is 1 if a test failed.
