@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from rtgate.board import tuning
 from rtgate.errors import ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -174,7 +175,7 @@ class EduMsi(Tool):
         return (
             *("pcie-edu", "msi", f"--interrupts={setting.periods(self.interval_us)}", f"--interval={self.interval_us}"),
             *(f"--priority={self.priority}", f"--raise-priority={self.raise_priority}"),
-            *((f"--cpu={_first(setting.cpu_list)}",) if setting.cpu_list else ()),
+            *((f"--cpu={tuning.cpus(setting.cpu_list)[0]}",) if setting.cpu_list else ()),
             *(exact if setting.virtual_time else (f"--range={self.range_us}",)),
             _device_locator(setting),
         )
@@ -236,7 +237,3 @@ class EduMsi(Tool):
         if lowest is not None and lowest != low:
             raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
         return histogram
-
-
-def _first(cpu_list: str) -> str:
-    return cpu_list.replace("-", ",").split(",", 1)[0]

@@ -9,11 +9,10 @@ from rtgate.board.boot import TimeBase
 from rtgate.records.evidence import Thread
 from rtgate.records.record import Record
 from rtgate.tools import Expected
-from rtgate.tools.threads import POLICIES, ThreadScope
+from rtgate.tools.threads import POLICIES, SCHED_OTHER, ThreadScope
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
 from rtgate.validity.plan_files import MOMENTS, stats, text, uptime
 
-_SCHED_OTHER = 0
 # A plan looks at half of a run, and again four tenths later. A first look that came when the run was over leaves this.
 _LATE = 1.4
 
@@ -47,8 +46,8 @@ def seen_threads(files: Mapping[str, bytes], expectation: Expected) -> tuple[Thr
         if ours(name, fields)
     )
     late = {thread.policy for thread in threads if thread.moment == "late"}
-    real_time = any(group.policy != _SCHED_OTHER for group in expectation.threads)
-    if real_time and late == {_SCHED_OTHER} and _is_over(files, expectation):
+    real_time = any(group.policy != SCHED_OTHER for group in expectation.threads)
+    if real_time and late == {SCHED_OTHER} and _is_over(files, expectation):
         return tuple(thread for thread in threads if thread.moment != "late")
     return threads
 
