@@ -16,29 +16,17 @@ from typing import ClassVar
 
 from rtgate.board import tuning
 from rtgate.errors import ConfigError, NoWakeupsError, ParseError
-from rtgate.tools import (
-    Count,
-    Expected,
-    Output,
-    Reports,
-    Setting,
-    Tool,
-    count,
-    kept_on,
-    time_figures,
-    times_reported,
-)
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, kept_on, time_figures, times_reported
 from rtgate.tools.measurement import Better, Measurement
+from rtgate.tools.periods import DISTANCE_US, Periods
 from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_FIFO, SCHED_RR, Threads, ThreadScope
 from rtgate.units import Unit
 
 JSON = "cyclictest.json"
-_DISTANCE_US = 500  # cyclictest's own
 _AFFINITIES = ("each", "none")
 _CLOCKS = ("monotonic", "realtime")  # by cyclictest's numbers
 _NOWHERE = -1  # the CPU of a thread that is not bound, as its JSON has it
-_SHARE = 0.95  # of the wake-ups that a thread without a histogram must have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +58,7 @@ class Cyclictest(Tool):
     virtual_range_us: int = 150
     threads: int = 0
     affinity: str = "each"
-    distance_us: int = _DISTANCE_US
+    distance_us: int = DISTANCE_US
     loops: int = 0
     clock: str = ""
     policy: str = ""
@@ -116,27 +104,25 @@ class Cyclictest(Tool):
             *("cyclictest", "--quiet", *(("--mlockall",) if self.mlock else ()), f"--priority={self.priority}"),
             *(("--smp",) if self.smp else (f"--threads={self._threads(setting)}", *self._affinity(setting))),
             f"--interval={self.interval_us}",
-            *((f"--distance={self.distance_us}",) if self.distance_us != _DISTANCE_US else ()),
+            *((f"--distance={self.distance_us}",) if self.distance_us != DISTANCE_US else ()),
             *((f"--clock={_CLOCKS.index(self.clock)}",) if self.clock else ()),
             *((f"--policy={self.policy}",) if self.policy else ()),
             *((f"--loops={self.loops}",) if self.loops else ()),
-            *((f"--duration={setting.whole_s}",) if setting.ends_by_time(self._loops_s) else ()),
+            *((f"--duration={setting.whole_s}",) if self._periods(setting).ends_by_time else ()),
             f"--json={JSON}",
             *self._histogram(setting),
         )
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        seconds = setting.run_s(self._loops_s)
-        slowest_us = self._interval_us(self._threads(setting) - 1, setting)
-        wakeups = Count(measurement="wakeups", least=_SHARE * seconds * 1e6 / slowest_us)
+        periods, threads = self._periods(setting), self._threads(setting)
         policy = SCHED_RR if self.policy == "rr" else SCHED_FIFO
         return Expected(
-            threads=(Threads(count=self._threads(setting), policy=policy, priority=self.priority),),
-            duration_s=seconds,
+            threads=(Threads(count=threads, policy=policy, priority=self.priority),),
+            duration_s=periods.run_s,
             seen=ThreadScope.OWN,
             interval_us=self.interval_us if self._range(setting) else 0,
-            counts=() if self._range(setting) else (wakeups,),
+            counts=() if self._range(setting) else (periods.count(threads),),
             clock=self.clock == "realtime",
             cpus=tuning.cpus(self._places) if self._places else (),
             processors=self._processors(setting),
@@ -177,14 +163,9 @@ class Cyclictest(Tool):
         """Return the histogram's range in microseconds; 0 for no histogram."""
         return self.virtual_range_us or self.range_us if setting.virtual_time else self.range_us
 
-    def _interval_us(self, number: int, setting: Setting) -> int:
-        """Return the period of a thread."""
-        return self.interval_us + (0 if self._range(setting) else number * self.distance_us)
-
-    @property
-    def _loops_s(self) -> float:
-        """How long the loops take; 0 without a number of them."""
-        return self.loops * self.interval_us / 1e6
+    def _periods(self, setting: Setting) -> Periods:
+        distance_us = 0 if self._range(setting) else self.distance_us
+        return Periods(interval_us=self.interval_us, distance_us=distance_us, loops=self.loops, setting=setting)
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Return per CPU: `latency` (histogram), `latency.min`, `.avg`, `.max`, `wakeups`, `wakeups.lost`.
@@ -209,15 +190,12 @@ class Cyclictest(Tool):
             limit=self._range(output.setting) * (1000 if nanoseconds else 1),
             shared=shared,
         )
+        periods = self._periods(output.setting)
         return tuple(
             measurement
             for number, thread in threads.items()
-            for measurement in reader.read(thread, number, self._expected_wakeups(number, output))
+            for measurement in reader.read(thread, number, periods.wakeups(number))
         )
-
-    def _expected_wakeups(self, number: int, output: Output) -> int:
-        """Return how often a thread was to wake up."""
-        return int(output.setting.run_s(self._loops_s) * 1_000_000 / self._interval_us(number, output.setting))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from typing import ClassVar
 from rtgate.board import tuning
 from rtgate.board.tuning import Write
 from rtgate.errors import ConfigError, ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
+from rtgate.tools.periods import DISTANCE_US, Periods
 from rtgate.tools.rt_tests import check_end
 from rtgate.tools.threads import SCHED_FIFO, Threads
 from rtgate.tools.xenomai import COBALT, ON_TIME, REPORTS, WHOLE, latencies
@@ -31,7 +32,6 @@ _LINKED = Need(
     reason="its cyclictest is not there, or not linked with Cobalt's library: it would measure Linux",
 )
 _ROW = re.compile(rf"^({WHOLE}) ((?:{WHOLE}\t)*{WHOLE})$", re.MULTILINE)
-_DISTANCE_US = 500  # between the periods of two threads
 _SUMMARY = re.compile(
     rf"^T: ?(?P<thread>[0-9]{{1,4}}) \( *[0-9]+\) P: ?[0-9]+ I:[0-9]+ C: *(?P<cycles>{WHOLE}) Min: *(?P<min>{WHOLE}) "
     rf"Act: *{WHOLE} Avg: *(?P<avg>{WHOLE}) Max: *(?P<max>{WHOLE}) *$",
@@ -62,7 +62,7 @@ class XenomaiCyclictest(Tool):
     range_us: int = 1000
     threads: int = 0
     affinity: str = "each"
-    distance_us: int = _DISTANCE_US
+    distance_us: int = DISTANCE_US
     loops: int = 0
     clock: str = ""
 
@@ -85,33 +85,27 @@ class XenomaiCyclictest(Tool):
             *(*_DEMOS, "cyclictest", "-q", "-m", "-n", f"-p{self.priority}", f"-t{self._threads(setting)}"),
             *{"each": ("-a",), "none": ()}.get(self.affinity, (f"-a{self.affinity}",)),
             *(*(("-c0",) if self.clock else ()), f"-i{self.interval_us}"),
-            *((f"-d{self.distance_us}",) if self.distance_us != _DISTANCE_US else ()),
+            *((f"-d{self.distance_us}",) if self.distance_us != DISTANCE_US else ()),
             *((f"-h{self.range_us}",) if self.range_us else ()),
             *((f"-l{self.loops}",) if self.loops else ()),
-            *((f"-D{setting.whole_s}",) if setting.ends_by_time(self._loops_s) else ()),
+            *((f"-D{setting.whole_s}",) if self._periods(setting).ends_by_time else ()),
         )
-
-    @property
-    def _loops_s(self) -> float:
-        """How long the loops take; 0 without a number of them."""
-        return self.loops * self.interval_us / 1e6
 
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
 
-    def _expected_wakeups(self, number: int, setting: Setting) -> int:
-        """Return how often a thread was to wake up."""
-        interval_us = self.interval_us + (0 if self.range_us else number * self.distance_us)
-        return int(setting.run_s(self._loops_s) * 1_000_000 // interval_us)
+    def _periods(self, setting: Setting) -> Periods:
+        distance_us = 0 if self.range_us else self.distance_us
+        return Periods(interval_us=self.interval_us, distance_us=distance_us, loops=self.loops, setting=setting)
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram the wake-ups are counted."""
-        wakeups = Count(measurement="wakeups", least=0.95 * self._expected_wakeups(self._threads(setting) - 1, setting))
+        periods, threads = self._periods(setting), self._threads(setting)
         return Expected(
-            threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
-            duration_s=setting.run_s(self._loops_s),
+            threads=(Threads(count=threads, policy=SCHED_FIFO, priority=self.priority),),
+            duration_s=periods.run_s,
             interval_us=self.interval_us if self.range_us else 0,
-            counts=() if self.range_us else (wakeups,),
+            counts=() if self.range_us else (periods.count(threads),),
             cpus=tuning.cpus(self.affinity) if self.affinity.isdecimal() else (),
         )
 
@@ -165,9 +159,7 @@ class XenomaiCyclictest(Tool):
         return (
             *time_figures("latency", (low, mean, high), output.microsecond, labels),
             count("wakeups", cycles, Better.NEITHER, labels),
-            count(
-                "wakeups.lost", max(0, self._expected_wakeups(number, output.setting) - cycles), Better.LOWER, labels
-            ),
+            self._lost_wakeups(number, cycles, labels, output),
         )
 
     def _thread(self, cpu: int, counts: dict[int, int], numbers: list[int], output: Output) -> tuple[Measurement, ...]:
@@ -182,7 +174,11 @@ class XenomaiCyclictest(Tool):
                 f"{overflow} beyond {self.range_us} us, minimum {low}, average {mean}, maximum {high}"
             )
         labels = {"cpu": str(cpu)} if self.affinity == "each" else {"thread": str(cpu)}
-        losses = count(
-            "wakeups.lost", max(0, self._expected_wakeups(cpu, output.setting) - histogram.total), Better.LOWER, labels
+        return (
+            *latencies(histogram, (low, mean, high), labels),
+            self._lost_wakeups(cpu, histogram.total, labels, output),
         )
-        return (*latencies(histogram, (low, mean, high), labels), losses)
+
+    def _lost_wakeups(self, number: int, wakeups: int, labels: Mapping[str, str], output: Output) -> Measurement:
+        losses = max(0, self._periods(output.setting).wakeups(number) - wakeups)
+        return count("wakeups.lost", losses, Better.LOWER, labels)
