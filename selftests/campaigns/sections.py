@@ -106,7 +106,8 @@ def comparison(document: Mapping[str, Any]) -> SectionComparison:
     data = {key: value for key, value in document["sections"].items() if key != "format"}
     # The first kernels were measured before boots were counted. A section cannot be in more boots than it came often:
     # for harmless kernels that is the hardest, and of the planted ones `test_no_planted...` asks that none needs it.
-    # So is a spread of nothing, and a longer call in each boot: planted ones have their own.
-    usual = {"spread": 0, "call_spread": 0, "call_boots": len(data["seeds"])}
-    longer = [{"boots": min(one["count"], len(data["seeds"])), **usual, **one} for one in data["longer"]]
+    # So is a spread of nothing, and a longer call or section in each boot: planted ones have their own.
+    every = len(data["seeds"])
+    usual = {"spread": 0, "call_spread": 0, "call_boots": every, "longer_boots": every}
+    longer = [{"boots": min(one["count"], every), **usual, **one} for one in data["longer"]]
     return decode({"cpus": 1, "boots_digest": "", **data, "longer": longer}, SectionComparison)

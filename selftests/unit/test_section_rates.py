@@ -135,6 +135,12 @@ def test_no_planted_section_is_found_by_a_number_of_boots_that_nobody_counted(na
 
 
 @pytest.mark.parametrize("name", PLANTED)
+def test_no_planted_section_is_found_by_what_no_function_that_differs_begins(name: str) -> None:
+    seen = compared(name)
+    assert grown_sections(replace(seen, longer=tuple(replace(one, longer_boots=0) for one in seen.longer)))
+
+
+@pytest.mark.parametrize("name", PLANTED)
 def test_no_planted_section_is_found_without_knowing_what_boots_differ_by(name: str) -> None:
     for one in MEASURED[name]["sections"]["longer"]:
         assert "spread" in one or not one.get("begin")

@@ -248,6 +248,18 @@ def test_boots_with_so_long_a_call_are_counted(boots: Boots, tmp_path: Path) -> 
     assert {one.place: (one.call, one.call_boots) for one in seen.longer} == {"tick": (7000, 3), "elsewhere": (450, 3)}
 
 
+def test_boots_with_so_long_a_section_are_counted(boots: Boots, tmp_path: Path) -> None:
+    """The longest of the baseline's boots counts, and so do 2,500 instructions more."""
+    lengths = {1: 3499, 2: 3500, 3: 900, 4: 9000}
+    boots.found = {
+        "baseline": {seed: (section("tick", 1000 - seed // 4, seed, {}),) for seed in lengths},
+        "candidate": {seed: (section("tick", length, seed, {}),) for seed, length in lengths.items() if seed != 3},
+    }
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert [(one.place, one.candidate, one.longer_boots) for one in seen.longer] == [("tick", 9000, 2)]
+
+
 def test_a_call_that_fails_is_not_hidden_by_one_that_does_not(boots: Boots, tmp_path: Path) -> None:
     """350 more are below what counts, and further beyond nothing than 1,500 are beyond three times 400."""
     lengths = (1000, 1000, 1200, 1400)

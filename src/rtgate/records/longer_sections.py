@@ -33,7 +33,8 @@ SECTION_MEASUREMENTS = (BOUND, *LENGTHS, RAWLOCK)
 GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
 GROWN = 2500
-"""Instructions by which a section of the only CPU must be longer, whatever ran in it."""
+"""Instructions by which a section of the only CPU must be longer, whatever ran in it: in enough boots, if no function
+that differs begins it."""
 SPREADS = 3
 """How many times as much as the baseline's own boots differ a function must have gained."""
 
@@ -50,6 +51,8 @@ class LongerSection:
         candidate: the candidate's longest.
         count: how many sections the candidate has there.
         boots: in how many boots it has one.
+        longer_boots: in how many it has one that is longer than the baseline's longest by `GROWN`; None if nobody has
+            counted them.
         seed: the boot with the longest section.
         begin: the function that begins the section, if it differs; empty if not.
         spread: by how much the baseline's boots differ in what that function takes; None if too few show it.
@@ -81,6 +84,7 @@ class LongerSection:
     call_before: int = 0
     call_spread: int | None = None
     call_boots: int | None = None
+    longer_boots: int | None = None
 
     @property
     def growth(self) -> int:

@@ -23,7 +23,7 @@ from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
-from rtgate.records.longer_sections import LongerSection, LongestHold, LongestSection, SectionComparison
+from rtgate.records.longer_sections import GROWN, LongerSection, LongestHold, LongestSection, SectionComparison
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import reminder, say
 from rtgate.report.text import plain_text
@@ -158,7 +158,8 @@ def compare_boots(
             CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
             changes(old.sections, new.sections),
             names,
-            tuple(boots["candidate"].values()) if identity.cpus > 1 else (),
+            tuple(boots["candidate"].values()),
+            identity.cpus,
         )
         if old
         else (),
@@ -224,20 +225,22 @@ def _section_boots(
 
 
 def _grown(
-    before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str], boots: Sequence[BootSections]
+    before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str], boots: Sequence[BootSections], cpus: int
 ) -> tuple[LongerSection, ...]:
     """Return the sites that grew, what altered functions made longer first.
 
-    With several CPUs enough of the candidate's boots must have a longer call; of one CPU no boots are given.
+    With several CPUs enough of the candidate's boots must have a longer call.
     """
     called = {call.function for change in sites if change.candidate for call in change.candidate.calls}
-    counts = {function: before.boots_with_longer(function, boots) for function in called} if boots else {}
+    counts = {function: before.boots_with_longer(function, boots) for function in called} if cpus > 1 else {}
     fewest = boots_needed(len(boots))
     sections = []
     for change in sites:
         if change.candidate is None:
             continue
         section = _compared(change, change.candidate, names, before.spreads)
+        if section.growth >= GROWN:
+            section = replace(section, longer_boots=_boots_with_longer(change, boots))
         enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
         call, function = before.longest(change.site, enough or change.candidate.calls)
         if call:
@@ -247,6 +250,12 @@ def _grown(
         if max(section.growth, section.gained) >= LEAST:
             sections.append(section)
     return tuple(sorted(sections, key=lambda section: (-section.gained, -section.growth)))
+
+
+def _boots_with_longer(change: SiteChange, boots: Sequence[BootSections]) -> int:
+    """Return how many boots have a section of a site that is longer than the baseline's longest by `GROWN`."""
+    lengths = ([own.longest for own in boot.sections if own.site == change.site] for boot in boots)
+    return sum(max(longest, default=0) >= change.before + GROWN for longest in lengths)
 
 
 def _compared(change: SiteChange, candidate: Section, names: frozenset[str], spreads: Spreads) -> LongerSection:

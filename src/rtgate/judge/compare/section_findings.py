@@ -148,9 +148,15 @@ def _of_section(section: LongerSection) -> Growth:
 
 
 def _is_longer(section: LongerSection, fewest: int) -> bool:
-    """Return whether the longest one grew by more than harmless changes show; `fewest` boots must have a new one."""
+    """Return whether the longest one grew by more than harmless changes show.
+
+    `fewest` boots must have a new one, and one so long that no function that differs begins: what is not changed takes
+    a longer way in one boot or another, too.
+    """
     if _is_new(section) and section.boots >= fewest:
         return True
+    if not section.begin:
+        return section.growth >= GROWN and (section.longer_boots or 0) >= fewest
     return section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
 
 
@@ -242,7 +248,7 @@ def _unsure(comparison: SectionComparison) -> Finding | None:
 
 
 def _usual(comparison: SectionComparison) -> Finding | None:
-    """Return what is said where functions that differ gained, and it may be chance; None where none did."""
+    """Return what is said where sections grew as much as matters, and it may be chance; None where none did."""
     gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison)]
     if not gains:
         return None
@@ -254,25 +260,28 @@ def _usual(comparison: SectionComparison) -> Finding | None:
 
 
 def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
-    """Yield each growth by functions that differ that is worth to be told and may be chance, with the reason."""
+    """Yield each growth that is worth to be told and may be chance, with the reason."""
     if GAINED <= section.call_gain < least_gain(section.call_spread):
         yield _of_call(section), _by_spread(section.call_spread)
     elif comparison.cpus > 1 and _call_gained(section):
-        yield _of_call(section), _by_boots(section, comparison)
-    if comparison.cpus > 1 or not (section.begin and section.baseline):
+        why = "what other CPUs do decides its way"
+        yield _of_call(section), _by_boots(section.call_boots, "a longer call of it", why, comparison)
+    if comparison.cpus > 1:
         return
-    if GAINED <= section.growth < least_gain(section.spread):
+    if not section.begin and section.growth >= GROWN:
+        why = "no function that differs begins it"
+        yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
+    elif section.begin and section.baseline and GAINED <= section.growth < least_gain(section.spread):
         yield _of_section(section), _by_spread(section.spread)
 
 
-def _by_boots(section: LongerSection, comparison: SectionComparison) -> str:
+def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
     boots = len(comparison.seeds)
-    if section.call_boots is None:
-        return "nobody has counted how many boots have a longer call, gate again"
+    if number is None:
+        return f"nobody has counted how many boots have {what}, gate again"
     if boots < boots_needed(boots):
-        return "what other CPUs do decides its way, measure four boots at least"
-    needed = f"{boots_needed(boots)} must, as what other CPUs do decides its way"
-    return f"{section.call_boots} of {boots} boots have a longer call of it, and {needed}"
+        return f"{why}, measure four boots at least"
+    return f"{number} of {boots} boots have {what}, and {boots_needed(boots)} must, as {why}"
 
 
 def _by_spread(spread: int | None) -> str:
