@@ -201,6 +201,18 @@ def test_on_the_board_there_is_no_container_and_lava_adds_its_overlay() -> None:
     assert job_of(request_for())["actions"][0]["deploy"]["ramdisk"]["install_overlay"] is False
 
 
+def test_a_board_whose_root_is_on_a_disk_is_not_measured_by_lava_s_shell_on_it() -> None:
+    """The shell never gets there, and a job that waits for it looks like a kernel that hangs."""
+    name = "rk3568-evb1-android"
+    request = request_for(name, arms=(files_for(name, "candidate"),), transport=Transport.BOARD, steps=(("echo one",),))
+    refusal = r"android\.yaml: rk3568-evb1-android boots by fastboot: LAVA cannot add its test shell .* by docker"
+    with pytest.raises(ConfigError, match=refusal):
+        render(request)
+    with pytest.raises(ConfigError, match=refusal):
+        health.definition(request.board, request.arms[0].files, transport=Transport.BOARD)
+    assert "docker" in job_of(replace(request, transport=Transport.DOCKER))["actions"][2]["test"]
+
+
 def test_files_that_a_job_does_not_have_are_left_out() -> None:
     deploy = job_of(request_for())["actions"][0]["deploy"]
     assert {"kernel", "ramdisk"} <= set(deploy)

@@ -129,12 +129,15 @@ def data(request: JobRequest) -> dict[str, Any]:
     """Return the job's definition.
 
     Raises:
-        ConfigError: LAVA cannot boot the board, a file is missing that its way of booting needs, or a value has
-            characters that must not reach a boot loader or a shell.
+        ConfigError: LAVA cannot boot the board or cannot measure on it by this transport, a file is missing that its
+            way of booting needs, or a value has characters that must not reach a boot loader or a shell.
     """
     lava = lava_of(request.board)
     _check(request)
     way = template.find(lava.boot)
+    if request.transport is Transport.BOARD and way.why_no_test_shell:
+        # The job would wait in vain for the shell, and that looks like a kernel that hangs.
+        raise ConfigError(f"{request.board.path}: {request.board.name} boots by {way.name}: {way.why_no_test_shell}")
     arms = {arm.name: arm for arm in request.arms}
     actions: list[dict[str, object]] = []
     for number, name in enumerate(request.boots, 1):

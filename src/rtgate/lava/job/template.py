@@ -52,6 +52,13 @@ class Template:
     _boot: Value
     _timeouts: Value | None
 
+    @property
+    def why_no_test_shell(self) -> str:
+        """Why LAVA's test shell, by which the transport `board` measures, never gets on the board; empty if it does."""
+        if self.root != "disk":
+            return ""
+        return "LAVA cannot add its test shell to this root filesystem: measure by docker"
+
     def deploy(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the deploy action. Raises ConfigError for a name that is not among `values`."""
         return _fill_block(self._deploy, values)

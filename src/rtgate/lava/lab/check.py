@@ -81,8 +81,8 @@ def _boots(template: Template, dictionary: Mapping[str, Any]) -> Iterator[Findin
         yield Finding(tuple(Transport), f"its device type has no {method} commands named {boot['commands']!r}")
     if target not in _mapping(dictionary, "actions", "deploy", "methods"):
         yield Finding(tuple(Transport), f"it cannot deploy to {target}")
-    if template.root == "disk":
-        yield Finding((Transport.BOARD,), "LAVA cannot add its test shell to this root filesystem: measure by docker")
+    if template.why_no_test_shell:
+        yield Finding((Transport.BOARD,), template.why_no_test_shell)
 
 
 def _console(board: Board, dictionary: Mapping[str, Any]) -> Iterator[Finding]:
