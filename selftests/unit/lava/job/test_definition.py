@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -384,28 +385,58 @@ lava: {device_type: ours, boot: uboot-ramdisk}
 """
 
 
+def write_site(directory: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+
+
+OURS = {"boards/ours.yaml": SITE_BOARD, "kernel-configs/our-build.yaml": "arch: arm64\n"}
+
+
+def carry_out_begin(step_list: list[str], place: Path, image: Path, **variables: str) -> str:
+    """Carry out what a job's shell does before its last step, with an image's site; return the site after that."""
+    script = "\n".join((*step_list[:-1], "echo $RTGATE_SITE"))
+    script = script.replace("/tmp/rtgate-site", str(place)).replace("/usr/share/rtgate/site", str(image))
+    environment = {"PATH": os.environ["PATH"], **variables}
+    return subprocess.run(
+        ["sh", "-ec", script], capture_output=True, text=True, check=True, env=environment
+    ).stdout.strip()
+
+
 def test_a_board_of_a_site_goes_with_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker's container has rtgate's own boards: the job's shell writes this one, and what it names, beside them."""
-    for kind, name, text in (("boards", "ours", SITE_BOARD), ("kernel-configs", "our-build", "arch: arm64\n")):
-        (tmp_path / "site" / kind).mkdir(parents=True)
-        (tmp_path / "site" / kind / f"{name}.yaml").write_text(text)
+    write_site(tmp_path / "site", OURS)
     monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
     made = steps(job_of(request_for("ours")))
     check = yaml.safe_load(health.definition(boards.board("ours"), arm("known-good").files))
     assert steps(check)[: len(made) - 1] == made[:-1]
     assert " in-job --board ours " in made[-1]
-    tree = tmp_path / "tree"
-    script = "\n".join((*made[:-1], "echo $RTGATE_TREE"))
     monkeypatch.delenv("RTGATE_SITE")
-    done = subprocess.run(
-        ["sh", "-ec", script.replace("/tmp/rtgate-site", str(tree))], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{tree}\n"
     with pytest.raises(ConfigError, match="unknown name 'ours' in boards"):
         boards.board("ours")
-    monkeypatch.setenv("RTGATE_TREE", str(tree))
+    monkeypatch.setenv("RTGATE_SITE", carry_out_begin(made, tmp_path / "job", tmp_path / "none"))
     assert boards.board("ours").description == "a board of a site"
     assert boards.board("ours").build == "our-build"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named by RTGATE_SITE", "where the image's rtgate looks"])
+def test_the_board_s_file_of_a_job_wins_over_that_of_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, named: bool
+) -> None:
+    """Nobody makes an image again for each change of a board; its suites and profiles are still the image's."""
+    write_site(tmp_path / "site", {**OURS, "profiles.yaml": "of the submitter's site\n"})
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    made = steps(job_of(request_for("ours")))
+    old = SITE_BOARD.replace("a board of a site", "an old copy")
+    write_site(tmp_path / "image", {**OURS, "boards/ours.yaml": old, "profiles.yaml": "of the image\n"})
+    variables = {"RTGATE_SITE": str(tmp_path / "image")} if named else {}
+    default = tmp_path / ("none" if named else "image")
+    for _ in range(2):  # a container that a worker does not make anew
+        monkeypatch.setenv("RTGATE_SITE", carry_out_begin(made, tmp_path / "job", default, **variables))
+        assert boards.board("ours").description == "a board of a site"
+        assert site.files("profiles.yaml")[0].read_text() == "of the image\n"
+    assert (tmp_path / "image/boards/ours.yaml").read_text() == old
 
 
 def test_a_shipped_board_is_in_every_image() -> None:
