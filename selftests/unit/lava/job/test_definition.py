@@ -382,6 +382,7 @@ memory: 512 MiB
 build: our-build
 console: {device: ttyS0, baud: 115200}
 lava: {device_type: ours, boot: uboot-ramdisk}
+tunings: {isolated: {description: CPU 0 alone, command_line: isolcpus=0, build: our-isolation}}
 """
 
 
@@ -391,7 +392,11 @@ def write_site(directory: Path, texts: dict[str, str]) -> None:
         (directory / name).write_text(text)
 
 
-OURS = {"boards/ours.yaml": SITE_BOARD, "kernel-configs/our-build.yaml": "arch: arm64\n"}
+OURS = {
+    "boards/ours.yaml": SITE_BOARD,
+    "kernel-configs/our-build.yaml": "arch: arm64\n",
+    "kernel-configs/our-isolation.yaml": "arch: arm64\n",
+}
 
 
 def carry_out_begin(step_list: list[str], place: Path, image: Path, **variables: str) -> str:
@@ -418,6 +423,7 @@ def test_a_board_of_a_site_goes_with_the_job(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("RTGATE_SITE", carry_out_begin(made, tmp_path / "job", tmp_path / "none"))
     assert boards.board("ours").description == "a board of a site"
     assert boards.board("ours").build == "our-build"
+    assert boards.board("ours").tuning("isolated").build == "our-isolation"
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named by RTGATE_SITE", "where the image's rtgate looks"])

@@ -28,6 +28,7 @@ def steps(board: Board) -> tuple[str, ...]:
     if board.path.is_relative_to(site.shipped_directory()):
         return ()
     references = [("boards", board.name), ("kernel-configs", board.build), ("target/rootfs", board.rootfs)]
+    references += [("kernel-configs", tuning.build) for tuning in board.tunings.values()]
     references += [("kernel-configs", board.qemu.drivers)] if board.qemu else []
     references += [("lava-jobs", board.lava.boot)] if board.lava else []
     paths = {(kind, name): site.find(kind, f"{name}.yaml") for kind, name in references if name}
