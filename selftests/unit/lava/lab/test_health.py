@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import cast
 import pytest
 import yaml
 from selftests.conftest import Golden
+from selftests.faults import lines
+from selftests.faults.lines import Line
 from selftests.unit.lava.job.test_definition import BOARDS, files_for
 
 from rtgate.board import boards
@@ -82,6 +85,39 @@ def test_this_machine_is_proved(shell: Shell, monkeypatch: pytest.MonkeyPatch) -
     assert abs(found["clock"].value) < 20_000  # 2 s and hundredths of a second
     assert found["power"].value > 0
     assert found["power"].good is (found["power"].value < 900)
+
+
+class SlowTransport(ProgramTransport):
+    """A line of about 10 kB/s, as 115200 baud have; what does not fit stays where it is printed."""
+
+    def read(self) -> bytes:
+        time.sleep(0.05)
+        return super().read()
+
+
+def test_a_slow_line_is_given_the_time_that_its_lines_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2000 lines take 11 s at 115200 baud, and who waits 3 s for an answer gave up after 9 s; here 2 s and 0.6 s."""
+    monkeypatch.setattr("rtgate.console.transport._CHUNK", 500)
+    monkeypatch.setattr(health, "LINES", 300)
+    transport = SlowTransport(["sh"])
+    try:
+        shell = Shell(transport, threading.Event(), waits=Waits(answer=0.2))
+        shell.find(Deadline.after(10))
+        shell.start_plain_shell(Deadline.after(10))
+        found = list(islice(health.prove(shell), 2))[-1]
+    finally:
+        transport.close()
+    assert (found.name, found.value) == ("line", 0), found.sentence
+    assert found.good
+
+
+def test_a_command_that_arrives_damaged_is_typed_again(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LINES", 3)
+    line = Line(shell.transport, outward=lines.first("while", 1))
+    monkeypatch.setattr(shell, "transport", line)
+    found = list(islice(health.prove(shell), 2))[-1]
+    assert (found.name, found.value) == ("line", 0), found.sentence
+    assert shell.again == 1
 
 
 def test_the_kernel_prints_nothing_while_the_line_is_proved(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rtgate.board.boards import Board
-from rtgate.console.shell import Shell
+from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
@@ -31,6 +31,7 @@ _CLOCK_PPM = (
 )
 _BOOT_S = 900.0  # from power on to here; a board that runs longer was not switched off
 _COMMAND_S = 60.0
+_ATTEMPTS = 5  # to have the lines printed: until the command for it arrives undamaged
 _TEST_S = 300
 _PRINTK = "/proc/sys/kernel/printk"
 _UPTIME = re.compile(rb"up:([0-9]+\.[0-9]+):pu")
@@ -149,9 +150,12 @@ def _line(shell: Shell) -> HealthResult:
     quiet = f"{{ read -r level <{_PRINTK} && echo 1 >{_PRINTK}; }} 2>/dev/null"
     loud = f'{{ [ -z "$level" ] || echo "$level" >{_PRINTK}; }} 2>/dev/null'
     command = f"{quiet}; {lines}; {loud}"
-    start = len(shell.log)
-    began = time.monotonic()
-    shell.sure(command, Deadline.after(_COMMAND_S))
+    for _ in range(_ATTEMPTS):
+        start, began = len(shell.log), time.monotonic()
+        # Not `sure`: it takes a command for lost that has not ended when answers are due, and these lines take longer.
+        if shell.run(command, Deadline.after(_COMMAND_S), checked=True)[0] != UNKNOWN:
+            break
+        shell.again += 1
     seconds = time.monotonic() - began
     damage = LINES - intact(bytes(shell.log[start:]))
     rate = len(shell.log[start:]) / max(seconds, 0.001)
