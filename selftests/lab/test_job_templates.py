@@ -148,7 +148,7 @@ def jobs(server: tuple[int, int] = check.TESTED) -> dict[str, tuple[Board, str]]
                 found[f"{name}-{transport}-{family}"] = (board, job_of(board, transport, family, server))
             found[f"{name}-{transport}-health"] = (
                 board,
-                health.definition(board, files_of(board), transport=transport),
+                health.definition(board, files_of(board), transport=transport, server=server),
             )
     for role, board, part in parts_of_two_boards():
         found[f"two-boards-{role}"] = (board, part)

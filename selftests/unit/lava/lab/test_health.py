@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -36,6 +36,18 @@ def test_a_health_check_boots_twice_because_one_boot_proves_no_power_switch() ->
         files = files_for("rk3568-evb1", "known-good").files
         job = yaml.safe_load(health.definition(boards.board("rk3568-evb1"), files, transport=transport))
         assert [next(iter(action)) for action in job["actions"]] == ["deploy", "boot", "test"] * 2
+
+
+def test_a_server_that_can_lets_go_of_the_console_while_it_is_proved() -> None:
+    """It is installed once and outlives the server's release; only a strict check of LAVA 2023.01 minds the key."""
+    board, files = boards.board("rk3568-evb1"), files_for("rk3568-evb1", "known-good").files
+
+    def test_of(**options: Any) -> dict[str, Any]:
+        return cast("dict[str, Any]", yaml.safe_load(health.definition(board, files, **options))["actions"][2]["test"])
+
+    assert test_of()["disconnect_connection"] is True
+    assert "disconnect_connection" not in test_of(server=(2023, 1))
+    assert "disconnect_connection" not in test_of(transport=Transport.BOARD)
 
 
 @pytest.mark.parametrize(("up", "result"), [("12.34", "pass"), ("901.5", "fail")])

@@ -28,7 +28,7 @@ from rtgate.strict_yaml import dump
 
 ARMS = ("baseline", "candidate")
 PRIORITIES = ("high", "medium", "low")
-DISCONNECT = (2026, 1)  # the server from which `disconnect_connection` exists; older ones ignore it without a word
+DISCONNECT = (2026, 1)  # the server from which `disconnect_connection` exists; of older ones only a strict check minds
 _LONGEST_NAME = 200  # LAVA's limit
 _LONGEST_VALUE = 2000
 # LAVA polls the console that the test uses and reads at most 4 KiB each time; at its 10 s a line would fill up.

@@ -18,7 +18,16 @@ from rtgate.console.shell import UNKNOWN, Shell
 from rtgate.durations import Deadline
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.lava.job import template
-from rtgate.lava.job.definition import Files, JobArm, JobRequest, Transport, image_name, lava_of, render
+from rtgate.lava.job.definition import (
+    DISCONNECT,
+    Files,
+    JobArm,
+    JobRequest,
+    Transport,
+    image_name,
+    lava_of,
+    render,
+)
 from rtgate.lava.job.request import NONCE, new_nonce
 from rtgate.strict_yaml import dump
 
@@ -64,6 +73,7 @@ def definition(
     *,
     transport: Transport = Transport.DOCKER,
     image: str = "",
+    server: tuple[int, int] = DISCONNECT,
 ) -> str:
     """Return a health check as a job definition.
 
@@ -74,6 +84,8 @@ def definition(
         files: the kernel that is known to be good.
         transport: as `JobRequest` has it.
         image: as `JobRequest` has it.
+        server: as `JobRequest` has it. A health check stays on its server when that is updated, so by default it has
+            the keys of newer ones, too.
     """
     device_tree = " or ".join(sorted(lava_of(board).dtbs.values()))
     if device_tree and not files.dtb and "dtb" in template.find(lava_of(board).boot).optional:
@@ -90,6 +102,7 @@ def definition(
         profile="mr",
         transport=transport,
         image=image,
+        server=server,
         test_s=_TEST_S,
         steps=(steps, steps),
     )
