@@ -90,6 +90,8 @@ def test_complete_hides_no_message_that_lava_saw() -> None:
         ([], 1),
         ([None], 1),
         (["DUT_has_reset", "DUT_has_reset"], 0),
+        (["warning", "DUT_has_reset"], 0),
+        (["warning", "panic"], 1),
     ],
 )
 def test_a_board_that_starts_again_is_no_death_by_itself(kinds: list[str | None], deaths: int) -> None:

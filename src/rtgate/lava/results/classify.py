@@ -297,15 +297,15 @@ def _panics(job_boots: Sequence[Boot]) -> Iterator[Panic]:
 
 
 def _only_reset(result: Mapping[str, Any]) -> bool:
-    """Return whether all that LAVA saw is the board's boot loader again (`DUT_has_reset`, LAVA 2025.04 and later).
+    """Return whether LAVA gave up because of the board's boot loader (`DUT_has_reset`, LAVA 2025.04 and later).
 
-    A board may start again because its power failed: whose fault that is, other boots tell.
+    A board may start again because its power failed: whose fault that is, other boots tell. The last message is the one
+    for which LAVA gave up; those before it, such as warnings, it only lists (`lava_dispatcher/utils/messages.py`).
     """
     extra = result.get("extra")
     messages = extra.get("extra") if isinstance(extra, Mapping) else None
-    if not isinstance(messages, list):
-        return False
-    return {message.get("kind") for message in messages if isinstance(message, Mapping)} == {"DUT_has_reset"}
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return isinstance(last, Mapping) and last.get("kind") == "DUT_has_reset"
 
 
 def _last(boot: Boot) -> str:
