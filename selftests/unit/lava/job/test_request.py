@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import functools
+import threading
 from dataclasses import replace
 
 import pytest
@@ -12,14 +14,18 @@ from rtgate.board import boards
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
+from rtgate.lava.in_job.target import JobTarget
+from rtgate.lava.job import environment
 from rtgate.lava.job import request as orders
 from rtgate.lava.job.definition import Transport
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.job.server_definition import Definition
+from rtgate.measure import case_plan, profiles
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRead
+from rtgate.tools.registry import TOOLS
 
 KERNEL = KernelIdentity(
     name="k", flavour="preempt_rt", release="6.12", image_sha256="a" * 64, source="debian", provenance="rtgate"
@@ -114,9 +120,34 @@ def test_arms_in_turns() -> None:
 
 def test_no_job_holds_a_board_for_hours() -> None:
     many = replace(ORDER, cases=ORDER.cases * 60, boots=in_turns(tuple(ORDER.kernels), 4))
-    assert (many.boot_s, many.usual_s) == (300 + 60 * (15 + 120), 60 + 60 * 20)
+    hanging = 2 * (2 * 10 + 20) + 60 + 90 + 20  # on host time
+    assert (many.boot_s, many.usual_s) == (300 + 59 * (15 + 120) + hanging, 60 + 60 * 20)
     assert [part.boots for part in many.parts()] == [("baseline", "candidate"), ("candidate", "baseline")] * 2
     assert ORDER.parts() == (ORDER,)
+
+
+@pytest.mark.parametrize("board", ["rk3568-evb1", "lab-virt-arm64"], ids=["real time", "host time"])
+@pytest.mark.parametrize("profile", profiles.profiles())
+def test_a_hang_is_found_before_lava_ends_the_test(board: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nobody knows whose fault it is, and all of it is measured again."""
+    for read in ((boards, "board"), (orders, "profile")):
+        monkeypatch.setattr(*read, functools.cache(getattr(*read)))
+    job = environment.read({"LAVA_CONNECTION_COMMAND": "telnet h 1"})
+    waits = JobTarget.of(boards.board(board), job, profiles.profile(profile), threading.Event()).live.waits
+    for kind in TOOLS.values():
+        order = replace(ORDER, board=board, profile=profile, cases=(Case(suite="latency", tool=kind(), load="idle"),))
+        deadline_s = case_plan.plan(order.cases[0], order.expected().arm(1), 1).deadline_s
+        until_silence = waits.target * deadline_s + waits.spare
+        assert order.boot_s >= 200 + until_silence + waits.hang + waits.attach, kind.name
+        assert replace(order, cases=order.cases * 3).boot_s >= order.boot_s + 2 * (order.usual_s - 60)
+
+
+def test_a_board_that_may_be_silent_for_long_is_given_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = boards.board("rk3568-evb1")
+    before = replace(ORDER, board=board.name).boot_s
+    patient = replace(board, console=replace(board.console, silence_s=600))
+    monkeypatch.setattr(boards, "board", lambda _name: patient)
+    assert replace(ORDER, board=board.name).boot_s == before + 2 * 600 - 60 - 45
 
 
 def test_a_board_that_cools_down_is_given_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +172,8 @@ def test_a_board_that_writes_its_test_files_first_is_given_the_time(monkeypatch:
     for size in (20_000, 80_000):
         monkeypatch.setattr(boards, "board", lambda _name, size=size: replace(board, nvme=replace(nvme, size_mib=size)))
         seconds.append(order.boot_s)
-    assert seconds[1] - seconds[0] == pytest.approx((60_000 << 20) / 20e6, abs=1)
+    # Both while it is written as usual, and while the board hangs: its time is the host's, and may pass twice as fast.
+    assert seconds[1] - seconds[0] == pytest.approx(2 * (60_000 << 20) / 20e6, abs=1)
 
 
 def test_a_boot_that_takes_longer_than_an_hour_is_a_job_all_the_same() -> None:

@@ -33,6 +33,20 @@ def time_of(board: Board) -> TimeBase:
     return TimeBase.HOST if board.virtual or board.soc == "none" else TimeBase.REAL
 
 
+def _waits(board: Board) -> Waits:
+    """Return how long to wait for what on a board in a lab."""
+    return waits_of(board, Waits() if time_of(board) == TimeBase.REAL else _PATIENT)
+
+
+def given_up_after_s(board: Board, plan: Plan) -> float:
+    """Return the seconds after which a plan on a board in a lab is given up whose target fell silent.
+
+    They are those of `LiveTarget.run`: the plan's own deadline, the search for a shell, and the one after Ctrl-C.
+    """
+    waits = _waits(board)
+    return waits.target * plan.deadline_s + waits.spare + waits.hang + waits.attach
+
+
 _NETWORK_ROOT = re.compile(rb"^/proc/cmdline:(?:.* )?(?:root=/dev/nfs|nfsroot=)", re.MULTILINE)
 
 
@@ -75,9 +89,7 @@ class JobTarget:
     @classmethod
     def of(cls, board: Board, job: InJob, profile: Profile, stop: threading.Event) -> JobTarget:
         """Return the board of this job."""
-        live = LiveTarget.of_console(board, job.console, stop)
-        if time_of(board) != TimeBase.REAL:
-            live = replace(live, waits=waits_of(board, _PATIENT))
+        live = replace(LiveTarget.of_console(board, job.console, stop), waits=_waits(board))
         return cls(live, job, profile)
 
     def run(self, plan: Plan) -> Outcome:

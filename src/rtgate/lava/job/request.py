@@ -16,18 +16,18 @@ from typing import Any
 from rtgate.board import boards
 from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
+from rtgate.lava.in_job.target import given_up_after_s
 from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job.definition import ARMS, Transport
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX
 from rtgate.lava.job.server_definition import Definition
 from rtgate.lava.results.expected import Expected
-from rtgate.measure import storage_use
-from rtgate.measure.case import Case, tools_of
+from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
 from rtgate.measure.profiles import profile
 from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.record import KernelIdentity
 from rtgate.records.schedule import Steps, format_steps, parse_steps
-from rtgate.tools import Setting
 
 NONCE = "rtgate.nonce"
 _KEYS = {"": "rtgate.order", ROOT_COMPLEX: "rtgate.order", ENDPOINT: "rtgate.endpoint"}  # by the role of a board
@@ -82,18 +82,22 @@ class MeasurementRequest:
 
     @property
     def boot_s(self) -> int:
-        """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it."""
-        # LAVA would end the test of a board that is still cooling down, and that would look like a kernel that hangs.
-        cooling = 0.0 if boards.board(self.board).cool_to is None else LONGEST_S
-        storage = sum(map(self._storage_s, self.cases))
-        return int(_AROUND_S + cooling + storage + sum(1.5 * length + _CASE_S for length in self._lengths()))
+        """Seconds that the tests of one boot may take: each tool's time, half as much again, and what is around it.
 
-    def _storage_s(self, case: Case) -> float:
-        """Return the seconds in which a case may write its test file before it measures: as long as its plan allows."""
-        board = boards.board(self.board)
-        setting = Setting(cpus=board.cpus, duration_s=0.0, virtual_time=False, storage=board.nvme)
-        use = storage_use.use(tools_of(case, profile(self.profile)), setting)
-        return use.preparation_s if use else 0.0
+        One of them may hang, and rtgate must have given it up before LAVA ends the test: else the lab would be blamed.
+        """
+        expectation = self.expected()
+        arm = expectation.arm(1)
+        plans = [plan(case, arm, 1) for case in self.cases]
+        usual = [
+            1.5 * length + _CASE_S + (case_plan.storage.preparation_s if case_plan.storage else 0.0)
+            for length, case_plan in zip(self._lengths(), plans, strict=True)
+        ]
+        hanging = [given_up_after_s(arm.board, case_plan) for case_plan in plans]
+        further = max(late - in_time for late, in_time in zip(hanging, usual, strict=True))
+        # LAVA would end the test of a board that is still cooling down, and that would look like a kernel that hangs.
+        cooling = 0.0 if arm.board.cool_to is None else LONGEST_S
+        return int(_AROUND_S + cooling + sum(usual) + max(further, 0.0))
 
     @property
     def usual_s(self) -> float:

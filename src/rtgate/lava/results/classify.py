@@ -260,7 +260,7 @@ def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]
     if not boot.shell:
         return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failure.message}"
     if _DEADLINE.search(failure.message) and not boot.on_board:
-        # There rtgate has deadlines of its own, shorter than LAVA's, and records a kernel that hangs.
+        # There rtgate has deadlines of its own, and LAVA's is longer (`MeasurementRequest.boot_s`): a hang is recorded.
         return Blame.LAB, State.LAB, f"LAVA ended the test in the worker's container: {failure.message}"
     if _DEADLINE.search(failure.message):
         return Blame.PRODUCT, State.HANG, f"the test hung: {failure.message}"
