@@ -21,6 +21,7 @@ from rtgate.board import boards
 from rtgate.board.serial_console import Login
 from rtgate.cli import main
 from rtgate.errors import ConfigError
+from rtgate.lava.job import template
 from rtgate.lava.job.definition import (
     Files,
     JobArm,
@@ -224,6 +225,27 @@ def test_files_that_a_job_does_not_have_are_left_out() -> None:
     url = f"{URL}/rootfs.cpio.gz?inline=false"
     asked = job_of(request_for(arms=(arm("candidate", ramdisk=url),)))["actions"][0]["deploy"]["ramdisk"]
     assert (asked["url"], asked["compression"]) == (url, "gz")
+
+
+@pytest.mark.parametrize("boot", site.names("lava-jobs"))
+def test_a_compressed_kernel_is_unpacked_before_a_boot_loader_gets_it(boot: str) -> None:
+    board = boards.board("rk3568-evb1")
+    assert board.lava is not None
+    board = replace(board, lava=replace(board.lava, boot=boot))
+
+    def compressions(suffix: str) -> list[str | None]:
+        way = template.find(boot)
+        there = {*way.required, *way.optional}
+        plain = {"ramdisk": f"{URL}/rootfs.cpio", "nfsroot": f"{URL}/root.tar.xz"}
+        files = {**plain, "kernel": f"{URL}/Image{suffix}", "dtb": f"{URL}/board.dtb{suffix}"}
+        own = arm("candidate", **{"ramdisk": None, **{name: url for name, url in files.items() if name in there}})
+        deploy = job_of(replace(request_for(arms=(own,)), board=board))["actions"][0]["deploy"]
+        blocks = [deploy["images"]["boot"]] if boot == "fastboot" else [deploy["kernel"], deploy.get("dtb", {})]
+        return [block.get("compression") for block in blocks if block]
+
+    assert set(compressions("")) == {None}
+    assert set(compressions(".gz")) == {"gz"}
+    assert set(compressions(".zst")) == {"zstd"}
 
 
 def test_the_job_ends_after_all_of_its_parts_and_not_before() -> None:
