@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         # LAVA takes a job for good whatever its commands end with; only a failed result tells.
         print(plain_line(f"board-health: {error}"), flush=True)
         print(signals.result("board.health", "fail"), flush=True)
-        print("<LAVA_SIGNAL_TESTRAISE infra: this board cannot be proved>", flush=True)
+        print(signals.lab_failure("this board cannot be proved"), flush=True)
         return error.exit_code
 
 
@@ -57,7 +57,7 @@ def _check_health(arguments: argparse.Namespace) -> int:
     with _shell(arguments, board) as shell:
         good = _check_all(shell)
     if not good:
-        print("<LAVA_SIGNAL_TESTRAISE infra: this board is not fit for measuring>", flush=True)
+        print(signals.lab_failure("this board is not fit for measuring"), flush=True)
     return 0 if good else 1
 
 

@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     except RtgateError as error:
         _say(plain_line(str(error)))
         _print([signals.result(IN_JOB, "fail")])
+        if isinstance(error, environment.NoConsoleError):
+            _print([signals.lab_failure("LAVA gives a test on this device no console: see rtgate lab-check")])
         return error.exit_code
 
 

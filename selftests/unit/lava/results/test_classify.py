@@ -7,6 +7,7 @@ import pytest
 from selftests import lava_log, lava_records
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, feedback, result, target
 
+from rtgate.cli.main import main
 from rtgate.lava.client.follow import StoppedBy
 from rtgate.lava.client.server import Job
 from rtgate.lava.job.server_definition import Definition
@@ -63,6 +64,43 @@ def test_a_container_that_lacks_what_the_job_asks_for_is_told(*, came: bool) -> 
         assert "in the worker's container measured nothing: unknown name 'our-suite' in tests" in found.sentence
         assert "whoever keeps the lab must load an image of this rtgate" in found.sentence
         assert (found.boot, found.may_retry) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "lacks"),
+    [
+        ("RTGATE_UPLOAD_TOKEN_FILE: /token is empty", False),
+        ("RTGATE_KERNEL is not JSON: Expecting value", False),
+        (
+            "not everything was measured (pytest ended with 4): --case x: no such case here (there are: y)",
+            True,
+        ),
+        ("unknown kernel family 'x' (allowed: bsp, mainline)", True),
+        ("/usr/share/boards/b.yaml: b has no tuning 'isolated' (allowed: default)", True),
+    ],
+)
+def test_an_image_is_to_be_loaded_only_where_one_lacks_a_name(said: str, *, lacks: bool) -> None:
+    refusal = lava_log.line("results", {"definition": "0_rtgate-1", "case": "rtgate.in-job", "result": "fail"})
+    shell = lava_log.shell(3, [f"rtgate: {said}"]) + refusal
+    found = classify(job("Complete"), lines(deploy(1), boot_lines(2), shell, end_lines()))
+    assert found.blame is Blame.OURS
+    assert f"measured nothing: {said}" in found.sentence
+    assert ("must load an image" in found.sentence) is lacks
+
+
+def test_a_device_that_gives_a_test_no_console_is_the_lab_s_fault(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LAVA_CONNECTION_COMMAND", "LAVA_CONNECT_COMMAND"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["in-job", "--board", "rk3568-evb1", "--suite", "latency"]) == 2
+    *printed, raised = capsys.readouterr().out.splitlines()
+    assert "needs LAVA_CONNECTION_COMMAND" in printed[0]
+    message = raised.removeprefix("<LAVA_SIGNAL_TESTRAISE ").removesuffix(">")
+    end = result("lava-docker-test-shell", "fail") + end_lines("Test", message)
+    found = classify(job(), lines(deploy(1), boot_lines(2), lava_log.shell(3, printed), end))
+    assert (found.blame, found.may_retry) == (Blame.LAB, True)
+    assert found.sentence == "infra: LAVA gives a test on this device no console: see rtgate lab-check"
 
 
 def test_complete_hides_no_panic() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from rtgate.judge.figures import figure_status
 from rtgate.judge.thresholds import Threshold
 from rtgate.judge.verdict import Status, Verdict, exit_code, worst
+from rtgate.lava.results.classify import INFRA
 from rtgate.lava.results.plain_text import plain_line
 from rtgate.records.record import Record
 from rtgate.tools.measurement import Measurement
@@ -65,6 +66,11 @@ def result(name: str, word: str, value: float | None = None, unit: str = "") -> 
     number = "" if value is None else f"{value:.10f}".rstrip("0").rstrip(".")
     measurement = f" UNITS={case_id(unit)} MEASUREMENT={number}" if number and unit else ""
     return f"<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={case_id(name)} RESULT={word}{measurement}>"
+
+
+def lab_failure(sentence: str) -> str:
+    """Return the signal that ends the job, of which `lava.results.classify` says then that the lab failed it."""
+    return f"<LAVA_SIGNAL_TESTRAISE {INFRA} {sentence}>"
 
 
 def reference(name: str, url: str) -> str:

@@ -23,6 +23,10 @@ ARM, BOOT, KERNEL, POWER_CYCLE = "RTGATE_ARM", "RTGATE_BOOT", "RTGATE_KERNEL", "
 _MOST_BOOTS = 10_000
 
 
+class NoConsoleError(ConfigError):
+    """LAVA gives a test no console: whoever keeps the lab must name one in the device's dictionary."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InJob:
     """One boot of a job, as seen from inside.
@@ -58,10 +62,15 @@ class InJob:
 
 
 def read(environ: Mapping[str, str] = os.environ) -> InJob:
-    """Return what the job tells. Raises ConfigError: this is not a job, or its variables are wrong."""
+    """Return what the job tells.
+
+    Raises:
+        NoConsoleError: this is not a job, or its device has no console for a test.
+        ConfigError: its variables are wrong.
+    """
     command = environ.get("LAVA_CONNECTION_COMMAND") or environ.get("LAVA_CONNECT_COMMAND")
     if not command:
-        raise ConfigError(
+        raise NoConsoleError(
             "--console lava needs LAVA_CONNECTION_COMMAND: it works in a docker test action of LAVA, on a device whose "
             "dictionary has connection_list, connection_commands and connection_tags (one tagged `primary`)"
         )

@@ -31,7 +31,7 @@ SAYS = "rtgate: "
 
 INFRA = "infra:"
 DEAD = "dut-dead:"
-"""How `rtgate in-job` begins what it raises by `lava-test-raise`, to say whose fault it is."""
+"""How a test begins what it raises (`lava-test-raise`), to say whose fault it is: rtgate the lab's, others both."""
 
 
 class Blame(Enum):
@@ -103,6 +103,8 @@ _IMAGE = re.compile(
     r"Bad (?:Data|Header) (?:CRC|Magic)|ERROR: (?:new format )?image (?:overwritten|is corrupt)|zimage: Bad magic",
     re.IGNORECASE,
 )
+# What rtgate says of a name that its own files lack: of a suite, a profile, a case, a tuning.
+_LACKING = re.compile(r"unknown [a-z ]+ '|no such case|has no tuning '")
 _STILL_S = 20.0  # lines of a boot that goes on are no further apart; LAVA's deadline for one is minutes
 _DEADLINE = re.compile(r"timed out|timeout", re.IGNORECASE)
 
@@ -174,13 +176,15 @@ def _ended_before_start(boot: Boot) -> bool:
 
 
 def _cannot(boot: Boot, panics: tuple[Panic, ...]) -> Ending:
-    """Return the ending of a job whose container had not what the job asks for."""
+    """Return the ending of a job in whose container rtgate measured nothing: it may lack what the job asks for."""
     messages = [line for line in boot.shell if line.text.startswith(SAYS)]
-    why = phrase(messages[-1].text.removeprefix(SAYS)) if messages else "it does not say why"
-    sentence = (
-        f"rtgate in the worker's container measured nothing: {why}; whoever keeps the lab must load an image of this "
-        "rtgate with the site's suites and profiles (ci/image/build --load), or measure without it: --transport board"
-    )
+    why = messages[-1].text.removeprefix(SAYS) if messages else "it does not say why"
+    sentence = f"rtgate in the worker's container measured nothing: {phrase(why)}"
+    if _LACKING.search(why):
+        sentence += (
+            "; whoever keeps the lab must load an image of this rtgate with the site's suites and profiles "
+            "(ci/image/build --load), or measure without it: --transport board"
+        )
     line = messages[-1].number if messages else -1
     return Ending(blame=Blame.OURS, sentence=sentence, state=State.LAB, boot=boot.number, line=line, panics=panics)
 
