@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from rtgate.lava.job import request as orders
 from rtgate.lava.job.definition import Transport
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.job.server_definition import Definition
+from rtgate.lava.results.plain_text import plain_line
 from rtgate.measure import case_plan, profiles
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
@@ -54,7 +57,12 @@ def test_what_was_asked_for_comes_back(source: str, count: int) -> None:
     order = replace(ORDER, cases=cases, kernels=kernels)
     metadata = order.as_metadata()
     assert all(len(text) <= 1500 and text.isprintable() for text in metadata.values())
-    assert orders.read(definition({**metadata, "branch": "x"}), "job 1") == order
+    # Who reads it may not be who wrote it. In the job, kernels get the same names.
+    names = {arm: environment.kernel(json.dumps(asdict(kernel))) for arm, kernel in kernels.items()}
+    read = orders.read(definition({**metadata, "branch": "x"}), "job 1")
+    assert replace(read, kernels={}) == replace(order, kernels={})
+    assert read.kernels == names
+    assert {kernel.source for kernel in read.kernels.values()} == {plain_line(source)}
 
 
 def test_a_job_of_somebody_else() -> None:
@@ -96,11 +104,41 @@ def test_arms_become_directories_and_so_are_checked(name: str) -> None:
 @given(st.lists(st.text(max_size=12) | st.sampled_from(["baseline", "candidate"]), max_size=6))
 def test_no_boot_is_of_an_arm_without_a_kernel(boots: list[str]) -> None:
     text = definition(replace(ORDER, boots=tuple(boots), kernels={"candidate": KERNEL}).as_metadata())
-    if set(boots) <= {"candidate"}:
+    if boots and set(boots) <= {"candidate"}:
         assert orders.read(text, "job 1").boots == tuple(boots)
         return
-    with pytest.raises(ConfigError, match=r"is not a name of a kernel|of which it names no kernel"):
+    with pytest.raises(ConfigError, match=r"is not a name of a kernel|of which it names no kernel|list no boots"):
         orders.read(text, "job 1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernels": {}, "boots": ()}, "its metadata list no kernels, so it measures nothing"),
+        ({"boots": ()}, "its metadata list no boots"),
+        ({"cases": ()}, "its metadata list no cases"),
+    ],
+)
+def test_a_job_that_measures_nothing_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"job 1: {message}"):
+        orders.read(definition(replace(ORDER, **changes).as_metadata()), "job 1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ([], "job 1 names no kernel"),
+        ({**asdict(KERNEL), "name": 1}, "job 1 names no kernel"),
+        ({"name": "k"}, "job 1 is not by this version of rtgate, .*: fetch with the version that submitted it"),
+        ({**asdict(KERNEL), "later": "x"}, "job 1 is not by this version of rtgate"),
+    ],
+)
+def test_a_kernel_in_metadata_is_read_as_strictly_as_in_a_job(entry: object, message: str) -> None:
+    (text,) = ORDER.as_metadata().values()
+    data = json.loads(text)
+    data["kernels"]["candidate"] = entry
+    with pytest.raises(ConfigError, match=message):
+        orders.read(definition({"rtgate.order.1": json.dumps(data)}), "job 1")
 
 
 @pytest.mark.parametrize("load", ["..", "a/b", "x\0"])

@@ -54,6 +54,7 @@ _PAYLOAD = 600  # a board's line may be slow and noisy: short frames
 _FRAME = re.compile(r"(F[0-9a-f]{9}) (?:[0-9]|end ).*")
 _BEGINS = "rtgate: case"
 _CANNOT = "rtgate: the target"
+_REMEDY = "fetch with the version that submitted the job"
 _ENDED = "rtgate: every case was carried out"
 
 
@@ -202,9 +203,9 @@ def context(data: bytes) -> Context:
     try:
         fields = json.loads(data)
         entries = [(cases_file.from_json(entry["case"]), str(entry["nonce"])) for entry in fields["cases"]]
-        kernel = environment.kernel(json.dumps(fields["kernel"]))
+        kernel = environment.identity(fields["kernel"], "the job's log", _REMEDY)
         names = [str(fields[name]) for name in ("board", "profile", "tuning", "arm")]
-        if kernel is None or not all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name) for name in names):
+        if not all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name) for name in names):
             raise KeyError("a name")  # noqa: TRY301 - it is one of the many ways in which a name is missing
         number = environment.boot(str(fields["boot"]))
         expectation = Expected(

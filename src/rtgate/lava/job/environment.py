@@ -124,15 +124,27 @@ def kernel(text: str) -> KernelIdentity | None:
     if not text:
         return None
     try:
-        identity = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{KERNEL} is not JSON: {error}") from error
+    return identity(data, KERNEL, "make the lab's image again")
+
+
+def identity(data: object, what: str, remedy: str) -> KernelIdentity:
+    """Return the kernel that a stranger's data names, as text that may be printed.
+
+    Args:
+        data: of JSON.
+        what: says where it comes from, in an error.
+        remedy: what to do if another version of rtgate wrote it.
+
+    Raises:
+        ConfigError: it names none, or is of another version.
+    """
     names = [field.name for field in fields(KernelIdentity)]
     required_names = {field.name for field in fields(KernelIdentity) if field.default is MISSING}
-    if not isinstance(identity, dict) or not all(isinstance(text, str) for text in identity.values()):
-        raise ConfigError(f"{KERNEL} names no kernel: expected an object with the texts {', '.join(names)}")
-    if not required_names <= set(identity) <= set(names):
-        raise ConfigError(
-            f"{KERNEL} is not by this version of rtgate, which knows {', '.join(names)}: make the lab's image again"
-        )
-    return KernelIdentity(**{name: plain_line(text) for name, text in identity.items()})
+    if not isinstance(data, dict) or not all(isinstance(text, str) for text in data.values()):
+        raise ConfigError(f"{what} names no kernel: expected an object with the texts {', '.join(names)}")
+    if not required_names <= set(data) <= set(names):
+        raise ConfigError(f"{what} is not by this version of rtgate, which knows {', '.join(names)}: {remedy}")
+    return KernelIdentity(**{name: plain_line(text) for name, text in data.items()})

@@ -18,6 +18,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.in_job.target import given_up_after_s
 from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job import environment
 from rtgate.lava.job.definition import ARMS, Transport
 from rtgate.lava.job.multinode import ENDPOINT, ROOT_COMPLEX
 from rtgate.lava.job.server_definition import Definition
@@ -40,6 +41,7 @@ _CASE_S = 120.0  # uploading a plan, its frames over a slow line, deadlines of i
 _AROUND_S = 300.0  # starting and ending the test on a worker that has much to do
 _USUAL_CASE_S, _USUAL_AROUND_S = 10.0, 60.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
+_REMEDY = "fetch with the version that submitted it"
 _PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
 
 
@@ -179,10 +181,14 @@ def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
     for name in (data["board"], *(f"{case.suite}/{case.name.partition('/')[2]}" for case in cases)):
         if not _NAME.fullmatch(str(name)):
             raise ConfigError(f"{what}: {str(name)[:60]!r} is not a name of a board or a case")
+    kernels = {str(arm): environment.identity(entry, what, _REMEDY) for arm, entry in data["kernels"].items()}
     boots = _boots(data, what)
+    for name in ("kernels", "boots", "cases"):
+        if not data[name]:
+            raise ConfigError(f"{what}: its metadata list no {name}, so it measures nothing")
     return MeasurementRequest(
         board=str(data["board"]),
-        kernels={str(arm): KernelIdentity(**kernel) for arm, kernel in data["kernels"].items()},
+        kernels=kernels,
         boots=boots,
         cases=cases,
         suites=tuple(str(suite) for suite in data["suites"]),
