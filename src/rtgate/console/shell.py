@@ -310,10 +310,10 @@ class Shell:
         return 1 not in answers
 
     def sure(self, command: str, deadline: Deadline) -> tuple[int, bytes]:
-        """Run a checked command that may be carried out twice, until it is known how it ended.
+        """Run a checked command that may be carried out twice; each try has twice the time of an answer to end.
 
         Returns:
-            The exit code, UNKNOWN when it never became known; and what the console printed.
+            The exit code, UNKNOWN when five tries did not tell it, nor all before the deadline; and what was printed.
 
         Raises:
             HangError: no shell answers any more.

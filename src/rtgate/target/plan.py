@@ -6,13 +6,13 @@ while it measures; its results leave it afterwards, in frames (`rtgate.console.f
 it prints those frames again.
 
 Files that a plan leaves: `facts.start`, `facts.end` and `facts` (lines `PATH:CONTENT` of what /proc and /sys say),
-`threads.MOMENT` and `processes.MOMENT` (lines of `/proc/PID/stat`: of the tool's threads or of all, and of all
-processes while there is a load) at `start`, `middle`, `late` and `end`, `processes` (their names), `processes.late1`
-and `.late2` (of a tool with a fixed amount of work that was stopped; not on virtual time), `tool.out`, `tool.err`,
-`tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run), `load.out`, `load.pid`,
-`load.rc` (of a load that measures), `load.ended` (of one that ended by itself), `dmesg`, `kthreads`, `config.sha256`,
-`notes` (of the kernel; not on virtual time), and what the tool wrote itself; with storage those of
-`rtgate.target.storage`.
+`uptime.MOMENT` and, while there is a load, `processes.MOMENT` (lines of `/proc/PID/stat` of all processes) at `start`,
+`middle`, `late` and `end`, `threads.middle` and `threads.late` (such lines of the tool's threads or of all),
+`processes` (names of all), `processes.late1` and `.late2` (of a tool with a fixed amount of work that was stopped; not
+on virtual time), `tool.out`, `tool.err`, `tool.rc`, `tool.pid`, `tool.deadline`, `skip` (why the tool was not run),
+`load.out`, `load.pid`, `load.rc` (of a load that measures), `load.ended` (of one that ended by itself), `dmesg`,
+`kthreads`, `uname.m`, `config.sha256`, `notes` (of the kernel; not on virtual time), and what the tool wrote itself;
+with storage those of `rtgate.target.storage`.
 """
 
 from __future__ import annotations
