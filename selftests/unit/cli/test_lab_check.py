@@ -213,6 +213,10 @@ def test_a_health_check_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab-check", "--health-check", "rk3568-evb1", *files]) == 0
     job = yaml.safe_load(capsys.readouterr().out)
     assert job["device_type"] == "rk3568-evb1"
+    modules = f"{url}/modules.tar.xz"
+    assert main(["lab-check", "--health-check", "rk3568-evb1", *files, "--modules", modules]) == 0
+    job = yaml.safe_load(capsys.readouterr().out)
+    assert job["actions"][0]["deploy"]["modules"] == {"url": modules, "compression": "xz"}
     assert main(["lab-check", "--health-check", "rk3568-evb1", *files[:4]]) == 2
     assert "rk3568-evb1-v10.dtb: give the URL of the kernel's with --dtb" in capsys.readouterr().err
     assert main(["lab-check", "--health-check", "rk3568-evb1"]) == 2

@@ -12,6 +12,7 @@ from rtgate.board.families import FAMILIES
 from rtgate.cli import command_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job import template
 from rtgate.lava.job.definition import PRIORITIES, Transport
 from rtgate.lava.job.urls import is_url
 from rtgate.measure.case import Case
@@ -180,7 +181,7 @@ def _endpoint(arguments: argparse.Namespace) -> Endpoint | None:
 def _kernels(arguments: argparse.Namespace) -> dict[str, NamedFiles]:
     kernels = {"baseline": arguments.baseline} if arguments.baseline else {}
     kernels["candidate"] = arguments.kernel
-    more = {name: getattr(arguments, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    more = {name: getattr(arguments, name) for name in template.BESIDE_KERNEL}
     more |= {"overlays": tuple(arguments.overlay), "family": arguments.family}
     return {arm: NamedFiles(kernel=kernel, **more) for arm, kernel in kernels.items()}
 

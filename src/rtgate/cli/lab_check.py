@@ -36,7 +36,6 @@ examples:
 
 exit codes: 0 each board can be measured in some way, 2 usage or configuration, 3 one cannot, or nobody knows
 """
-_FILES = ("kernel", "ramdisk", "dtb", "nfsroot")
 _PROBE_S = 900.0
 _UNKNOWN = "not known from here: only a job shows whether the worker has docker and the image (add --probe)"
 
@@ -50,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", action="store_true", help="submit a job per device type that tries docker")
     parser.add_argument("--image", default="", metavar="NAME", help="the container's image (default: rtgate's own)")
     parser.add_argument("--health-check", metavar="BOARD", help="print a health check for this board's device type")
-    for name in _FILES:
+    for name in template.FILES:
         parser.add_argument(f"--{name}", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--transport", choices=[*map(str, Transport)], help="of the health check (default: docker)")
 
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that would say nothing. Raises ConfigError."""
     is_printing = arguments.health_check is not None
-    names = ("board", "probe", "server") if is_printing else (*_FILES, "transport")
+    names = ("board", "probe", "server") if is_printing else (*template.FILES, "transport")
     if not is_printing and not arguments.probe:
         names = (*names, "image")
     useless = [f"--{name}" for name in names if getattr(arguments, name)]
@@ -100,7 +99,7 @@ def _health_check(arguments: argparse.Namespace) -> str:
         raise ConfigError(
             "a health check boots a kernel that is known to be good: --kernel URL, --ramdisk URL, --dtb URL"
         )
-    files = Files(kernel=arguments.kernel, ramdisk=arguments.ramdisk, dtb=arguments.dtb, nfsroot=arguments.nfsroot)
+    files = Files(**{name: getattr(arguments, name) for name in template.FILES})
     board = boards.board(arguments.health_check)
     return health.definition(
         board, files, transport=Transport(arguments.transport or Transport.DOCKER), image=arguments.image

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tarfile
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +181,7 @@ def _apply_overlays(dtb: str, overlays: tuple[str, ...], stack: ExitStack) -> st
 
 
 def _given_paths(spec: NamedFiles) -> dict[str, str]:
-    paths = {name: getattr(spec, name) for name in ("dtb", "ramdisk", "modules", "nfsroot")}
+    paths = {name: getattr(spec, name) for name in template.BESIDE_KERNEL}
     return {name: text for name, text in paths.items() if text}
 
 
@@ -256,14 +256,7 @@ def publish(sources: Mapping[str, Source], store: Store | None) -> dict[str, Fil
         return urls[text]
 
     return {
-        arm: Files(
-            kernel=url(arm_source.files["kernel"]),
-            ramdisk=_maybe(url, arm_source.files.get("ramdisk")),
-            dtb=_maybe(url, arm_source.files.get("dtb")),
-            modules=_maybe(url, arm_source.files.get("modules")),
-            nfsroot=_maybe(url, arm_source.files.get("nfsroot")),
-            digests=_digests(arm_source),
-        )
+        arm: Files(**{name: url(text) for name, text in arm_source.files.items()}, digests=_digests(arm_source))
         for arm, arm_source in sources.items()
     }
 
@@ -275,7 +268,9 @@ def check_files(files: Mapping[str, Files]) -> None:
         ConfigError: a URL is not there.
         InfrastructureError: a server does not answer.
     """
-    check((text for arm_files in files.values() for text in _urls(arm_files)), Http(patience=Patience(total=60.0)))
+    check(
+        (text for arm_files in files.values() for text in arm_files.urls.values()), Http(patience=Patience(total=60.0))
+    )
 
 
 def _digests(source: Source) -> dict[str, str]:
@@ -287,15 +282,6 @@ def _digests(source: Source) -> dict[str, str]:
             f"{source.files['kernel']} changed since rtgate looked at it: is a build under way? Submit again"
         )
     return digests
-
-
-def _maybe(url: Callable[[str], str], text: str | None) -> str | None:
-    return None if text is None else url(text)
-
-
-def _urls(files: Files) -> list[str]:
-    urls = (files.kernel, files.ramdisk, files.dtb, files.modules, files.nfsroot)
-    return [text for text in urls if text]
 
 
 def store(way: FileTransfer, stack: ExitStack) -> Store:

@@ -61,11 +61,16 @@ class Files:
     """
 
     kernel: str
-    ramdisk: str | None
+    ramdisk: str | None = None
     dtb: str | None = None
     modules: str | None = None
     nfsroot: str | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def urls(self) -> dict[str, str]:
+        """URLs by the name of the file, of those that there are."""
+        return {name: url for name in template.FILES if (url := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,21 +241,17 @@ def _add_digests(block: dict[str, object], digests: Mapping[object, str]) -> Non
 
 
 def _files(way: Template, arm: JobArm) -> dict[str, object]:
-    urls: dict[str, str | None] = {
-        name: getattr(arm.files, name) for name in ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
-    }
+    urls = arm.files.urls
     for name in way.required:
-        if not urls.get(name):
+        if name not in urls:
             raise ConfigError(f"{arm.name}: booting by {way.name} needs a {name}, and none is given ({way.path})")
     _check_ramdisk(arm.files.ramdisk)
-    names = {*way.required, *way.optional}
-    for name, url in urls.items():
-        if url and name not in names:
+    names = [name for name in template.FILES if name in {*way.required, *way.optional}]
+    for name in urls:
+        if name not in names:
             raise ConfigError(f"{arm.name}: booting by {way.name} has no use for a {name} ({way.path})")
-    files: dict[str, object] = {
-        name: file_url(url, name) if url else None for name, url in urls.items() if name in names
-    }
-    return {**files, **{f"{name}_compression": _compression(name, urls[name]) for name in files}}
+    files: dict[str, object] = {name: file_url(urls[name], name) if name in urls else None for name in names}
+    return {**files, **{f"{name}_compression": _compression(name, urls.get(name)) for name in names}}
 
 
 def _check_ramdisk(url: str | None) -> None:

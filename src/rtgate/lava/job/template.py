@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rtgate.strict_yaml import Value
 
 KIND = "lava-jobs"
-FILES = ("kernel", "ramdisk", "dtb", "modules", "nfsroot")
+BESIDE_KERNEL = ("ramdisk", "dtb", "modules", "nfsroot")
+FILES = ("kernel", *BESIDE_KERNEL)  # what a job may boot, and what `definition.Files` has
 _PLACEHOLDER = re.compile(r"\{\{ *([a-z_]+) *\}\}")
 _BRACES = re.compile(r"\{\{[^}]*\}*|\{%[^}]*\}?|\}\}")  # what looks like one
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
