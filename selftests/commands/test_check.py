@@ -261,8 +261,8 @@ _DANGLING = [
     ),
     (
         "lava-jobs/uboot-nfs.yaml",
-        "power-off: {seconds: 30}",
-        "power-off: {minutes: 1, seconds: 30}",
+        "root: nfs",
+        "root: nfs\ntimeouts: {actions: {power-off: {minutes: 1, seconds: 30}}}",
         "a timeout has one",
     ),
     (

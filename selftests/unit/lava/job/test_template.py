@@ -34,7 +34,8 @@ def test_a_template_is_filled(path: Path) -> None:
     found = template.read(path)
     assert (found.name, found.root, found.required, found.optional) == ("way", "ram", ("kernel",), ("dtb",))
     assert found.seconds() == 150
-    assert found.timeouts() == {}
+    usual = {"action": {"minutes": 2}, "actions": {"power-off": {"seconds": 30}}, "connection": {"minutes": 2}}
+    assert found.timeouts() == usual
     assert found.boot({}) == {"method": "u-boot", "timeout": {"seconds": 30}}
     values = {"kernel": "K", "dtb": None, "dtb_compression": None, "overlay": True}
     assert found.deploy(values) == {
@@ -44,6 +45,18 @@ def test_a_template_is_filled(path: Path) -> None:
         "images": [{"url": "a-K"}],
         "overlay": True,
     }
+
+
+def test_a_template_has_its_own_timeouts_where_it_says_so(path: Path) -> None:
+    path.write_text(GOOD + "timeouts: {connection: {minutes: 5}, actions: {uboot-action: {minutes: 3}}}\n")
+    assert template.read(path).timeouts() == {
+        "action": {"minutes": 2},
+        "actions": {"power-off": {"seconds": 30}, "uboot-action": {"minutes": 3}},
+        "connection": {"minutes": 5},
+    }
+    path.write_text(GOOD + "timeouts: {action: {minutes: 1}, actions: {power-off: {minutes: 1}}}\n")
+    made = template.read(path).timeouts()
+    assert (made["action"], made["actions"]) == ({"minutes": 1}, {"power-off": {"minutes": 1}})
 
 
 def test_what_is_filled_in_cannot_change_the_structure(path: Path) -> None:
@@ -68,6 +81,8 @@ def test_what_is_filled_in_cannot_change_the_structure(path: Path) -> None:
             "{minutes: 1}, timeouts: {auto-login-action: {seconds: 30}}",
             ":11:77: LAVA takes 30 s of a part as not set",
         ),
+        ("boot: {", "timeouts: 5\nboot: {", r"way.yaml:11:11: expected a mapping"),
+        ("boot: {", "timeouts: {actions: 5}\nboot: {", r"way.yaml:11:21: expected a mapping"),
         ("root: ram", "root: rom", "unknown value 'rom'"),
         ("[kernel]", "[kernle]", "unknown value 'kernle'"),
         ("description: a way\n", "", "missing key 'description'"),

@@ -69,8 +69,16 @@ class Template:
         return _fill_block(self._boot, values)
 
     def timeouts(self) -> dict[str, object]:
-        """Return what the job's `timeouts` hold beside the limit of the whole job."""
-        return {} if self._timeouts is None else _fill_block(self._timeouts, {})
+        """Return what the job's `timeouts` hold beside the whole job's limit: usual ones where the file has none."""
+        own = {} if self._timeouts is None else _fill_block(self._timeouts, {})
+        parts = own.pop("actions", {})
+        assert isinstance(parts, dict)
+        return {
+            "action": _fill_block(self._deploy.entries()["timeout"].value, {}),
+            "actions": {"power-off": {"seconds": 30}, **parts},
+            "connection": {"minutes": 2},
+            **own,
+        }
 
     def seconds(self) -> int:
         """Return how many seconds one deploy and one boot may take together."""
@@ -91,6 +99,8 @@ def read(path: Path) -> Template:
         if "timeout" not in block.entries():
             block.fail("missing key 'timeout': every action of a job has its own limit")
     data["description"].text()
+    if "timeouts" in data:
+        _check_tables(data["timeouts"])
     template = Template(
         name=path.name.removesuffix(".yaml"),
         path=path,
@@ -141,6 +151,13 @@ def _check_timeouts(block: Value, *, inside: bool) -> None:
             seconds(entry.value)
         else:
             _check_timeouts(entry.value, inside=inside)
+
+
+def _check_tables(timeouts: Value) -> None:
+    """Check that a job's timeouts are a mapping, and those by action and by connection too. Raises ConfigError."""
+    for name, entry in timeouts.entries().items():
+        if name in {"actions", "connections"}:
+            entry.value.entries()
 
 
 def _check_parts(block: Value) -> None:
