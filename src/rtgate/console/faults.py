@@ -117,10 +117,19 @@ OF_TIME = frozenset(
     }
 )
 
-# What the first lines of a boot say: init/version-timestamp.c, arch/arm64/kernel/setup.c, U-Boot's common/spl/spl.c
-# and lib/display_options.c.
+BOOT_LOADERS = (
+    (r"^U-Boot (?:SPL |TPL )?20\d\d\.\d\d", ".*"),
+    (r"^barebox 20\d\d\.\d\d", ".*"),
+    (r"^iPXE \d", ".*"),
+    (r"\bGNU GRUB {1,3}version", r" \S+"),
+    (r"\bUEFI firmware \(version", " .*"),
+    (r"^SeaBIOS \(version", " .*"),
+)
+"""How boot loaders begin the line that tells their version, and the rest of that version."""
+# What the first lines of a boot say. The kernel's: init/version-timestamp.c, arch/arm64/kernel/setup.c.
 _BANNER = re.compile(
-    r"(?:^|\] )Linux version \d+\.\d+|Booting Linux on physical CPU|^U-Boot (?:SPL |TPL )?20\d\d\.\d\d", re.MULTILINE
+    "|".join((r"(?:^|\] )Linux version \d+\.\d+|Booting Linux on physical CPU", *(start for start, _ in BOOT_LOADERS))),
+    re.MULTILINE,
 )
 _ORDERLY = re.compile(r"reboot: (?:Restarting system|Power down|System halted)")  # kernel/reboot.c
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from selftests.fake_target import FakeTarget, arm
 
 from rtgate.board import boards
-from rtgate.console.faults import Fault, FaultKind
+from rtgate.console.faults import Fault, FaultKind, banner
 from rtgate.lava.results import boot_log, expected
 from rtgate.lava.results.boot_log import BootLog
 from rtgate.lava.results.expected import Expected
 from rtgate.lava.results.log import LogLine
-from rtgate.lava.results.phases import boots
+from rtgate.lava.results.phases import Beginning, boots
 from rtgate.measure.case import Case
 from rtgate.measure.case_record import measure
 from rtgate.measure.profiles import profile
@@ -104,6 +104,25 @@ def test_what_newer_kernels_print_of_the_board_is_no_firmware() -> None:
     bios = "DMI: Intel Corporation NUC6CAYH/NUC6CAYB, BIOS AYAPLCEL.86A.0066.2020.1202.1127 12/02/2020"
     (boot,) = told(job(f"[    0.000000] {bios}\n[    0.000000] DMI: Memory slots populated: 2/2\n"))
     assert boot.firmware == (bios,)
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "U-Boot 2023.01+dfsg-2+deb12u3 (Jun 22 2026 - 08:38:07 +0000)",
+        "barebox 2023.08.0-00042-gabcdef #1 Tue Aug 22 10:00:00 UTC 2023",
+        "iPXE 1.21.1 -- Open Source Network Boot Firmware -- http://ipxe.org",
+        "GNU GRUB  version 2.06-13+deb12u1",
+        "UEFI firmware (version 2022.11-6 built at 00:00:00 on Jan  1 2023)",
+        "SeaBIOS (version 1.16.2-debian-1.16.2-1)",
+    ],
+)
+def test_every_boot_loader_is_firmware_and_begins_a_boot(version: str) -> None:
+    (boot,) = told(job(f"{version}\n[    0.000000] Linux version 6.12"))
+    assert boot.firmware == (version,)
+    assert banner(f"rtgate: plan started\r\n{version}\r\n") == version
+    assert Beginning().matches(version)
+    assert not banner(f"rtgate: {version[:6]} is what the board boots with\r\n")
 
 
 def test_a_panic_in_an_attempt_that_was_repeated_stays() -> None:

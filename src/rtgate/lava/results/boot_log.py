@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rtgate.board.firmware import SEPARATOR
-from rtgate.console.faults import Fault, scan
+from rtgate.console.faults import BOOT_LOADERS, Fault, scan
 from rtgate.lava.results.phases import Boot
 from rtgate.lava.results.plain_text import plain_line
 from rtgate.measure import observations
@@ -49,16 +49,12 @@ _FIRMWARE = tuple(
     re.compile(pattern)
     for pattern in (
         r"^DDR (?:V\d[\w.]* [0-9a-f]{6,}|Version V?\d[\w.]*).*",  # Rockchip's DDR binaries
-        r"^U-Boot (?:SPL |TPL )?20\d\d\.\d\d.*",
+        *(f"{start}{rest}" for start, rest in BOOT_LOADERS),
         r"^(?:INFO|NOTICE): {1,4}BL(?:1|2|31|32|33): (?:v\d|Built : ).*",  # Trusted Firmware-A
         r"^(?:I/TC: )?OP-TEE version: .*",
         # Rockchip's real-time BL31: how it has set up caches.
         r"(?i)\bl3 cache partition cfg-[0-9a-f]{4}\b",
         r"^INFO: {1,4}cache_write_streaming_cfg:.*",
-        r"^iPXE \d[\w.+-]*.*",
-        r"\bGNU GRUB {1,3}version \S+",
-        r"^UEFI firmware \(version .*",
-        r"^SeaBIOS \(version .*",
         r"^(?:\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? )?(?:efi: EFI v\S+ by .*|DMI: .*\bBIOS\b.*|psci: PSCIv\S+ detected.*)",
     )
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
+from rtgate.console.faults import BOOT_LOADERS
 from rtgate.lava.results.log import LogLine
 
 _START = re.compile(r"start: (\d{1,4}) ([a-z0-9-]{1,80}) \(timeout ([0-9:]{1,20})\)")
@@ -26,9 +27,9 @@ _KERNEL = re.compile(
 # What the first to speak after a reset says: firmware, boot loaders, a kernel's first lines. A kernel's version is none
 # of it: shells print that, too.
 _FIRST = re.compile(
-    r"^DDR (?:V\d|Version )|^U-Boot (?:SPL |TPL )?20\d\d\.\d\d|^(?:INFO|NOTICE): {1,4}BL(?:1|2|31|32|33): |^I/TC: |"
-    r"^barebox 20\d\d|^iPXE \d|\bGNU GRUB {1,3}version|UEFI firmware \(version|^SeaBIOS \(version|"
-    r"Hit (?:any )?key to stop autoboot|Starting kernel \.\.\.|EFI stub: |Booting Linux on physical CPU|"
+    r"^DDR (?:V\d|Version )|^(?:INFO|NOTICE): {1,4}BL(?:1|2|31|32|33): |^I/TC: |"
+    + "|".join(start for start, _ in BOOT_LOADERS)
+    + r"|Hit (?:any )?key to stop autoboot|Starting kernel \.\.\.|EFI stub: |Booting Linux on physical CPU|"
     r"Decompressing Linux|^\[ *0\.000000\]"
 )
 _STAMP = re.compile(r"^\[ *(\d{1,9}\.\d{1,6})\]")
