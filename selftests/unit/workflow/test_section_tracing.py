@@ -260,6 +260,26 @@ def test_boots_with_so_long_a_section_are_counted(boots: Boots, tmp_path: Path) 
     assert [(one.place, one.candidate, one.longer_boots) for one in seen.longer] == [("tick", 9000, 2)]
 
 
+def test_boots_with_so_long_a_section_are_counted_whatever_ends_it(boots: Boots, tmp_path: Path) -> None:
+    ends = dict(enumerate(("one", "two", "one", "two"), start=1))
+    boots.found = {
+        "baseline": {seed: (ending(section("tick", 1000, seed), "zero"),) for seed in ends},
+        "candidate": {seed: (ending(section("tick", 4500, seed), end),) for seed, end in ends.items()},
+    }
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert [one.longer_boots for one in seen.longer] == [4, 4]
+    # One that begins alike was as long before, so another end says nothing; and the same site counts by itself.
+    boots.found["baseline"][2] = (ending(section("tick", 1000, 2), "one"), ending(section("tick", 4400, 2), "zero"))
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert {one.place: one.longer_boots for one in seen.longer} == {"tick to one": 2, "tick to two": None}
+
+
+def ending(section: Section, function: str) -> Section:
+    return replace(section, site=replace(section.site, end=Spot(function)))
+
+
 def test_a_call_that_fails_is_not_hidden_by_one_that_does_not(boots: Boots, tmp_path: Path) -> None:
     """350 more are below what counts, and further beyond nothing than 1,500 are beyond three times 400."""
     lengths = (1000, 1000, 1200, 1400)

@@ -108,6 +108,34 @@ def _once(site_changes: Iterable[SiteChange]) -> Iterator[SiteChange]:
             yield change
 
 
+def boots_with_longer(
+    change: SiteChange, baseline: Iterable[Section], boots: Iterable[Sequence[Section]], least: int
+) -> int:
+    """Return how many boots of the candidate have a section that is longer by `least` than all of the baseline's.
+
+    What ends a section is often chance. So those that begin alike count together, if that makes more boots.
+
+    Args:
+        change: one site.
+        baseline: the sections of the baseline, of all its boots.
+        boots: those of each of the candidate's boots.
+        least: in instructions.
+    """
+    site, alike = change.site, _longest(baseline, _begin).get(_begin(change.site))
+    longest_alike = max(change.before, alike.longest if alike else 0)
+    lengths = [
+        (
+            max((own.longest for own in sections if own.site == site), default=0),
+            max((own.longest for own in sections if _begin(own.site) == _begin(site)), default=0),
+        )
+        for sections in boots
+    ]
+    return max(
+        sum(same >= change.before + least for same, _ in lengths),
+        sum(like >= longest_alike + least for _, like in lengths),
+    )
+
+
 def sentence(site_changes: Iterable[SiteChange], instruction_ns: int) -> str:
     """Return what grew most, for people: which site, by how much, how often."""
     change = next(iter(site_changes), None)

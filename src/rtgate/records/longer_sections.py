@@ -51,8 +51,8 @@ class LongerSection:
         candidate: the candidate's longest.
         count: how many sections the candidate has there.
         boots: in how many boots it has one.
-        longer_boots: in how many it has one that is longer than the baseline's longest by `GROWN`; None if nobody has
-            counted them.
+        longer_boots: in how many it has one, or one that begins alike, that is longer than the baseline's longest by
+            `GROWN`; None if nobody has counted them.
         seed: the boot with the longest section.
         begin: the function that begins the section, if it differs; empty if not.
         spread: by how much the baseline's boots differ in what that function takes; None if too few show it.

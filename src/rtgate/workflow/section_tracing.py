@@ -16,7 +16,7 @@ from rtgate.explain.comparing import vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_cache import SectionCache
-from rtgate.explain.section_changes import SiteChange, changes
+from rtgate.explain.section_changes import SiteChange, boots_with_longer, changes
 from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Section, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
@@ -158,7 +158,7 @@ def compare_boots(
             CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
             changes(old.sections, new.sections),
             names,
-            tuple(boots["candidate"].values()),
+            boots,
             identity.cpus,
         )
         if old
@@ -225,22 +225,29 @@ def _section_boots(
 
 
 def _grown(
-    before: CallsBefore, sites: Sequence[SiteChange], names: frozenset[str], boots: Sequence[BootSections], cpus: int
+    before: CallsBefore,
+    sites: Sequence[SiteChange],
+    names: frozenset[str],
+    boots: Mapping[str, Mapping[int, BootSections]],
+    cpus: int,
 ) -> tuple[LongerSection, ...]:
     """Return the sites that grew, what altered functions made longer first.
 
     With several CPUs enough of the candidate's boots must have a longer call.
     """
     called = {call.function for change in sites if change.candidate for call in change.candidate.calls}
-    counts = {function: before.boots_with_longer(function, boots) for function in called} if cpus > 1 else {}
-    fewest = boots_needed(len(boots))
+    new = tuple(boots["candidate"].values())
+    counts = {function: before.boots_with_longer(function, new) for function in called} if cpus > 1 else {}
+    fewest = boots_needed(len(new))
     sections = []
     for change in sites:
         if change.candidate is None:
             continue
         section = _compared(change, change.candidate, names, before.spreads)
         if section.growth >= GROWN:
-            section = replace(section, longer_boots=_boots_with_longer(change, boots))
+            old = [own for boot in boots["baseline"].values() for own in boot.sections]
+            number = boots_with_longer(change, old, [boot.sections for boot in new], GROWN)
+            section = replace(section, longer_boots=number)
         enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
         call, function = before.longest(change.site, enough or change.candidate.calls)
         if call:
@@ -250,12 +257,6 @@ def _grown(
         if max(section.growth, section.gained) >= LEAST:
             sections.append(section)
     return tuple(sorted(sections, key=lambda section: (-section.gained, -section.growth)))
-
-
-def _boots_with_longer(change: SiteChange, boots: Sequence[BootSections]) -> int:
-    """Return how many boots have a section of a site that is longer than the baseline's longest by `GROWN`."""
-    lengths = ([own.longest for own in boot.sections if own.site == change.site] for boot in boots)
-    return sum(max(longest, default=0) >= change.before + GROWN for longest in lengths)
 
 
 def _compared(change: SiteChange, candidate: Section, names: frozenset[str], spreads: Spreads) -> LongerSection:
