@@ -121,6 +121,20 @@ def test_a_root_complex_that_waits_to_the_end_of_its_log_is_known(lines: list[st
     assert multinode.unanswered(lines) is waits
 
 
+def test_each_limit_is_the_longer_one_of_both_boards() -> None:
+    first = {"job": {"minutes": 9}, "action": {"minutes": 10}, "connection": {"minutes": 2}}
+    first["actions"] = {"power-off": {"seconds": 30}, "own": {"seconds": 7}}
+    second = {"job": {"minutes": 8}, "action": {"seconds": 599}, "connection": {"minutes": 10}}
+    second["actions"] = {"power-off": {"minutes": 2}}
+    limits = multinode._timeouts({"timeouts": first}, {"timeouts": second}, 60)
+    assert limits == {
+        "job": {"minutes": 10},
+        "action": {"minutes": 10},
+        "connection": {"minutes": 10},
+        "actions": {"power-off": {"minutes": 2}, "own": {"seconds": 7}},
+    }
+
+
 def test_no_action_has_more_time_than_the_job() -> None:
     made = job()
     whole = made["timeouts"]["job"]["minutes"] * 60

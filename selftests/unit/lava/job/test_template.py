@@ -103,6 +103,18 @@ def test_the_shipped_templates_are_right(name: str) -> None:
     assert "failure_retry" not in found.boot(dict.fromkeys(template.placeholders(template.FILES), "x"))
 
 
+@pytest.mark.parametrize(
+    ("root", "boot", "possible"),
+    [("ram", "", True), ("disk", "", False), ("disk", ", transfer_overlay: {download_command: wget}", True)],
+)
+def test_lava_s_shell_gets_on_a_disk_only_if_the_way_takes_it_there(
+    path: Path, root: str, boot: str, *, possible: bool
+) -> None:
+    way = GOOD.replace("root: ram", f"root: {root}")
+    path.write_text(way.replace("timeout: {seconds: 30}", f"timeout: {{seconds: 30}}{boot}"))
+    assert (not template.read(path).why_no_test_shell) is possible
+
+
 def test_a_site_s_template_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lava-jobs").mkdir()
     (tmp_path / "lava-jobs" / "uboot-ramdisk.yaml").write_text(GOOD)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from rtgate import strict_yaml
@@ -25,6 +26,7 @@ from rtgate.lava.job.definition import JobRequest, lava_of
 from rtgate.lava.job.server_definition import MULTINODE
 from rtgate.lava.job.template import Template
 
+_TABLES = ("actions", "connections")
 ROOT_COMPLEX, ENDPOINT = "root-complex", "endpoint"
 
 _READY = "rtgate-endpoint-ready"  # it is set up: the root complex may boot
@@ -147,13 +149,23 @@ def _actions(data: Mapping[str, Any], name: str) -> list[dict[str, object]]:
     return [{kind: {"role": [name], **block} for kind, block in action.items()} for action in data["actions"]]
 
 
+def _longer(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the time limits by name, of two of one name the longer one."""
+    return {
+        name: max((table[name] for table in (first, second) if name in table), key=lambda limit: timedelta(**limit))
+        for name in {**first, **second}
+    }
+
+
 def _timeouts(first: Mapping[str, Any], second: Mapping[str, Any], wait_s: int) -> dict[str, Any]:
-    """Return the time limits of both: LAVA has one table for all roles."""
-    limits = {**second["timeouts"], **first["timeouts"]}
-    for table in ("actions", "connections"):
-        both = {**second["timeouts"].get(table, {}), **first["timeouts"].get(table, {})}
-        if both:
-            limits[table] = both
+    """Return the time limits of both, of each the longer one: LAVA has one table for all roles."""
+    mine, theirs = first["timeouts"], second["timeouts"]
+    limits: dict[str, Any] = {}
+    for name in {**theirs, **mine}:
+        if name in _TABLES:
+            limits[name] = _longer(mine.get(name, {}), theirs.get(name, {}))
+        else:
+            limits |= _longer(*({name: own[name]} if name in own else {} for own in (mine, theirs)))
     shell = limits.get("connections", {}).get("lava-docker-test-shell")
     if shell:
         limits["connections"] = {**limits["connections"], "lava-multinode-docker-test-shell": dict(shell)}

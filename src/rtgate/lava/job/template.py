@@ -56,7 +56,7 @@ class Template:
     @property
     def why_no_test_shell(self) -> str:
         """Why LAVA's test shell, by which the transport `board` measures, never gets on the board; empty if it does."""
-        if self.root != "disk":
+        if self.root != "disk" or "transfer_overlay" in self._boot.entries():
             return ""
         return "LAVA cannot add its test shell to this root filesystem: measure by docker"
 
