@@ -68,6 +68,11 @@ def test_a_program_is_another_one_where_a_module_differs_that_finds_sections(nam
     assert section_cache.source_hash(copy) != section_cache.program_identity()
 
 
+def test_the_program_is_known_by_its_source_as_it_began() -> None:
+    """An update in the middle of a gate changes the files, and not what runs."""
+    assert section_cache.program_identity.cache_info().currsize == 1
+
+
 @pytest.mark.parametrize("damage", [b"", b"not gzip", bytes.fromhex("1f8b0800")])
 def test_what_cannot_be_read_is_followed_again(tmp_path: Path, damage: bytes) -> None:
     cache = SectionCache(tmp_path)
