@@ -23,6 +23,7 @@ from rtgate.lava.client import access
 from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.xenomai import XenomaiLatency
 from rtgate.workflow import kernels, lab_jobs, review_boards, suites
 from rtgate.workflow.judging import Criteria
 from rtgate.workflow.policy import LabBoard
@@ -109,6 +110,22 @@ def test_what_is_always_measured_and_does_not_fit_the_budget_is_open(
         assert (one.board, one.case) == (entry.board, CASES[0].name)
         assert "board-minutes do not fit `budget` of rk3568-evb1 in policy.yaml (" in one.sentence
     assert len(done.verdicts) == 1 - measured
+
+
+def test_what_the_screen_left_open_and_the_board_cannot_answer_stays_open(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slower by less than fails, as the screen says: alone that is exit code 0."""
+    cases = (*CASES, Case(suite="latency", tool=XenomaiLatency(), load="idle"))
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: cases)
+    entry = replace(ENTRY, board="rk3568-evb1", build="rk3568-preempt_rt", all_cases=False, profile="mr", budget=900.0)
+    screen = replace(DEAD, status=Status.PASS, kind=Kind.SLOWER, case=cases[1].name)
+    done = measure_on_boards(replace(_request(tmp_path), entries=[entry]), [screen])
+    (left_open,) = [one for one in done.verdicts if one.case == screen.case]
+    assert (left_open.status, left_open.kind) == (Status.DONE, Kind.INCONCLUSIVE)
+    assert "rk3568-evb1 cannot answer it: " in left_open.sentence
+    assert exit_code([screen, *done.verdicts]) == 5
+    assert len(asked) == 1  # what else there is is measured
 
 
 def test_a_case_that_was_only_not_exercised_may_wait(asked: list[Any], tmp_path: Path) -> None:

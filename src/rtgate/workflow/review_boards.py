@@ -149,10 +149,10 @@ def _cancel_former(merge_request: str) -> None:
 def _measure_on_board(
     request: BoardsRequest, entry: LabBoard, screen_verdicts: Sequence[Verdict], on_boards: OnBoards
 ) -> None:
-    cases, short = _cases(entry, screen_verdicts)
-    on_boards.verdicts += short
+    cases, left_open = _cases(entry, screen_verdicts)
+    on_boards.verdicts += left_open
     if not cases:
-        if not short:
+        if not left_open:
             say(f"{entry.board}: the screen leaves nothing to measure")
         return
     if not is_named():
@@ -180,6 +180,11 @@ def _does_not_fit(entry: LabBoard, choice: Choice) -> Verdict:
     return _open(entry, sentence, choice.case)
 
 
+def _cannot_answer(entry: LabBoard, choice: Choice, why: str) -> Verdict:
+    """Return that a case which the screen left open stays so: the board cannot measure it."""
+    return _open(entry, f"not measured ({choice.reason.value}): {entry.board} cannot answer it: {why}", choice.case)
+
+
 def _open(entry: LabBoard, sentence: str, case: str = "") -> Verdict:
     return Verdict(
         status=Status.DONE,
@@ -204,16 +209,15 @@ def _wish(entry: LabBoard) -> Wish:
 
 
 def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[tuple[Case, ...], list[Verdict]]:
-    """Return what a board measures, and what is said of cases that it should measure and has no time for."""
+    """Return what a board measures, and what is said of cases that it should measure and cannot, or has no time for."""
     if entry.all_cases:
         return suites.cases(entry.suites, entry.profile, "default", board=entry.board), []
     selection = select_cases(screen_verdicts, _wish(entry))
     surplus = len(selection.choices) - len(selection.cases)
     more = f", {surplus} more do not fit its budget of {entry.budget:.0f} min" if surplus else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
-    for choice in selection.unanswered:
-        say(f"{entry.board} cannot answer {choice.case} ({choice.reason.value}): {selection.excluded[choice.case]}")
-    return selection.cases, [_does_not_fit(entry, choice) for choice in selection.short]
+    unanswered = [_cannot_answer(entry, choice, selection.excluded[choice.case]) for choice in selection.unanswered]
+    return selection.cases, [*(_does_not_fit(entry, choice) for choice in selection.short), *unanswered]
 
 
 def _measure(
