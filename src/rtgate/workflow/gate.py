@@ -45,10 +45,10 @@ def run_gate(suites: Suites, options: ComparisonOptions, *, explain: bool, secti
 
 
 def _look(name: str, look: _Look, suites: Suites, verdicts: Sequence[Verdict]) -> bool:
-    """Look into boots, if it can be done: what is judged already must not get lost for it."""
+    """Look into boots, if it can be done; return whether to judge again. What is judged already must not get lost."""
     with step(name):
         try:
             return look(suites.boards, suites.kernels, suites.records, verdicts)
         except (InfrastructureError, ChangedError) as error:  # as a QEMU that is replaced meanwhile
             say(f"{name} failed: {error}")
-            return False
+            return True  # what it had written by then counts
