@@ -43,6 +43,7 @@ _SAMPLE = re.compile(
 _PARAMETER = re.compile(rf"^ *(Latency threshold|Sample window|Sample width): +({_NUMBER})us$", re.MULTILINE)
 # The kernel refuses this for as long as the killed tool still has the trace open.
 _CLEANUP = """for try in 1 2 3 4 5 6 7 8 9 10; do
+        [ "$(cat /sys/kernel/tracing/current_tracer)" = hwlat ] || break
         echo nop >/sys/kernel/tracing/current_tracer && break
         sleep 0.1
     done"""
