@@ -17,6 +17,7 @@ import pytest
 from _pytest.pytester import RunResult
 from selftests.fake_target import FakeTarget, arm, arms, measured_outcome, skipped_outcome, slow
 
+from rtgate.board import boards
 from rtgate.cli import suite_options
 from rtgate.cli.main import main
 from rtgate.errors import InfrastructureError, Interrupted
@@ -433,6 +434,26 @@ def test_a_record_that_no_test_here_would_judge_is_no_verdict_without_it(
     assert f"no test here measures {name}, so nobody would judge" in said
     assert "or judge all with rtgate judge records" in said
     assert not (suite.records / "verdict.json").exists()
+
+
+def test_one_tuning_of_stored_records_may_be_chosen(suite: Suite) -> None:
+    board = "virt-arm64-smp2"
+    for tuning in ("default", "isolated"):
+        own = replace(arm(FakeTarget(), board=board), tuning=boards.board(board).tuning(tuning))
+        case = Case(suite="latency", tool=Cyclictest(), load="idle", tuning=tuning)
+        Run(arms=(own,), seeds=(1, 2), records=suite.records).measure(case, lambda _: None)
+    assert suite.pytest("--replay", "records").ret == pytest.ExitCode.USAGE_ERROR
+    suite.pytest("--replay", "records", "--tuning", "isolated", "-k", "idle").assert_outcomes(failed=1, deselected=1)
+    assert [*suite.told()] == [f"{IDLE}+isolated"]
+
+
+def test_a_failure_that_a_site_expects_is_not_told_a_second_time(suite: Suite) -> None:
+    _store(suite, FakeTarget({None: Outcome(state=State.FAULT, message="the kernel died")}))
+    expected = SUITE.replace("@cases", "@pytest.mark.xfail\n@cases", 1).replace("from", "import pytest\nfrom", 1)
+    suite.tests.write_text(expected)
+    result = suite.pytest("--replay", "records", "-k", "idle")
+    result.assert_outcomes(xfailed=1, deselected=1)
+    assert (result.ret, {*suite.told()[IDLE]}) == (pytest.ExitCode.OK, {"FAIL"})
 
 
 def test_a_planned_case_that_no_test_here_would_miss_is_said(suite: Suite) -> None:

@@ -94,7 +94,7 @@ class Session:
 def _source(config: pytest.Config) -> MeasuredRun | StoredRun:
     board, replay = config.getoption("--board"), config.getoption("--replay")
     if replay:
-        return StoredRun.of(replay, board)
+        return StoredRun.of(replay, board, config.getoption("--tuning"))
     if board:
         records = Path(config.getoption("--records")).absolute()
         return MeasuredRun(run=suite_options.run(config, board, records), board=board)
@@ -252,8 +252,9 @@ def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> 
     _write_allure(session.config, ours, judging.verdicts)
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
         junit.add(ours.compared, Path(own))
-    bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own
-    if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in judging.verdicts):
+    bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own; the others have failed theirs
+    untold = (*ours.compared, *ours.silent)
+    if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in untold):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

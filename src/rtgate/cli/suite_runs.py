@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rtgate.board.tuning import DEFAULT
 from rtgate.cli import suite_options
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
@@ -15,6 +16,7 @@ from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
 from rtgate.records.record import Record
 from rtgate.report.progress import Progress
+from rtgate.tools.case_name import CaseName
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,21 +123,23 @@ class StoredRun:
     Attributes:
         records: the directory of the records.
         board: only this one; empty or None for all.
+        tuning: only this one, unless it is the default: then there may be no other.
         by_case: the records.
     """
 
     records: Path
     board: str | None
+    tuning: str
     by_case: Mapping[str, Sequence[Record]]
     workers: int = 1
 
     @classmethod
-    def of(cls, directory: str, board: str | None) -> StoredRun:
+    def of(cls, directory: str, board: str | None, tuning: str) -> StoredRun:
         """Read stored records. Raises ConfigError: there are none, or one is damaged."""
         records = Path(directory)
         if not records.is_dir():
             raise ConfigError(f"--replay {directory}: no such directory")
-        return cls(records=records, board=board, by_case=records_by_case(records, board))
+        return cls(records=records, board=board, tuning=tuning, by_case=records_by_case(records, board))
 
     @property
     def profile(self) -> str:
@@ -164,7 +168,10 @@ class StoredRun:
         """
         boards_by_case = planned.cases(self.records)
         planned_cases = {name for name, boards in boards_by_case.items() if not self.board or self.board in boards}
-        others = sorted((self.by_case.keys() | planned_cases) - set(offered))
+        all_cases = self.by_case.keys() | planned_cases
+        if self.tuning != DEFAULT.name:
+            all_cases = {name for name in all_cases if CaseName.parse(name).tuning == self.tuning}
+        others = sorted(all_cases - set(offered))
         if others:
             raise ConfigError(
                 f"no test here measures {', '.join(others)}, so nobody would judge what --replay {self.records} has of "
