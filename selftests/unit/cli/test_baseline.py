@@ -290,7 +290,7 @@ def test_a_gate_that_was_stopped_makes_no_kernel_good(
     capsys.readouterr()
     assert main(["baseline", "promote", "report"]) == 3
     assert (
-        "the verdict is MISS (exit code 3): the run that wrote report/verdict.json has not ended: run it again, "
+        "the verdict is MISS (exit code 3): report/verdict.json does not say that its run has ended (it was stopped, "
         in (capsys.readouterr().err)
     )
     assert main(["baseline", "promote", "report", "--unjudged", "seen in the field"]) == 0

@@ -23,6 +23,7 @@ from rtgate.workflow import conclusion
 from rtgate.workflow import verdicts as run_verdicts
 from rtgate.workflow.conclusion import Ending, conclude, finish
 from rtgate.workflow.judging import JudgingRequest
+from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 _OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
@@ -141,6 +142,17 @@ def test_a_report_of_records_that_nobody_judged_is_green_nowhere(
     assert suite.get("errors") == "1"
 
 
+@pytest.mark.parametrize(("code", "missing"), [(0, True), (130, True), (5, False)])
+def test_what_was_no_good_news_needs_no_ending(tmp_path: Path, code: int, *, missing: bool) -> None:
+    """Until 2026-11-29 pytest's verdict.json did not say that its run had ended."""
+    path = tmp_path / "verdict.json"
+    write_verdicts([_verdict(Status.DONE, Kind.UNJUDGED)], path)
+    write_sealed(json.dumps({**json.loads(path.read_text()), "exit_code": code}), path)
+    verdicts, stands = read_verdicts(path, tmp_path / "records")
+    assert [one.status for one in verdicts] == [Status.DONE, *([Status.MISS] if missing else [])]
+    assert stands == (3 if missing else code)
+
+
 def test_a_report_of_a_run_that_was_stopped_after_it_was_judged_is_green_nowhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +165,8 @@ def test_a_report_of_a_run_that_was_stopped_after_it_was_judged_is_green_nowhere
     assert main(["report", str(tmp_path / "records"), "-o", str(tmp_path / "out"), "--no-html"]) == 0
     said = capsys.readouterr().out
     assert "exit code 3)" in said
-    assert f"the run that wrote {path} has not ended: run it again, or judge the records again: rtgate judge " in said
+    assert f"{path} does not say that its run has ended (it was stopped, " in said
+    assert "run it again, or judge the records again: rtgate judge " in said
     (suite,) = ET.parse(tmp_path / "out" / "junit.xml").getroot()
     assert suite.get("errors") == "1"
 

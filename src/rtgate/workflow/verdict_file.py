@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rtgate.errors import ChangedError, ConfigError
+from rtgate.errors import ChangedError, ConfigError, Interrupted
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.document import read_document
 from rtgate.records.seal import is_changed
 
 FORMAT = 1
+_GOOD = {0, Interrupted.exit_code}
+"""Exit codes that say nothing bad: the second is that of a run that goes on."""
 NOT_GREEN = frozenset({Status.FAIL, Status.ERROR, Status.MISS})
 _FIELDS = ("outcome", "exit_code", "verdicts", "explained", "seal", "whole")
 
@@ -34,7 +36,7 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
         if is_changed(path):
             raise ChangedError(f"{path} was changed after it was written: {remedy}")
         verdicts, code = [Verdict.from_json(entry) for entry in data["verdicts"]], int(data["exit_code"])
-        if data.get("whole") is True or worst(verdicts) in NOT_GREEN:
+        if data.get("whole") is True or worst(verdicts) in NOT_GREEN or code not in _GOOD:
             return verdicts, code
         verdicts.append(_unended(path, remedy))
         return verdicts, exit_code(verdicts)
@@ -47,7 +49,10 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
 
 def _unended(path: Path, remedy: str) -> Verdict:
     """Return what is said of a run of which nobody knows that everything was measured and judged."""
-    sentence = f"the run that wrote {path} has not ended: run it again, or {remedy}"
+    sentence = (
+        f"{path} does not say that its run has ended (it was stopped, or is pytest's of rtgate 0.1.0): run it "
+        f"again, or {remedy}"
+    )
     return Verdict(status=Status.MISS, kind=Kind.MISSING, sentence=sentence, board="", arm="", flavour="", case="")
 
 
