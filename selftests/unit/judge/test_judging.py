@@ -32,6 +32,7 @@ from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.evidence import LoadSample, Thread
 from rtgate.records.record import Record
 from rtgate.tools import Count
+from rtgate.tools.threads import Threads
 from rtgate.units import Unit
 from rtgate.validity.check import CheckResult, Invalidates
 from rtgate.validity.registry import checks
@@ -519,9 +520,10 @@ def _migrated(failures: float, rounds: float, time: str) -> Record:
     return replace(made, measurements=counted, environment=replace(made.environment, time=TimeBase(time)))
 
 
-def _judged(made: Record) -> list[tuple[Status, Kind]]:
+def _judged(made: Record, *limits: Threshold) -> list[tuple[Status, Kind]]:
     subject = Subject(case=MIGRATE, board=BOARD, arm="candidate", flavour=FLAVOUR, records=(made,))
-    return [(one.status, one.kind) for one in judge(subject, Thresholds())]
+    own = tuple(replace(limit, case=MIGRATE) for limit in limits)
+    return [(one.status, one.kind) for one in judge(subject, Thresholds(own))]
 
 
 @pytest.mark.parametrize(
@@ -549,6 +551,32 @@ def test_lateness_on_host_time_says_who_can_cause_it() -> None:
     (verdict,) = judge(subject, Thresholds())
     assert verdict.sentence.startswith("failures was 1 count in ")
     assert verdict.sentence.endswith("shown, not judged, because on host time the host can cause it")
+
+
+NONE_LATE, ONE_LATE = maximum("0 count", "failures"), maximum("1 count", "failures")
+
+
+@pytest.mark.parametrize(
+    ("limit", "failures", "time", "verdicts"),
+    [
+        (NONE_LATE, 1, "real", [(Status.FAIL, Kind.LIMIT)]),
+        (NONE_LATE, 1, "virtual", [(Status.FAIL, Kind.LIMIT)]),
+        (NONE_LATE, 1, "host", [(Status.DONE, Kind.UNJUDGED)]),
+        (ONE_LATE, 1, "real", [(Status.ERROR, Kind.VALIDITY)] * 2),
+        (ONE_LATE, 1, "host", [(Status.ERROR, Kind.VALIDITY)] * 2),
+        (NONE_LATE, 0, "real", [(Status.ERROR, Kind.VALIDITY)] * 2),
+    ],
+)
+def test_a_limit_of_lateness_explains_a_short_run_as_its_guarantee_does(
+    limit: Threshold, failures: float, time: str, verdicts: list[tuple[Status, Kind]]
+) -> None:
+    assert _judged(_migrated(failures, 40, time), limit) == verdicts
+
+
+def test_a_task_that_was_late_before_anybody_looked_breaks_its_limit() -> None:
+    made = asking(_migrated(1, 1, "real"), threads=[Threads(count=1, policy=1, priority=2)])
+    unseen = evidence(made, threads=())
+    assert _judged(unseen, NONE_LATE) == [(Status.FAIL, Kind.LIMIT)]
 
 
 MSI = "pcie/edu-msi:idle"

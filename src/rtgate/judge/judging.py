@@ -15,6 +15,7 @@ from rtgate.judge import bounds, faults
 from rtgate.judge.applicable import applicable
 from rtgate.judge.boot_identity import identity_conflicts
 from rtgate.judge.compare.comparable import differences
+from rtgate.judge.lateness import excuse, excuse_on_host_time, on_host_time
 from rtgate.judge.limits import apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown, unfollowed_limits
@@ -263,11 +264,15 @@ def _unseen(checks_by_boot: Sequence[_Checked]) -> Iterator[Finding]:
 def _failures(
     case: str, limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record]
 ) -> Iterator[Finding]:
-    """Yield what a tool found broken, on host time too: no host makes a kernel do what it must never do."""
-    yield from _apply_limits([limit for limit in limits if of_failures(limit)], records, baseline)
+    """Yield what a tool found broken, on host time too: no host makes a kernel do what it must never do, but late."""
+    yield from _apply_limits([limit for limit in limits if of_failures(limit, {Reports.FAILURES})], records, baseline)
     yield from _guarantees(guarantees(case, limits, {Reports.FAILURES}), records, baseline)
+    # Whoever wrote a limit of lateness knew the board's clock; but no limit keeps a host from being busy.
+    of_lateness = [limit for limit in limits if of_failures(limit, {Reports.LATENESS})]
+    for finding in _apply_limits(of_lateness, records, baseline):
+        yield excuse_on_host_time(finding, records)
     for finding in _guarantees(guarantees(case, limits, {Reports.LATENESS}), records, baseline):
-        yield _excuse_lateness(finding, records)
+        yield excuse(finding, records)
     yield from _note_baseline(list(bounds.apply(records)), list(bounds.apply(baseline)))
 
 
@@ -278,10 +283,6 @@ def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], baseline
 def _credible(findings: Iterable[Finding], *, believable: bool) -> list[Finding]:
     """Return the findings that count: what is broken, and what is kept if every boot is believable."""
     return [finding for finding in findings if believable or finding.status is Status.FAIL]
-
-
-def _on_host_time(records: Sequence[Record]) -> bool:
-    return any(record.environment.time == TimeBase.HOST for record in records)
 
 
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:
@@ -299,7 +300,7 @@ def _boots_measured(records: Sequence[Record]) -> str:
     """Return `measured in N boots`, with what they lost on host time, where that is no kernel's doing."""
     boots = f"measured in {plural(len(records), 'boot')}"
     losses, due = lost_wakeups(records)
-    return f"{boots} ({lost_share(losses, due)})" if losses and _on_host_time(records) else boots
+    return f"{boots} ({lost_share(losses, due)})" if losses and on_host_time(records) else boots
 
 
 def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
@@ -308,28 +309,12 @@ def _of_virtual_time(limits: Sequence[Threshold]) -> bool:
     return any(level.unit.virtual for level in levels)
 
 
-def _excuse_lateness(finding: Finding, records: Sequence[Record]) -> Finding:
-    """Return what lateness means where the kernel may not be the cause.
-
-    On host time a kernel that was in time all the same is good, another one unjudged. On virtual time CPUs take turns
-    of milliseconds: tasks are late on a good kernel, and so what is let through there proves nothing.
-    """
-    if _on_host_time(records) and finding.status is Status.FAIL:
-        why = "on host time the host can cause it"
-    elif all(record.virtual_time for record in records) and finding.status in {Status.FAIL, Status.PASS}:
-        why = "on virtual time CPUs take turns, which makes tasks late"
-    else:
-        return finding
-    sentence = f"{finding.sentence}: shown, not judged, because {why}"
-    return replace(finding, status=Status.DONE, kind=Kind.UNJUDGED, sentence=sentence)
-
-
 def _limits(
     limits: Sequence[Threshold], records: Sequence[Record], baseline: Sequence[Record], *, believable: bool
 ) -> list[Finding]:
     """Return what the limits say; a limit that is kept counts only when every boot is believable."""
     numbers = [limit for limit in limits if limit.kind is not LimitKind.FAULT]
-    if numbers and _on_host_time(records):
+    if numbers and on_host_time(records):
         # The host below can stop this machine at any time: lateness and lost wake-ups are the host's.
         sentence = f"{_boots_measured(records)} on host time: shown, not judged ({len(numbers)} limits left out)"
         return [_finding(Status.DONE, Kind.NOT_APPLIED, sentence)]

@@ -141,9 +141,9 @@ def guarantees(
     )
 
 
-def of_failures(limit: Threshold) -> bool:
-    """Return whether a limit is for failures that a tool found, which no host makes."""
-    return reports(limit.case).get(limit.measurement) is Reports.FAILURES
+def of_failures(limit: Threshold, kinds: Collection[Reports] = _GUARANTEED) -> bool:
+    """Return whether a limit is for failures that a tool found, and takes the place of their guarantee."""
+    return reports(limit.case).get(limit.measurement) in kinds
 
 
 def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles: ProfileOptions) -> Thresholds:
