@@ -579,6 +579,25 @@ def test_a_task_that_was_late_before_anybody_looked_breaks_its_limit() -> None:
     assert _judged(unseen, NONE_LATE) == [(Status.FAIL, Kind.LIMIT)]
 
 
+def _with_latency(made: Record) -> Record:
+    return replace(made, measurements=(*made.measurements, number("latency.max", 30, Unit.VIRTUAL_US)))
+
+
+def test_what_is_shown_not_judged_lets_no_limit_be_kept_by_a_short_run() -> None:
+    """On virtual time nobody knows whose fault it is that 1 round of 50 was measured."""
+    assert _judged(_with_latency(_migrated(1, 1, "virtual")), maximum()) == [(Status.DONE, Kind.UNJUDGED)]
+    slow = _judged(_with_latency(_migrated(1, 1, "virtual")), maximum("1 virtual us"))
+    assert slow == [(Status.FAIL, Kind.LIMIT), (Status.DONE, Kind.UNJUDGED)]
+    whole = _judged(_with_latency(_migrated(0, 50, "virtual")), maximum())
+    assert whole == [(Status.PASS, Kind.LIMIT), (Status.DONE, Kind.UNJUDGED)]
+
+
+def test_what_is_shown_not_judged_explains_no_thread_that_nobody_saw() -> None:
+    made = asking(_migrated(1, 1, "virtual"), threads=[Threads(count=1, policy=1, priority=2)])
+    unseen = evidence(made, threads=())
+    assert _judged(unseen) == [(Status.ERROR, Kind.VALIDITY), (Status.DONE, Kind.UNJUDGED)]
+
+
 MSI = "pcie/edu-msi:idle"
 
 

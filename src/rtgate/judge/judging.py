@@ -19,7 +19,7 @@ from rtgate.judge.lateness import excuse, excuse_on_host_time, on_host_time
 from rtgate.judge.limits import apply
 from rtgate.judge.lost_wakeups import lost_share, lost_wakeups
 from rtgate.judge.section_limits import FollowedBoots, section_limit_findings, shown, unfollowed_limits
-from rtgate.judge.short_runs import is_cut_short, is_explained
+from rtgate.judge.short_runs import explanations, is_explained
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds, guarantees, of_failures
 from rtgate.judge.verdict import Finding, Kind, Status, Verdict
 from rtgate.records.explained import CaseExplanation
@@ -131,13 +131,14 @@ def judge(subject: Subject, thresholds: Thresholds) -> tuple[Verdict, ...]:
         findings.append(_finding(Status.MISS, Kind.MISSING, sentence))
     findings += [*_unseen(checks_by_boot), *_unseen(baseline_checks)]
     believable = all(finding.status.rank >= Status.PASS.rank for finding in findings)
-    believable = believable and not is_cut_short(boots.witnesses, failures)
+    reasons = explanations(boots.witnesses, failures)
+    believable = believable and not reasons
     if boots.sound:
         figure_limits = [limit for limit in limits if not of_failures(limit)]
         findings += _limits(figure_limits, boots.sound, before.sound, believable=believable)
     if boots.sound or any(map(_should_run, subject.records)):
         findings += [_finding(Status.DONE, Kind.NOT_APPLIED, sentence) for sentence in case_limits.left_out]
-    findings += _credible(failures, believable=believable)
+    findings += _credible(failures, believable=believable, reasons=reasons)
     if not subject.records:
         findings.append(_finding(Status.MISS, Kind.MISSING, "the case has no record: nothing was measured"))
     section_findings = _of_sections(subject, of_sections, boots.sound)
@@ -280,9 +281,9 @@ def _guarantees(limits: Sequence[Threshold], records: Sequence[Record], baseline
     return [replace(finding, kind=Kind.GUARANTEE) for finding in _apply_limits(limits, records, baseline)]
 
 
-def _credible(findings: Iterable[Finding], *, believable: bool) -> list[Finding]:
-    """Return the findings that count: what is broken, and what is kept if every boot is believable."""
-    return [finding for finding in findings if believable or finding.status is Status.FAIL]
+def _credible(findings: Iterable[Finding], *, believable: bool, reasons: Sequence[Finding] = ()) -> list[Finding]:
+    """Return the findings that count: what is broken or a reason, and what is kept if every boot is believable."""
+    return [finding for finding in findings if believable or finding.status is Status.FAIL or finding in reasons]
 
 
 def _host_too_busy(records: Sequence[Record]) -> Iterator[Finding]:

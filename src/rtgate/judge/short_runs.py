@@ -12,21 +12,30 @@ from rtgate.validity.check import Check, Invalidates
 _OF_LENGTH = frozenset({"counts", "cycles", "duration"})
 
 
+def is_of_short_run(check: Check, record: Record) -> bool:
+    """Return whether a check may have failed only because the tool ended its run with the failure that it found."""
+    return record.ended_early and (check.name in _OF_LENGTH or _is_unseen(check))
+
+
 def is_explained(check: Check, record: Record, failures: Sequence[Finding]) -> bool:
     """Return whether a check failed because the tool ended its run with a failure that the findings tell of.
 
-    One that a limit allows explains nothing: a run without its data would pass.
+    One that a limit allows explains nothing: a run without its data would pass. One that is shown, not judged, explains
+    the length alone: of threads that nobody saw nobody knows what they were.
     """
-    unseen = check.name == "threads" and check.invalidates is Invalidates.FIGURES
-    return (check.name in _OF_LENGTH or unseen) and _ended_by(record, failures, {Status.FAIL, Status.DONE})
+    if not is_of_short_run(check, record):
+        return False
+    reasons = explanations([record], failures)
+    return any(finding.status is Status.FAIL or not _is_unseen(check) for finding in reasons)
 
 
-def is_cut_short(records: Iterable[Record], failures: Sequence[Finding]) -> bool:
-    """Return whether the tool ended a run with a failure of the kernel: then no limit was kept by what it measured."""
-    return any(_ended_by(record, failures, {Status.FAIL}) for record in records)
+def explanations(records: Iterable[Record], failures: Sequence[Finding]) -> list[Finding]:
+    """Return the failures with which the tool ended a run: if there is one, no limit was kept by what it measured."""
+    names = {record.evidence.expectation.ends_with for record in records if record.ended_early}
+    return [
+        finding for finding in failures if finding.measurement in names and finding.status in {Status.FAIL, Status.DONE}
+    ]
 
 
-def _ended_by(record: Record, failures: Sequence[Finding], statuses: set[Status]) -> bool:
-    name = record.evidence.expectation.ends_with
-    has_finding = any(finding.measurement == name and finding.status in statuses for finding in failures)
-    return has_finding and record.ended_early
+def _is_unseen(check: Check) -> bool:
+    return check.name == "threads" and check.invalidates is Invalidates.FIGURES
