@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, evidence, record, without
+from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, asking, evidence, number, record, without
 from selftests.unit.report.conftest import Boot, make
 
 from rtgate.board.boot import ArmName, State, TimeBase
@@ -130,6 +130,44 @@ def test_each_boot_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usable, "checks", checked)
     assert told(after, before)
     assert [call.args[0] for call in checked.call_args_list] == [*before, *after]
+
+
+def _ending_with_failures(name: str, *, failures: float = 1, elapsed_s: float = 1.1, seen: bool = True) -> list[Record]:
+    """Return 12 boots of a tool that ends with the first failure that it finds, and else after 2 s."""
+    boots = []
+    for one in arm(name):
+        made = asking(one, duration_s=2.0, ends_with="failures")
+        made = evidence(made, elapsed_s=elapsed_s, threads=made.evidence.threads if seen else ())
+        boots.append(replace(made, measurements=(*made.measurements, number("failures", failures, Unit.COUNT))))
+    return boots
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_baseline_whose_own_failure_ended_every_run_is_no_error_of_the_fix(*, seen: bool) -> None:
+    fix = _ending_with_failures("candidate", failures=0, elapsed_s=2.0)
+    (verdict,) = told(fix, _ending_with_failures("baseline", seen=seen))
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert verdict.sentence == "not compared: the runs of the baseline ended with its own failure"
+
+
+def test_a_candidate_whose_own_failure_ended_every_run_unseen_is_no_error() -> None:
+    broken = _ending_with_failures("candidate", seen=False)
+    (verdict,) = told(broken, _ending_with_failures("baseline", failures=0, elapsed_s=2.0))
+    assert (verdict.status, verdict.kind) == (Status.DONE, Kind.NOT_COMPARED)
+    assert verdict.sentence == "not compared: the runs of the candidate ended with its own failure"
+
+
+def test_a_failure_that_ended_the_runs_explains_nothing_else_that_is_wrong_with_them() -> None:
+    fix, short = _ending_with_failures("candidate", failures=0, elapsed_s=2.0), _ending_with_failures("baseline")
+    without_failure = _ending_with_failures("baseline", failures=0)
+    unproven = [evidence(one, writes={"/proc/sys/kernel/sched_rt_runtime_us": "-1"}) for one in short]
+    for baseline in (without_failure, [*short[:11], without_failure[11]], unproven):
+        (verdict,) = told(fix, baseline)
+        assert (verdict.status, verdict.kind) == (Status.ERROR, Kind.VALIDITY)
+        assert verdict.sentence.startswith("not compared: no boot of baseline is valid: ")
+    # The baseline's lack is told before the candidate's failure: judging tells the one, and nothing else the other.
+    (verdict,) = told(_ending_with_failures("candidate", seen=False), without_failure)
+    assert verdict.status is Status.ERROR
 
 
 def test_few_boots_do_not_decide() -> None:

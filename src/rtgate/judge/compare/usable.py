@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 from rtgate.board.boot import ArmName
 from rtgate.judge.judging import Subject
+from rtgate.judge.short_runs import is_of_short_run
 from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.validity.check import Check, CheckResult, Invalidates
 from rtgate.validity.registry import checks
+
+_Failed = tuple[Record, Sequence[Check]]
+"""A boot and the checks that failed in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +24,8 @@ class UsableBoots:
 
     Attributes:
         lost: how many boots of both lack something, so that they are no good news.
-        broken: why no boot of one kernel can be used; None if some can.
+        broken: why no boot of one kernel can be used; None if some can. It is DONE, and no ERROR, if each of its runs
+            ended with the kernel's own failure.
     """
 
     baseline: Sequence[Record]
@@ -36,12 +41,12 @@ def usable_boots(subject: Subject) -> UsableBoots:
         for records in (subject.baseline, subject.records)
     ]
     baseline, candidate = ([record for record, failures in boots if _is_usable(record, failures)] for boots in kernels)
-    empty = next((boots for boots, good in zip(kernels, (baseline, candidate), strict=True) if not good), None)
+    empty = [boots for boots, good in zip(kernels, (baseline, candidate), strict=True) if not good]
     return UsableBoots(
         baseline=baseline,
         candidate=candidate,
         lost=sum(not record.has_results or bool(failures) for boots in kernels for record, failures in boots),
-        broken=_unusable(empty) if empty is not None else None,
+        broken=_unusable(min(empty, key=_is_cut_short)) if empty else None,
     )
 
 
@@ -61,7 +66,18 @@ def _is_usable(record: Record, failures: Sequence[Check]) -> bool:
     return record.has_results and all(check.invalidates is Invalidates.GOOD_NEWS for check in failures)
 
 
-def _unusable(boots: Sequence[tuple[Record, Sequence[Check]]]) -> Finding:
+def _is_cut_short(boots: Sequence[_Failed]) -> bool:
+    """Return whether nothing is wrong with what a kernel measured but that its own failure ended each run."""
+    return any(failures for _, failures in boots) and all(
+        is_of_short_run(check, record) for record, failures in boots for check in failures
+    )
+
+
+def _unusable(boots: Sequence[_Failed]) -> Finding:
+    if _is_cut_short(boots):
+        # Judging tells the candidate's failure. A baseline's is no fault of the candidate, nor of the measurement.
+        sentence = f"not compared: the runs of the {boots[0][0].arm} ended with its own failure"
+        return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     bad = next((check for _, failures in boots for check in failures), None)
     sentence = f"not compared: no boot of {boots[0][0].arm} is valid{f': {bad.sentence}' if bad else ''}"
     return Finding(status=Status.ERROR, kind=Kind.VALIDITY, sentence=sentence)
