@@ -120,6 +120,60 @@ def test_a_series_whose_cover_letter_is_not_there_is_one(repository: Repository)
     assert repository.git("diff", "mine", found.head) == ""
 
 
+def _patch(number: int, *, text: str = "", identity: str = "", above: str = "", version: str = "") -> str:
+    """Return a patch of two; `above` are the mails that it says are above it."""
+    headers = f"From: a <a@example.org>\nSubject: [PATCH{version} {number}/2] {number}\n"
+    headers += f"Message-ID: {identity}\n" if identity else ""
+    headers += f"References: {above}\nIn-Reply-To: {above.rsplit(maxsplit=1)[-1]}\n" if above else ""
+    return f"From git Mon Sep 17 00:00:00 2001\n{headers}\n{text or f'patch {number}'}\n\n"
+
+
+# The last two: each has a cover letter that is not there; both answer the version before.
+@pytest.mark.parametrize("above", ["", "<cover-{}@x>", "<version-1@x>"])
+@pytest.mark.parametrize("order", ["1a 1b 2b 2a", "1a 2a 1b 2b"])
+def test_two_series_of_one_length_are_not_mixed(repository: Repository, above: str, order: str) -> None:
+    mails = {
+        f"{number}{name}": _patch(number, text=name, identity=f"<{number}{name}@x>", above=above.format(name))
+        for number in (1, 2)
+        for name in "ab"
+    }
+    with pytest.raises(ConfigError, match=r"has two series: '\[PATCH 1/2\] 1' and '\[PATCH 1/2\] 1' do not belong"):
+        _series(repository, "".join(mails[name] for name in order.split()))._series  # noqa: B018 - it raises
+
+
+@pytest.mark.parametrize(
+    "mails",
+    [
+        pytest.param(
+            [
+                _patch(1, identity="<1@x>", above="<cover@x>"),
+                _patch(2, identity="<2@x>", above="<cover@x>"),
+                _patch(2, identity="<2-again@x>", above="<cover@x> <2@x>", text="again"),
+            ],
+            id="sent again below itself, the cover letter is not there",
+        ),
+        pytest.param(
+            [
+                _patch(1, identity="<1@x>", above="<version-1@x>", version=" v2"),
+                _patch(2, identity="<2@x>", version=" v2"),
+            ],
+            id="only the first answers the version before",
+        ),
+        pytest.param(
+            [
+                _patch(1, identity="<1@x>", above="<version-1-1@x>", version=" v2"),
+                _patch(2, identity="<2@x>", above="<version-1-2@x>", version=" v2"),
+            ],
+            id="each answers the same one of the version before",
+        ),
+        pytest.param([_patch(1), _patch(2), _patch(2)], id="a copy, without a thread"),
+    ],
+)
+def test_one_series_is_one_however_it_was_sent(repository: Repository, mails: list[str]) -> None:
+    series = _series(repository, "".join(mails))._series
+    assert [mail.message.get_content().strip() for mail in series] == ["patch 1", "patch 2"]
+
+
 def test_a_series_may_say_itself_what_it_applies_to(repository: Repository) -> None:
     found = _series(repository, _mails(repository), base="").merge_request()
     assert found.base == repository.git("rev-parse", "main")
@@ -216,7 +270,7 @@ def test_a_header_cannot_add_headers_to_the_reply(repository: Repository) -> Non
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: f"Subject: [PATCH {text}".encode()))
 def test_no_mail_is_too_hostile_to_be_read(raw: bytes) -> None:
     found = _mail(raw)
-    assert found is None or found.version >= 0
+    assert found is None or (found.version >= 0 and found.content)
 
 
 @pytest.mark.parametrize(

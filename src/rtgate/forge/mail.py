@@ -12,7 +12,7 @@ import email.policy
 import mailbox
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -60,6 +60,12 @@ class _Mail:
     def ancestors(self) -> tuple[str, ...]:
         """The Message-IDs of the mails above it in its thread, the topmost first."""
         return tuple(_IDENTITY.findall(f"{_header(self.message, 'References')} {_header(self.message, 'In-Reply-To')}"))
+
+    @property
+    def content(self) -> tuple[str, bytes]:
+        """Its subject and the text of all its parts, by which a copy is known."""
+        parts = (part.get_payload(decode=True) for part in self.message.walk())  # None for what has parts itself
+        return _subject(self.message), b"".join(part for part in parts if isinstance(part, bytes)).strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,34 +161,37 @@ class Mail:
 
 
 def _require_one_series(path: Path, mails: Sequence[_Mail]) -> None:
-    """Raise ConfigError if numbered mails are of two series: they have two counts, or are in two threads."""
-    threads = _threads(mails)
-    for mail, thread in zip(mails, threads, strict=True):
-        if (mail.count, thread) != (mails[0].count, threads[0]):
-            subjects = f"{_subject(mails[0].message)!r} and {_subject(mail.message)!r}"
+    """Raise ConfigError if numbered mails are of two series.
+
+    They are if they have two counts, or if two of one number are neither in one thread nor copies. Only mails of the
+    file make a thread: two series may both answer a mail that is not there, such as their version before.
+    """
+    first_of: dict[int, tuple[_Mail, str]] = {}
+    for mail, thread in zip(mails, _threads(mails), strict=True):
+        first, first_thread = first_of.setdefault(mail.number, (mail, thread))
+        is_other = thread != first_thread and mail.content != first.content
+        if is_other or mail.count != mails[0].count:
+            subjects = f"{_subject((first if is_other else mails[0]).message)!r} and {_subject(mail.message)!r}"
             raise ConfigError(f"{path} has two series: {subjects} do not belong together: leave one in the file")
 
 
 def _threads(mails: Sequence[_Mail]) -> list[str]:
-    """Return what the mails of each thread have in common; nothing at all where no mail names another one."""
-    if not any(mail.ancestors for mail in mails):
-        return [""] * len(mails)
-    parents = {mail.identity: mail.ancestors for mail in mails}
-    named = {identity for mail in mails for identity in mail.ancestors}
-    return [_root(mail.identity, parents, named) for mail in mails]
+    """Return the thread of each mail, by the Message-ID of one of them: a mail is in that of each one that it names."""
+    names = [mail.identity or f"mail {index}" for index, mail in enumerate(mails)]
+    parents = {name: name for name in names}
+    for name, mail in zip(names, mails, strict=True):
+        for ancestor in mail.ancestors:
+            if ancestor in parents:
+                parents[_root(ancestor, parents)] = _root(name, parents)
+    return [_root(name, parents) for name in names]
 
 
-def _root(identity: str, parents: Mapping[str, Sequence[str]], named: Collection[str]) -> str:
-    """Return the topmost of these mails above one; of mails without one the mail, not among them, that they answer.
-
-    A series may answer another mail, such as its version before. So the mail that others of it name is its first.
-    """
-    for _ in parents:  # not for ever, whatever the mails say
-        above = next((parent for parent in parents[identity] if parent in parents and parent != identity), None)
-        if above is None:
-            break
-        identity = above
-    return identity if identity in named or not parents[identity] else parents[identity][-1]
+def _root(name: str, parents: dict[str, str]) -> str:
+    """Return the mail that stands for the thread of a mail; shorten the way to it."""
+    while parents[name] != name:
+        parents[name] = parents[parents[name]]
+        name = parents[name]
+    return name
 
 
 def _mails(path: Path) -> list[bytes]:
