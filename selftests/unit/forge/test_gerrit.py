@@ -52,9 +52,10 @@ def reply(status: int) -> Reply:
         (take, refuse_votes, NoVoteError, True),
         (refuse, refuse, AccessRefused, False),
         (take, hide, ConfigError, False),
-        (hide, take, ConfigError, False),
+        # The whole answer is with the last change: for a message below it nothing is measured again.
+        (hide, take, ConfigError, True),
         # What nobody received is the worse of two mistakes.
-        (hide, refuse_votes, ConfigError, False),
+        (hide, refuse_votes, ConfigError, True),
         (refuse_votes, hide, ConfigError, False),
     ],
 )

@@ -24,7 +24,7 @@ from rtgate.kernel.merge import git, require_clone
 
 LABEL, DEFAULT_LABEL = "RTGATE_GERRIT_LABEL", "Verified"
 ANSWERED = "RTGATE_GERRIT_ANSWERED"
-"""Names a file for `rtgate gerrit`, which exists once every patch set of a review has its answer."""
+"""Names a file for `rtgate gerrit`, which exists once the patch set that was measured has its answer."""
 # Gerrit's own limit (change.commentSizeLimit) is 16384 UTF-16 units.
 _MESSAGE = 16000
 _CUT = "\n[the rest is in the report]"
@@ -47,7 +47,7 @@ class Gerrit:
         chain: the patch sets that are answered with this one, which is the last of them; empty for it alone.
         label: what is voted on.
         url: of the change's page, as Jenkins has it; empty for the one that Gerrit has by itself.
-        answered: a file that is made when every answer is in Gerrit, with a vote or without; None for none.
+        answered: a file that is made when `patch_set` has its answer, with a vote or without; None for none.
     """
 
     server: GerritServer
@@ -145,15 +145,19 @@ class Gerrit:
         server = replace(self.server, patience=_PATIENCE)
         whole = replace(answer, text="\n\n".join(filter(None, (answer.text.rstrip(), self._siblings()))))
         problems: list[ConfigError] = []
+        is_written = False
         for ballot in ballots(self.chain or (self.patch_set,), whole, self.server.page(self.patch_set)):
             try:
                 self._cast(ballot, server)
+                is_written = True
             except ConfigError as error:  # the others get their messages all the same
                 problems.append(error)
-        unwritten = [problem for problem in problems if not isinstance(problem, NoVoteError)]
-        if self.answered is not None and not unwritten:
+                is_written = isinstance(error, NoVoteError)
+        # The last one has the whole answer. A message below it that is missing is not worth another measurement.
+        if self.answered is not None and is_written:
             with contextlib.suppress(OSError):  # then the review may be made once more
                 self.answered.touch()
+        unwritten = [problem for problem in problems if not isinstance(problem, NoVoteError)]
         if problems:
             raise (unwritten or problems)[-1]
 
