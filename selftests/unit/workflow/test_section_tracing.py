@@ -270,7 +270,8 @@ def test_boots_with_so_long_a_section_are_counted_whatever_ends_it(boots: Boots,
     assert seen is not None
     assert [one.longer_boots for one in seen.longer] == [4, 4]
     # One that begins alike was as long before, so another end says nothing; and the same site counts by itself.
-    boots.found["baseline"][2] = (ending(section("tick", 1000, 2), "one"), ending(section("tick", 4400, 2), "zero"))
+    longer = (ending(section("tick", 1000, 2), "one"), ending(section("tick", 4400, 2), "zero"))
+    boots.found = {**boots.found, "baseline": {**boots.found["baseline"], 2: longer}}
     seen = compared(tmp_path, verdict(IDLE))
     assert seen is not None
     assert {one.place: one.longer_boots for one in seen.longer} == {"tick to one": 2, "tick to two": None}

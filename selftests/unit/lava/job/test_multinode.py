@@ -122,9 +122,9 @@ def test_a_root_complex_that_waits_to_the_end_of_its_log_is_known(lines: list[st
 
 
 def test_each_limit_is_the_longer_one_of_both_boards() -> None:
-    first = {"job": {"minutes": 9}, "action": {"minutes": 10}, "connection": {"minutes": 2}}
+    first: dict[str, Any] = {"job": {"minutes": 9}, "action": {"minutes": 10}, "connection": {"minutes": 2}}
     first["actions"] = {"power-off": {"seconds": 30}, "own": {"seconds": 7}}
-    second = {"job": {"minutes": 8}, "action": {"seconds": 599}, "connection": {"minutes": 10}}
+    second: dict[str, Any] = {"job": {"minutes": 8}, "action": {"seconds": 599}, "connection": {"minutes": 10}}
     second["actions"] = {"power-off": {"minutes": 2}}
     limits = multinode._timeouts({"timeouts": first}, {"timeouts": second}, 60)
     assert limits == {
