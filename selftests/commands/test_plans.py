@@ -476,22 +476,31 @@ def test_the_tracer_of_a_tool_that_was_stopped_does_not_run_on(
     other = tmp_path / "tracing/instances/mine"
     for directory in (own, other):
         directory.mkdir(parents=True)
-        for file in ("current_tracer", "tracing_on"):
-            (directory / file).write_text("1\n")
+        (directory / "current_tracer").write_text("hwlat\n")
+        (directory / "tracing_on").write_text("1\n")
     # As in the kernel, where such a directory is empty for rmdir, and its files are refused while it is read.
     tools("rmdir", '[ "$(cat "$1/tracing_on")" = 0 ] && rm -r "$1"')
     tools("stub", "exec sleep 60")
     cleanup = TOOLS[name].cleanup.replace("/sys/kernel/tracing", str(tmp_path / "tracing"))
     Run(replace(plan_of("stub", directory=tmp_path / "work"), cleanup=cleanup), shell, tmp_path)
     assert (own / "current_tracer").read_text() == "nop\n" if name == "hwlatdetect" else not own.exists()
-    assert (other / "current_tracer").read_text() == "1\n"
+    assert (other / "current_tracer").read_text() == "hwlat\n"
+
+
+def test_a_tracer_of_somebody_else_stays(tmp_path: Path) -> None:
+    """As on a board where the tool could not run."""
+    (tmp_path / "current_tracer").write_text("function\n")
+    cleanup = TOOLS["hwlatdetect"].cleanup.replace("/sys/kernel/tracing", str(tmp_path))
+    subprocess.run(["sh", "-c", cleanup], check=True)
+    assert (tmp_path / "current_tracer").read_text() == "function\n"
 
 
 def test_a_tracer_that_is_still_read_is_stopped_when_it_is_not(tmp_path: Path) -> None:
     """The kernel refuses another tracer while the dying tool has the trace open: seen here as a place without files."""
     place = tmp_path / "tracing"
     cleanup = TOOLS["hwlatdetect"].cleanup.replace("/sys/kernel/tracing", str(place))
-    subprocess.run(["sh", "-c", f"(sleep 0.3; mkdir {place}) & {cleanup}"], stderr=subprocess.DEVNULL, check=True)
+    script = f"cat() {{ echo hwlat; }}; (sleep 0.3; mkdir {place}) & {cleanup}"
+    subprocess.run(["sh", "-c", script], stderr=subprocess.DEVNULL, check=True)
     assert (place / "current_tracer").read_text() == "nop\n"
 
 

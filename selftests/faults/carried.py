@@ -57,7 +57,9 @@ class Judgement(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quick(Cyclictest):
-    """cyclictest as far as a stand-in can do its work: 0.2 s, without a real-time priority."""
+    """cyclictest as far as a stand-in can do its work: 0.2 s, one thread, without a real-time priority."""
+
+    threads: int = 1
 
     def expected(self, setting: Setting) -> Expected:
         thread = Threads(count=1, policy=SCHED_OTHER, priority=0)
