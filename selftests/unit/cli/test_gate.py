@@ -354,6 +354,20 @@ def test_a_look_that_fails_takes_nothing_away_that_is_judged(
         assert f"{name} failed: QEMU is another one now" in told
 
 
+def test_what_a_look_had_written_by_its_failure_is_judged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(lab.kernel, lab.kernel.with_name("other"))
+    image = lab.kernel.with_name("other") / "Image"
+    image.write_bytes(image.read_bytes() + b"another")
+    steps = _steps(monkeypatch, PASSED)
+
+    def fail(*_: object) -> bool:
+        raise ChangedError("QEMU is another one now")
+
+    monkeypatch.setattr(gate_workflow, "trace", fail)
+    main.main(TWO)
+    assert len(steps.judged) == 2
+
+
 @pytest.mark.long("boards of a profile, as two kernels on them are compared in make test")
 def test_a_choice_of_cases_may_leave_nothing_for_one_of_the_boards(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(lab.kernel, lab.kernel.with_name("other"))

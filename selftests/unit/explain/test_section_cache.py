@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +72,8 @@ def test_a_program_is_another_one_where_a_module_differs_that_finds_sections(nam
 
 def test_the_program_is_known_by_its_source_as_it_began() -> None:
     """An update in the middle of a gate changes the files, and not what runs."""
-    assert section_cache.program_identity.cache_info().currsize == 1
+    code = "from rtgate.explain.section_cache import program_identity as own; print(own.cache_info().currsize)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 @pytest.mark.parametrize("damage", [b"", b"not gzip", bytes.fromhex("1f8b0800")])
