@@ -29,6 +29,7 @@ from selftests.campaigns.comparisons import (
     IDLE,
     UNPATCHED,
     Change,
+    Place,
     all_campaigns,
     builds,
     campaign,
@@ -77,7 +78,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--work", type=Path, default=ROOT / "bench" / "comparisons", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="compilers, or boots, at the same time")
     parser.add_argument("--seeds", type=int, default=LAST, metavar="N", help="only seeds 1 to N (default: all)")
-    parser.add_argument("--case", action="append", metavar="SUITE/TOOL:LOAD", help="only these cases")
+    only = "only there, as 'virt-arm64 latency/cyclictest:idle'; a campaign keeps what it has of other places"
+    parser.add_argument("--place", action="append", type=_place, metavar="'BOARD CASE'", help=only)
     parser.add_argument("--results", type=Path, metavar="DIR", help="a campaign (default: of this root file system)")
     arguments = parser.parse_intermixed_args(words)
     known = changes()
@@ -95,6 +97,13 @@ def main(words: Sequence[str]) -> int:
         parser.error(f"{arguments.work} has no unpatched kernel, which all others are compared with: build it first")
     steps = {"build": _build, "measure": _measure, "collect": _collect, "show": _show}
     return steps[arguments.what](arguments, known, chosen)
+
+
+def _place(words: str) -> Place:
+    board, _, case = words.partition(" ")
+    if (board, case) not in places():
+        raise argparse.ArgumentTypeError(f"{words!r} is none of: {', '.join(map(' '.join, places()))}")
+    return board, case
 
 
 def _say(text: str) -> None:
@@ -201,8 +210,11 @@ def _emulator(kernels: ChangedKernels, build_name: str) -> str:
 
 def _requested_boots(arguments: argparse.Namespace, boots: Sequence[Boot]) -> list[Boot]:
     """Return the boots that the command line asks for."""
-    cases = arguments.case or {one.case.name for one in boots}
-    return [one for one in boots if one.seed <= arguments.seeds and one.case.name in cases]
+    return [one for one in boots if one.seed <= arguments.seeds and _is_asked_for(arguments, one.board, one.case.name)]
+
+
+def _is_asked_for(arguments: argparse.Namespace, board: str, case: str) -> bool:
+    return not arguments.place or (board, case) in arguments.place
 
 
 def _measure(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
@@ -264,10 +276,11 @@ def _collect(arguments: argparse.Namespace, known: dict[str, Change], chosen: Se
 
 def _keep(arguments: argparse.Namespace, kernels: ChangedKernels, name: str) -> None:
     """Write what was measured of a kernel, as far as a boot today would give it again."""
-    stored = map(kernels.find_record, _jobs(arguments.build, [name], range(1, LAST + 1)))
+    boots = _jobs(arguments.build, [name], range(1, LAST + 1))
+    stored = (kernels.find_record(one) for one in boots if _is_asked_for(arguments, one.board, one.case.name))
     found = [records_file.as_json(one) for one in stored if one is not None]
     if found:
-        keep(name, found, arguments.results)
+        keep(name, found, arguments.results, arguments.place or ())
 
 
 def _show(arguments: argparse.Namespace, known: dict[str, Change], chosen: Sequence[str]) -> int:
@@ -292,7 +305,7 @@ def _show_campaign(
             continue
         cases: dict[str, list[Record]] = {}
         for record in records(name, directory):
-            if record.seed in SEEDS and (not arguments.case or record.case in arguments.case):
+            if record.seed in SEEDS and _is_asked_for(arguments, record.board, record.case):
                 cases.setdefault(f"{record.board} {record.case}", []).append(record)
         for case, boots in sorted(cases.items()):
             data = tuple(records_file.digest_source(record) for record in boots)

@@ -225,12 +225,15 @@ def records(kernel: str, directory: Path) -> tuple[Record, ...]:
 @cache
 def _read(path: Path, _written_ns: int) -> tuple[Record, ...]:
     """Read a file of records; several tests of a process want the same one."""
-    document = json.loads(lzma.decompress(path.read_bytes()))
-    kernel = path.name.removesuffix(".json.xz")
-    if document["format"] != FORMAT:
-        raise ValueError(f"{kernel}: format {document['format']}, this module reads {FORMAT}")
-    found = (records_file.from_json(_unpack(data), path.name) for data in document["records"])
+    found = (records_file.from_json(_unpack(data), path.name) for data in _document(path)["records"])
     return tuple(map(with_evidence, found))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
+    if document["format"] != FORMAT:
+        raise ValueError(f"{path.name}: format {document['format']}, this module reads {FORMAT}")
+    return document
 
 
 def with_evidence(record: Record) -> Record:
@@ -252,12 +255,19 @@ def with_evidence(record: Record) -> Record:
     )
 
 
-def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path) -> Path:
-    """Write the records of a kernel (the contents of their `record.json`) into one file of a campaign."""
-    document = {"format": FORMAT, "kernel": kernel, "records": [_pack(data) for data in found]}
+def keep(kernel: str, found: Iterable[Mapping[str, Any]], directory: Path, only: Collection[Place] = ()) -> Path:
+    """Write the records of a kernel (the contents of their `record.json`) into one file of a campaign.
+
+    Args:
+        only: only what was measured there is written anew, and what the file has of other places stays; none for all.
+    """
+    path = directory / f"{kernel}.json.xz"
+    packed = [_pack(data) for data in found]
+    if only and path.exists():
+        packed += [data for data in _document(path)["records"] if (data["board"], data["case"]) not in only]
+    document = {"format": FORMAT, "kernel": kernel, "records": packed}
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{kernel}.json.xz"
     staged = path.with_suffix(".writing")
     staged.write_bytes(lzma.compress(text.encode(), preset=9))
     return staged.replace(path)

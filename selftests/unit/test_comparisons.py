@@ -7,6 +7,7 @@ import hashlib
 import lzma
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -246,6 +247,18 @@ def test_what_is_kept_is_read_back_as_it_was(tmp_path: Path) -> None:
     after = records("again", tmp_path)
     assert list(map(records_file.digest_source, after)) == list(map(records_file.digest_source, before))
     assert [record.environment for record in after] == [record.environment for record in before]
+
+
+def test_places_that_are_not_measured_again_stay(tmp_path: Path) -> None:
+    every = [record for record in records(UNPATCHED, CAMPAIGNS[0]) if record.seed == 1]
+    place = ("virt-arm64-smp2", "signal/signaltest:idle")
+    signals = [record for record in every if (record.board, record.case) == place]
+    keep("again", [records_file.as_json(record) for record in every], tmp_path)
+    again = [records_file.as_json(replace(record, seed=99)) for record in signals]
+    keep("again", again, tmp_path, [place])
+    after = sorted((record.case, record.seed) for record in records("again", tmp_path))
+    assert len(signals) == 1 < len(every)
+    assert after == sorted((record.case, 99 if record in signals else 1) for record in every)
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
