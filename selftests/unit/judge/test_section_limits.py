@@ -153,6 +153,8 @@ def test_a_bound_says_nothing_of_boots_that_nobody_followed() -> None:
     (one,) = told(replace(ALONE, seeds=(4,)), KEPT)
     assert one.status is Status.MISS
     assert one.sentence.endswith("and seed 5 was measured and not followed")
+    (one,) = told(replace(ALONE, seeds=(4,), further_seeds=(5,)), KEPT)
+    assert one.status is Status.PASS
 
 
 def test_nor_does_that_of_a_boot_whose_measurement_is_invalid() -> None:

@@ -14,11 +14,13 @@ import pytest
 from selftests.unit.judge.conftest import BOUND, record
 
 from rtgate.board.boards import board
+from rtgate.board.boot import State
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
 from rtgate.judge.verdict import Status, Verdict
 from rtgate.records import longer_sections
+from rtgate.records import record as records_file
 from rtgate.records.bound import Delay
 from rtgate.records.longer_sections import SectionComparison
 from rtgate.records.record import Record
@@ -79,8 +81,12 @@ def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
     after = {1: (section("f", 100, 1), section("h", 60, 1)), 2: (section("f", 7100, 2), section("new", 900, 2))}
     made = Boots({"baseline": before, "candidate": after})
     monkeypatch.setattr(section_tracing, "_section_boots", lambda *_: made)
-    records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 1, 2, 3)}
-    monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
+
+    def records_to_explain(directory: Path) -> list[Record]:
+        arm = directory.parent.name
+        return stored(arm, *made.found[arm], *((99,) if arm == "baseline" else ()))
+
+    monkeypatch.setattr(section_tracing, "records_to_explain", records_to_explain)
     return made
 
 
@@ -300,14 +306,45 @@ def test_a_function_that_the_baseline_called_elsewhere_is_as_long_there(boots: B
     assert told(tmp_path) == []
 
 
-@pytest.mark.usefixtures("boots")
-def test_without_boots_of_both_kernels_nothing_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_boots_of_both_kernels_the_candidates_are_followed_for_its_limits(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = {"candidate": stored("candidate", 1, 2), "baseline": stored("baseline", 3, 4)}
     monkeypatch.setattr(section_tracing, "records_to_explain", lambda place: records[place.parent.name])
-    assert compared(tmp_path, verdict(IDLE)) is None
-    assert "no seed was measured with both kernels" in capsys.readouterr().err
+    boots.found = {"candidate": boots.found["candidate"]}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert (seen.seeds, seen.candidate_seeds, seen.candidate_bound) == ((), (1, 2), BOUNDS["candidate"])
+    assert seen.why_not == "no seed was measured with both kernels"
+    assert seen.matches(records["candidate"], [*records["candidate"], *records["baseline"]])
+
+
+def test_a_baseline_of_which_no_boot_was_measured_takes_no_limit_away(
+    boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its dead boots say which kernel it was, so that the comparison is known to be of these two."""
+    dead = replace(stored("baseline", 1)[0], state=State.HANG, measurements=())
+    records_file.write(dead, {}, b"", tmp_path)
+
+    def records_to_explain(directory: Path) -> list[Record]:
+        if directory.parent.name == "baseline":
+            raise ConfigError("no record that was measured")
+        return stored("candidate", 1, 2)
+
+    monkeypatch.setattr(section_tracing, "records_to_explain", records_to_explain)
+    boots.found = {"candidate": boots.found["candidate"]}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert (seen.images, seen.candidate_seeds) == ({"candidate", "baseline"}, (1, 2))
+
+
+def test_boots_that_only_the_candidate_has_count_for_its_limits_alone(boots: Boots, tmp_path: Path) -> None:
+    boots.found = {**boots.found, "baseline": {1: boots.found["baseline"][1]}}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    assert (seen.seeds, seen.further_seeds) == ((1,), (2,))
+    assert {longest.function: longest.instructions for longest in seen.candidate_longest}["f"] == 7100
+    assert told(tmp_path) == []  # the section that grew is of seed 2
 
 
 def test_two_kernels_of_one_image_are_followed_once(

@@ -30,6 +30,7 @@ class FollowedBoots:
         bound: the kernel's, one of `seen`; None if it has none.
         longest: the kernel's longest sections, those of `seen`.
         holds: the longest holds of its raw spinlocks.
+        followed: the boots that were followed.
         seeds: the boots that are judged, whose measurements are valid.
         whose: `the baseline: `, where it is not the candidate's.
     """
@@ -38,6 +39,7 @@ class FollowedBoots:
     bound: Bound | None
     longest: Sequence[LongestSection]
     holds: Sequence[LongestHold]
+    followed: Collection[int]
     seeds: Collection[int | None]
     whose: str = ""
 
@@ -49,6 +51,7 @@ class FollowedBoots:
             bound=sections.candidate_bound,
             longest=sections.candidate_longest,
             holds=sections.candidate_holds,
+            followed=sections.candidate_seeds,
             seeds=seeds,
         )
 
@@ -60,13 +63,19 @@ class FollowedBoots:
             bound=sections.baseline_bound,
             longest=sections.baseline_longest,
             holds=sections.baseline_holds,
+            followed=sections.seeds,
             seeds=sections.seeds,
             whose="the baseline: ",
         )
 
+    @property
+    def why_not(self) -> str:
+        """Why no boot was followed; empty if some were. That kernels could not be compared says nothing of limits."""
+        return "" if self.longest else self.seen.why_not
+
     def flaw(self, seed: int) -> str:
         """Return why what was found, in the boot of a seed, says nothing of the boots that are judged."""
-        missing_seeds = sorted(number for number in self.seeds if number is not None and number not in self.seen.seeds)
+        missing_seeds = sorted(number for number in self.seeds if number is not None and number not in self.followed)
         if missing_seeds:
             return f"seed {', '.join(map(str, missing_seeds))} was measured and not followed"
         return "" if seed in self.seeds else f"the longest is of seed {seed}, which is invalid"
@@ -144,7 +153,7 @@ def _apply(limit: Threshold, boots: FollowedBoots) -> Finding:
     if length.flaw and not is_broken:
         sentence = f"{length.what} has a limit of {limit.limit}, and {length.flaw}"
         return replace(_finding(length, Status.MISS, Kind.MISSING, sentence), limit=limit_figure)
-    where = length.sentence.format(value=value, boots=plural(len(boots.seen.seeds), "boot"))
+    where = length.sentence.format(value=value, boots=plural(len(boots.followed), "boot"))
     against = f", {length.detail}: over the limit of" if is_broken else ", within"
     sentence = f"{where}{against} {limit_figure} ({limit.origin})"
     finding = _finding(length, Status.FAIL if is_broken else Status.PASS, Kind.LIMIT, sentence)
@@ -165,7 +174,7 @@ def _bound(boots: FollowedBoots) -> _Length:
     bound = boots.bound
     length = _Length(measurement=BOUND, what="the bound of a wake-up")
     if bound is None:
-        reason = boots.seen.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
+        reason = boots.why_not or "cyclictest's wake-ups have one, with PREEMPT_RT and on one CPU"
         return replace(length, flaw=f"no boot has one: {reason}")
     return replace(
         _known(length, boots, bound),
@@ -204,7 +213,7 @@ def _longest(limit: Threshold, boots: FollowedBoots) -> _Length:
         if section.off == limit.measurement and limit.function in {"", section.function}
     ]
     if not own:
-        return replace(length, flaw=boots.seen.why_not or "no boot has such a section")
+        return replace(length, flaw=boots.why_not or "no boot has such a section")
     longest = max(own, key=lambda section: section.instructions)
     return replace(
         _known(length, boots, longest),
@@ -217,7 +226,7 @@ def _longest_hold(limit: Threshold, boots: FollowedBoots) -> _Length:
     length = _Length(measurement=limit.name, what=_what(limit))
     own = [hold for hold in boots.holds if limit.lock in {"", hold.lock}]
     if not own:
-        return replace(length, flaw=boots.seen.why_not or "no boot has such a hold (names: rtgate sections)")
+        return replace(length, flaw=boots.why_not or "no boot has such a hold (names: rtgate sections)")
     longest = max(own, key=lambda hold: hold.instructions)
     return replace(
         _known(length, boots, longest),

@@ -145,7 +145,8 @@ class SectionComparison:
     Attributes:
         baseline_image, candidate_image: SHA-256 of the kernels; the baseline's is empty where the candidate was
             followed alone.
-        seeds: the boots of each.
+        seeds: the boots of each kernel, which are compared.
+        further_seeds: boots of the candidate that the baseline has not, followed for its limits alone.
         boots_digest: what the candidate's measured, as `digest` says it.
         instruction_ns: what an instruction takes.
         cpus: how many the board has.
@@ -174,6 +175,12 @@ class SectionComparison:
     baseline_holds: tuple[LongestHold, ...] = ()
     candidate_holds: tuple[LongestHold, ...] = ()
     why_not: str = ""
+    further_seeds: tuple[int, ...] = ()
+
+    @property
+    def candidate_seeds(self) -> tuple[int, ...]:
+        """All boots of the candidate that were followed."""
+        return tuple(sorted((*self.seeds, *self.further_seeds)))
 
     @property
     def compared(self) -> bool:
@@ -191,7 +198,7 @@ class SectionComparison:
 
     def matches(self, candidate: Collection[Record], every: Iterable[Record]) -> bool:
         """Return whether these are the boots that were followed, and these the kernels of all records."""
-        boots = [record for record in candidate if record.seed in self.seeds]
+        boots = [record for record in candidate if record.seed in self.candidate_seeds]
         return self.images == {record.kernel.image_sha256 for record in every} and self.boots_digest == digest(boots)
 
 

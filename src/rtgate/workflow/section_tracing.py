@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
+from rtgate.records import record as records_file
 from rtgate.records.longer_sections import GROWN, LongerSection, LongestHold, LongestSection, SectionComparison
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import reminder, say
@@ -59,6 +60,26 @@ def _can_tell(tool: str, kernels: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Boots:
+    """Measured boots that are followed, by seed.
+
+    Attributes:
+        candidate: all of it, as its limits are of all.
+        baseline: those with the same seeds.
+        baseline_image: SHA-256; empty where the candidate is followed alone: nothing else is there, or the same image.
+    """
+
+    candidate: Mapping[int, Record]
+    baseline: Mapping[int, Record]
+    baseline_image: str
+
+    @property
+    def by_arm(self) -> dict[str, Mapping[int, Record]]:
+        """Those of the kernels that have some."""
+        return {arm: own for arm, own in (("baseline", self.baseline), ("candidate", self.candidate)) if own}
+
+
+@dataclass(frozen=True, slots=True)
 class _Case:
     board: str
     name: str
@@ -68,57 +89,68 @@ class _Case:
     def place(self, arm: str) -> Place:
         return Place(records=self.records, board=self.board, arm=arm, case=self.name)
 
-    def boots(self) -> dict[str, dict[int, Record]]:
-        """Return the boots that all kernels have, by arm and seed; of one image, the candidate's.
-
-        Raises:
-            ConfigError: there are none.
-        """
+    def boots(self) -> _Boots:
+        """Return the boots to follow. Raises ConfigError: the candidate has none, or the board's cannot be followed."""
         if reason := unfollowed(find_board(self.board)):
             raise ConfigError(reason)
-        records = {
-            arm: {
-                record.seed: record
-                for record in records_to_explain(self.place(arm).directory)
-                if record.seed is not None
-            }
-            for arm in self.arms
-        }
-        if len({record.kernel.image_sha256 for own in records.values() for record in own.values()}) == 1:
-            records = {"candidate": records["candidate"]}
-        seeds = sorted(set.intersection(*(set(own) for own in records.values())))
-        if not seeds:
-            raise ConfigError(f"{self.name}: no seed was measured{' with both kernels' if len(records) == 2 else ''}")
-        return {arm: {seed: own[seed] for seed in seeds} for arm, own in records.items()}
+        candidate = _by_seed(records_to_explain(self.place("candidate").directory))
+        baseline = self._baseline() if "baseline" in self.arms else []
+        images = {record.kernel.image_sha256 for record in baseline}
+        if images <= {record.kernel.image_sha256 for record in candidate.values()}:
+            return _Boots(candidate, {}, "")
+        comparable = (record for record in baseline if record.has_results and record.seed in candidate)
+        return _Boots(candidate, _by_seed(comparable), min(images))
+
+    def _baseline(self) -> list[Record]:
+        """Return the baseline's measured boots; if it has none, those that came to nothing, for their image."""
+        directory = self.place("baseline").directory
+        try:
+            return records_to_explain(directory)
+        except ConfigError:
+            return [records_file.read(path.parent) for path in records_file.paths(directory)]
+
+
+def _by_seed(records: Iterable[Record]) -> dict[int, Record]:
+    return {record.seed: record for record in records if record.seed is not None}
 
 
 def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
     try:
-        records = case.boots()
+        boots = case.boots()
     except (ConfigError, ParseError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
         return False
-    images = {arm: next(iter(own.values())).kernel.image_sha256 for arm, own in records.items()}
     identity = SectionComparison(
-        baseline_image=images.get("baseline", ""),
-        candidate_image=images["candidate"],
-        seeds=tuple(records["candidate"]),
-        boots_digest=longer_sections.digest(records["candidate"].values()),
+        baseline_image=boots.baseline_image,
+        candidate_image=next(iter(boots.candidate.values())).kernel.image_sha256,
+        seeds=tuple(boots.baseline if boots.baseline_image else boots.candidate),
+        further_seeds=tuple(sorted(boots.candidate.keys() - boots.baseline.keys())) if boots.baseline_image else (),
+        boots_digest=longer_sections.digest(boots.candidate.values()),
         instruction_ns=_instruction_ns(case.board),
         cpus=find_board(case.board).cpus,
     )
+    comparison = _follow(case, identity, boots.by_arm, kernels)
+    longer_sections.write(case.place("candidate").directory, comparison)
+    return True
+
+
+def _follow(
+    case: _Case,
+    identity: SectionComparison,
+    records: Mapping[str, Mapping[int, Record]],
+    kernels: Mapping[str, Path],
+) -> SectionComparison:
+    """Return what following boots comes to, or why nobody can say."""
     starts: list[str] = []
     progress = partial(_progress, case, starts, sum(map(len, records.values())))
     try:
-        boots = _section_boots(records, kernels, starts.append)
+        section_boots = _section_boots(records, kernels, starts.append)
         with reminder(progress):
-            sections = boots.follow()
-        comparison = compare_boots(identity, sections, boots.altered)
+            sections = section_boots.follow()
+        return compare_boots(identity, sections, section_boots.altered)
     except (ConfigError, ParseError, InfrastructureError, ChangedError) as error:
         say(f"critical sections of {case.name} are not followed: {plain_text(str(error))}")
-        comparison = replace(identity, why_not=plain_text(str(error)))
-    longer_sections.write(case.place("candidate").directory, comparison)
-    return True
+        return replace(identity, why_not=plain_text(str(error)))
 
 
 def _progress(case: _Case, starts: Sequence[str], boots: int) -> str:
@@ -148,27 +180,38 @@ def compare_boots(
     for arm, arm_sections in by_arm.items():
         if not arm_sections.sections:
             raise ParseError(f"no critical section was seen in any boot of the {arm}: the plugin followed no CPU")
-    old, new = by_arm.get("baseline"), by_arm["candidate"]
+    every = by_arm["candidate"]
+    of_candidate = replace(
+        identity,
+        sites=len(every.sections),
+        candidate_bound=every.bound,
+        candidate_longest=_longest(every.sections),
+        candidate_holds=_holds(every.locks),
+    )
+    if not identity.compared:
+        return of_candidate
+    if not identity.seeds:
+        return replace(of_candidate, why_not="no seed was measured with both kernels")
+    common = {seed: boots["candidate"][seed] for seed in identity.seeds}
+    return _with_baseline(of_candidate, {**boots, "candidate": common}, names)
+
+
+def _with_baseline(
+    of_candidate: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], names: frozenset[str]
+) -> SectionComparison:
+    """Return how a candidate's sections differ in boots that both kernels have."""
+    old, new = (merge_boots(boots[arm].values()) for arm in ("baseline", "candidate"))
+    before = CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names))
+    sites = changes(old.sections, new.sections)
     hits = [section for section in new.sections if section.calls or section.site.begin.function in names]
     return replace(
-        identity,
+        of_candidate,
         sites=len(new.sections),
         reached=len(hits),
-        longer=_grown(
-            CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names)),
-            changes(old.sections, new.sections),
-            names,
-            boots,
-            identity.cpus,
-        )
-        if old
-        else (),
-        baseline_bound=old.bound if old else None,
-        candidate_bound=new.bound,
-        baseline_longest=_longest(old.sections) if old else (),
-        candidate_longest=_longest(new.sections),
-        baseline_holds=_holds(old.locks) if old else (),
-        candidate_holds=_holds(new.locks),
+        longer=_grown(before, sites, names, boots, of_candidate.cpus),
+        baseline_bound=old.bound,
+        baseline_longest=_longest(old.sections),
+        baseline_holds=_holds(old.locks),
     )
 
 

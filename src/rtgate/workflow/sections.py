@@ -111,7 +111,7 @@ class SectionBoots:
     """Kernels that are ready to boot, by the names of arms.
 
     Attributes:
-        seeds: the boots of each.
+        seeds: the boots of each, but of an arm with records that are expected those.
         expected: the records that boots must reproduce, by arm and seed; empty for none.
         altered: functions whose longest calls in sections are looked for.
         differences: between the code of the kernels. What is told of the baseline has the candidate's names of
@@ -182,7 +182,10 @@ class SectionBoots:
         with boot_pool(self.stop) as pool:
             names = {arm: self._new_names(arm) for arm in self.arms}
             boots = {
-                arm: {seed: pool.submit(self._follow, arm, seed, names[arm]) for seed in self.seeds}
+                arm: {
+                    seed: pool.submit(self._follow, arm, seed, names[arm])
+                    for seed in self.expected.get(arm, self.seeds)
+                }
                 for arm in self.arms
             }
             return {arm: {seed: boot.result() for seed, boot in own.items()} for arm, own in boots.items()}
