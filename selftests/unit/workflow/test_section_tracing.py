@@ -190,8 +190,9 @@ def test_boots_without_any_section_were_not_followed(boots: Boots, tmp_path: Pat
         ({"called": 3000, "f": 50}, {"called": 3000, "f": 1500}, 1450, "f"),
         # Of two that became longer, the one that the other calls.
         ({"called": 3000, "f": 50}, {"called": 4440, "f": 1500}, 1450, "f"),
-        # What is judged is what grew most, though the inner one has grown by less.
-        ({"called": 3000, "f": 50}, {"called": 3480, "f": 435}, 480, "f"),
+        ({"called": 3000, "f": 200}, {"called": 6040, "f": 3210}, 3010, "f"),
+        # What is judged is what grew most: where the inner one has too little of it, it is not named.
+        ({"called": 3000, "f": 50}, {"called": 3480, "f": 435}, 480, "called"),
         # One that the baseline did not call there counts as long as any other.
         ({"called": 3000}, {"called": 3000, "f": 3500}, 500, "f"),
     ],

@@ -71,14 +71,19 @@ class CallsBefore:
             for boot in boots
         )
 
-    def longest(self, site: Site, calls: Sequence[Call]) -> tuple[Call | None, str]:
-        """Return the call that gained most beyond what is usual for it, and the function to name.
+    def longest(self, site: Site, calls: Sequence[Call]) -> Call | None:
+        """Return the call that gained most beyond what is usual for it.
 
-        That is another one where a function has only what one that it calls has gained.
+        Where it gained only what a call within it has, that is the shorter one, if that is beyond what is usual, too.
         """
         gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
         if not gains:
-            return None, ""
-        most = max(gains, key=lambda call: gains[call] - least_gain(self.spreads.of_call(call.function)))
-        alike = [call for call in calls if abs(gains[call] - gains[most]) < LEAST]
-        return most, min(alike, key=lambda call: call.instructions).function
+            return None
+        beyond = {call: gain - least_gain(self.spreads.of_call(call.function)) for call, gain in gains.items()}
+        most = max(beyond, key=lambda call: beyond[call])
+        alike = [
+            call
+            for call, gain in gains.items()
+            if abs(gain - gains[most]) < LEAST and beyond[call] >= min(0, beyond[most])
+        ]
+        return min(alike, key=lambda call: call.instructions)

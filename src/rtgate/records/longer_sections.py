@@ -57,7 +57,7 @@ class LongerSection:
         begin: the function that begins the section, if it differs; empty if not.
         spread: by how much the baseline's boots differ in what that function takes; None if too few show it.
         call: the call of a function that differs that gained most, made in such a section, with all that it called; 0
-            if there is none.
+            if there is none. Of calls within each other that gained as much it is the shortest.
         function: the one that differs and that the gain of the call belongs to; empty if it gained next to nothing.
         call_seed: the boot with this call.
         call_before: the longest of this function in the baseline's sections of this kind and context; where there is

@@ -292,9 +292,9 @@ def _grown(
             number = boots_with_longer(change, old, [boot.sections for boot in new], GROWN)
             section = replace(section, longer_boots=number)
         enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
-        call, function = before.longest(change.site, enough or change.candidate.calls)
+        call = before.longest(change.site, enough or change.candidate.calls)
         if call:
-            section = _with_call(section, call, before.of_function(change.site, call.function), function)
+            section = _with_call(section, call, before.of_function(change.site, call.function))
             spread = before.spreads.of_call(call.function)
             section = replace(section, call_spread=spread, call_boots=counts.get(call.function))
         if max(section.growth, section.gained) >= LEAST:
@@ -318,12 +318,12 @@ def _compared(change: SiteChange, candidate: Section, names: frozenset[str], spr
     )
 
 
-def _with_call(section: LongerSection, call: Call, call_before: int, function: str) -> LongerSection:
-    """Return a section with the call that gained most, and the function that is named for it."""
+def _with_call(section: LongerSection, call: Call, call_before: int) -> LongerSection:
+    """Return a section with the call that gained most."""
     return replace(
         section,
         call=call.instructions,
-        function=function if call.instructions - call_before >= LEAST else "",
+        function=call.function if call.instructions - call_before >= LEAST else "",
         call_seed=call.seed,
         call_before=call_before,
     )
