@@ -102,8 +102,8 @@ def grown_sections(comparison: SectionComparison) -> list[Growth]:
     """Return what grew by more than harmless changes show: first by functions that differ, and the most first.
 
     CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
-    calls of functions that differ count. Which way these take depends on what the other CPUs do, so enough boots must
-    have the longer call.
+    calls of functions that differ count, and sections that these begin and that are longer by more than such a wait.
+    Which way they take depends on what the other CPUs do, so enough boots must have the longer one.
     """
     grown = [growth for section in comparison.longer if (growth := _growth(section, comparison))]
     return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
@@ -118,7 +118,8 @@ def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | N
     fewest = boots_needed(len(comparison.seeds))
     enough = comparison.cpus == 1 or (section.call_boots or 0) >= fewest
     call = _of_call(section) if _call_gained(section) and enough else None
-    own = _of_section(section) if comparison.cpus == 1 and _is_longer(section, fewest) else None
+    is_longer = _is_longer if comparison.cpus == 1 else _is_longer_than_a_wait
+    own = _of_section(section) if is_longer(section, fewest) else None
     if call is None or own is None:
         return call or own
     least = own.amount if own.function else own.amount / 2
@@ -158,6 +159,11 @@ def _is_longer(section: LongerSection, fewest: int) -> bool:
     if not section.begin:
         return section.growth >= GROWN and (section.longer_boots or 0) >= fewest
     return section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
+
+
+def _is_longer_than_a_wait(section: LongerSection, fewest: int) -> bool:
+    """Return the same where several CPUs wait for each other."""
+    return bool(section.begin) and section.growth >= GROWN and (section.longer_boots or 0) >= fewest
 
 
 def _call_gained(section: LongerSection) -> bool:
@@ -267,12 +273,21 @@ def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator
         why = "what other CPUs do decides its way"
         yield _of_call(section), _by_boots(section.call_boots, "a longer call of it", why, comparison)
     if comparison.cpus > 1:
-        return
-    if not section.begin and section.growth >= GROWN:
+        yield from _doubtful_beside_others(section, comparison)
+    elif not section.begin and section.growth >= GROWN:
         why = "no function that differs begins it"
         yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
     elif section.begin and section.baseline and GAINED <= section.growth < least_gain(section.spread):
         yield _of_section(section), _by_spread(section.spread)
+
+
+def _doubtful_beside_others(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
+    """Yield the same of a section that a function that differs begins, on a board with several CPUs."""
+    if section.begin and section.growth >= GROWN:
+        why = "what other CPUs do decides how long it is"
+        yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
+    elif _is_new(section) and section.boots >= boots_needed(len(comparison.seeds)):
+        yield _of_section(section), f"with several CPUs a new section counts from {GROWN:,} instructions on"
 
 
 def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
@@ -302,7 +317,7 @@ def _no_longer(comparison: SectionComparison) -> Finding:
 def _bounds(comparison: SectionComparison) -> str:
     """Return how the longest possible wake-up changed, as the end of a sentence; empty if nobody knows."""
     old, new = comparison.baseline_bound, comparison.candidate_bound
-    if not old or not new:
+    if not old or not new or new.seed not in comparison.seeds:  # another boot's says nothing of what changed
         return ""
     before, after = (bound.instructions * comparison.instruction_ns / 1000 for bound in (old, new))
     return f"; bound of a wake-up {before:.1f} -> {after:.1f} virtual us"
