@@ -130,6 +130,16 @@ def test_without_a_regression_it_is_seen_of_every_case_what_ran(boots: Boots, tm
     assert seen[stored(IDLE)].sentence == ""
 
 
+def test_a_waived_regression_is_traced_as_what_ran_there_counts_for_the_other_cases(
+    boots: Boots, tmp_path: Path
+) -> None:
+    seen = traced(tmp_path, verdict(IDLE, Kind.NO_WORSE), verdict(LOADED, Kind.WAIVED))
+    assert (boots.exercised, boots.explained) == ([stored(IDLE), stored(LOADED)], [])
+    assert set(seen) == {stored(IDLE), stored(LOADED)}
+    (run,) = boots.tried
+    assert run.loads == ["idle", "hackbench"]
+
+
 def test_cases_of_two_boards_are_traced_together_each_with_its_own_arms(boots: Boots, tmp_path: Path) -> None:
     signals = replace(verdict(SIGNALS, Kind.NO_WORSE), board="virt-arm64-smp2")
     elsewhere = replace(verdict(LOADED, Kind.NO_WORSE), board="rk3568-evb1")

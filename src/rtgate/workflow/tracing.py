@@ -26,7 +26,8 @@ from rtgate.workflow.other_loads import TracedRun, with_other_loads
 from rtgate.workflow.slowest import case_of, middle, slowest
 
 _OF_FEW = ("maximum", "max", "p99", "p99.9", "p99.99")  # figures that few intervals of a boot decide
-_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED})
+# What ran in a waived regression's case ran in the run: the other cases are judged by that.
+_TRACED = frozenset({Kind.REGRESSION, Kind.NO_WORSE, Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NOT_COMPARED, Kind.WAIVED})
 _WITH_REMEDY = frozenset({Kind.NO_WORSE, Kind.NOT_COMPARED})  # become `not exercised`, which says what reaches it
 
 
