@@ -385,6 +385,33 @@ def test_a_load_that_reaches_it_is_said_and_makes_nothing_good() -> None:
         assert verdict.sentence.startswith(f"not exercised here, {needed}: {why}")
 
 
+@pytest.mark.parametrize("board", [BOARD, "another"])
+def test_of_a_case_that_was_not_traced_nobody_says_that_the_change_did_not_run_there(board: str) -> None:
+    seen = replace(
+        AWAKE,
+        changes=(replace(HELD, times=0),),
+        other_loads={"network": "paths"},
+        reached_by={"hrtimer_wakeup": ()},
+    )
+    idle = Subject(
+        case=CASE,
+        board=BOARD,
+        arm="candidate",
+        flavour=FLAVOUR,
+        records=arm("candidate"),
+        baseline=arm("baseline"),
+        explained=seen,
+    )
+    loaded = replace(idle, case="latency/cyclictest:hackbench", board=board, explained=None)
+    where = "latency/cyclictest:hackbench" + (f" on {board}" if board != BOARD else "")
+    (verdict,) = [one for one in compare([idle, loaded], ComparisonInputs(placebos=PLACEBOS)) if one.case == CASE]
+    assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.NOT_EXERCISED)
+    assert verdict.sentence.startswith(
+        f"not exercised here, nor beside network, boards or other loads needed: while {BOARD} measured, in no traced "
+        f"case ran what changed in hrtimer_wakeup (from hrtimer_wakeup+0x24); what ran in {where} is not known; changed"
+    )
+
+
 def test_what_ran_of_a_change_is_told_by_instruction() -> None:
     (verdict,) = with_trace(arm("candidate"), replace(AWAKE, changes=(HELD,)))
     assert (verdict.status, verdict.kind) == (Status.PASS, Kind.NO_WORSE)

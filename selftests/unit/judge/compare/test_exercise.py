@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rtgate.judge.compare.exercise import run_exercise
 from rtgate.records.explained import CaseExplanation, Change
 
@@ -31,6 +33,17 @@ def test_a_call_that_ran_in_no_case_is_missing_although_its_condition_ran() -> N
 def test_a_function_that_ran_but_for_its_change_is_missing() -> None:
     one = change(0, "f+0x4", "f+0x8")
     assert run_exercise({"idle": seen(one)}).missing == {"f": "what changed in f (from f+0x4)"}
+
+
+def test_what_an_untraced_case_ran_is_not_known() -> None:
+    run = run_exercise({"idle": seen(change(0, "f+0x4"))})
+    assert run.gap_sentence == "in no case ran what changed in f (from f+0x4)"
+    names = tuple(f"latency/cyclictest:{load}" for load in ("hackbench", "stress-ng", "disk", "network"))
+    assert replace(run, untraced=names).gap_sentence == (
+        "in no traced case ran what changed in f (from f+0x4); what ran in latency/cyclictest:hackbench, "
+        "latency/cyclictest:stress-ng, latency/cyclictest:disk and 1 more is not known"
+    )
+    assert replace(run_exercise({"idle": seen(change(5))}), untraced=names).gap_sentence == ""
 
 
 def test_what_runs_while_booting_is_needed_only_if_nothing_else_differs() -> None:

@@ -103,6 +103,12 @@ def test_a_load_that_could_not_be_tried_may_reach_it(reached_by: dict[str, tuple
     assert remedy_sentence(explanation, set(reached_by)) == needed
 
 
+def test_a_case_that_was_not_traced_may_reach_it() -> None:
+    explanation = replace(seen({"f": ()}), other_loads={"disk": "paths"})
+    assert remedy_sentence(explanation, {"f"}) == "nor beside disk, boards needed"
+    assert remedy_sentence(explanation, {"f"}, untraced=True) == "nor beside disk, boards or other loads needed"
+
+
 DEATH = "the candidate died or hung beside network (gate with --profile paths -k network), "
 
 

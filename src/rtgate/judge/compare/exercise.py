@@ -7,7 +7,7 @@ Code that did not run counts only where it matters: all that is changed of a fun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.records.explained import CaseExplanation, Change
@@ -22,6 +22,7 @@ class RunExercise:
         times: by case, how often the instruction ran that ran most.
         missing: by function, what matters and ran in no case, in words.
         unlocated: functions that ran, in which nobody knows where the change is.
+        untraced: cases of the run of which nobody knows what ran in them.
     """
 
     total: int
@@ -29,6 +30,17 @@ class RunExercise:
     times: Mapping[str, int]
     missing: Mapping[str, str]
     unlocated: tuple[str, ...] = ()
+    untraced: tuple[str, ...] = ()
+
+    @property
+    def gap_sentence(self) -> str:
+        """What matters and ran in no case that was traced, in words; empty if all of it ran."""
+        if not self.missing:
+            return ""
+        gaps = _first(list(self.missing.values()))
+        if not self.untraced:
+            return f"in no case ran {gaps}"
+        return f"in no traced case ran {gaps}; what ran in {_first(self.untraced)} is not known"
 
     @property
     def summary(self) -> str:
@@ -39,10 +51,13 @@ class RunExercise:
             if self.total
             else ""
         )
-        names = ", ".join(self.unlocated[:3])
-        more = f" and {len(self.unlocated) - 3} more" if len(self.unlocated) > 3 else ""
-        remark = f"which instructions changed is not known in {names}{more}" if names else ""
+        remark = f"which instructions changed is not known in {_first(self.unlocated)}" if self.unlocated else ""
         return "; ".join(filter(None, (figures, remark)))
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first three of some names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def run_exercise(cases: Mapping[str, CaseExplanation]) -> RunExercise:

@@ -48,7 +48,8 @@ def _exercise(subject: Subject, subjects: Sequence[Subject]) -> RunExercise | No
     """Return what ran of the change in every case of the run; None where nobody looked by instruction."""
     if subject.explained is None or not subject.explained.changes:
         return None
-    return run_exercise(_run(subject, subjects))
+    untraced = tuple(_name_beside(subject, peer) for peer in subjects if peer.explained is None)
+    return replace(run_exercise(_run(subject, subjects)), untraced=untraced)
 
 
 def _detecting(case: PhaseComparison, figures: Sequence[Shift], level: float) -> PhaseComparison:
@@ -70,6 +71,11 @@ def _run(subject: Subject, subjects: Sequence[Subject]) -> dict[str, CaseExplana
         + (f" on {peer.board}" if peer.board != subject.board else ""): explanation
         for name, (peer, explanation) in zip(names, explanations, strict=True)
     }
+
+
+def _name_beside(subject: Subject, peer: Subject) -> str:
+    """Return the name of another case of the run, with its board if that is another one."""
+    return f"{peer.case} on {peer.board}" if peer.board != subject.board else peer.case
 
 
 def _kernels(subject: Subject) -> tuple[str, str] | None:

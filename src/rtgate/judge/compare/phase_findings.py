@@ -122,7 +122,8 @@ def _findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Findin
 def _not_exercised_finding(case: PhaseComparison, why: str) -> Finding:
     """Return that equal figures say nothing about a change that did not run."""
     assert case.explained is not None
-    needed = remedy_sentence(case.explained, case.exercise.missing if case.exercise else ())
+    run = case.exercise
+    needed = remedy_sentence(case.explained, run.missing if run else (), untraced=bool(run and run.untraced))
     sentence = f"not exercised here, {needed}: while {case.board} measured, {why}"
     return Finding(status=Status.SKIP, kind=Kind.NOT_EXERCISED, sentence=sentence)
 
@@ -134,11 +135,7 @@ def _why_not_exercised(case: PhaseComparison) -> str:
     run = case.exercise
     if run is None:
         return "" if case.explained.is_exercised else case.explained.why_not_exercised
-    if run.missing:
-        more = f" and {len(run.missing) - 3} more" if len(run.missing) > 3 else ""
-        first = ", ".join(list(run.missing.values())[:3])
-        return "; ".join(filter(None, (f"in no case ran {first}{more}", run.summary)))
-    return ""
+    return "; ".join(filter(None, (run.gap_sentence, run.summary))) if run.missing else ""
 
 
 def _change_ran(case: PhaseComparison) -> bool:

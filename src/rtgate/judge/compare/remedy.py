@@ -9,12 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from rtgate.records.explained import CaseExplanation
 
 
-def remedy_sentence(explanation: CaseExplanation, missing: Collection[str]) -> str:
+def remedy_sentence(explanation: CaseExplanation, missing: Collection[str], *, untraced: bool = False) -> str:
     """Return what reaches a change that ran in no case of a run, in words.
 
     Args:
         explanation: of one of the cases, with the loads that were tried after it.
         missing: functions whose change did not run; empty where nobody looked by instruction.
+        untraced: whether a case of the run was not traced: its load, too, may reach them.
     """
     if missing and {change.function for change in explanation.changes if change.boots}.issuperset(missing):
         return "as it runs while the kernel boots only"
@@ -22,7 +23,7 @@ def remedy_sentence(explanation: CaseExplanation, missing: Collection[str]) -> s
     deaths = _death_clauses(explanation.failed_loads) if missing else []
     if not loads or not missing:
         return ", ".join([*deaths, "boards or other loads needed"])
-    needed = "boards or other loads needed" if explanation.untried_loads else "boards needed"
+    needed = "boards or other loads needed" if explanation.untried_loads or untraced else "boards needed"
     reaches, rest = _reach_clauses(explanation, missing)
     if not reaches:
         return ", ".join([*deaths, f"{'not reached' if deaths else 'nor'} beside {_list(list(loads), 'or')}", needed])
