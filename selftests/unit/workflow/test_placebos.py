@@ -25,7 +25,7 @@ from rtgate.kernel.identity import SourceIdentity
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.measure.case import Arm, Case
-from rtgate.target.outcome import Outcome
+from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.cyclictest import Cyclictest
@@ -67,6 +67,7 @@ class Machine:
     said: list[str] = field(default_factory=list)
     broken: frozenset[str] = frozenset()
     dies_at: int = 10_000
+    lost: frozenset[tuple[str, int]] = frozenset()
     qemu: str = "9" * 64
     memory_mib: int = 512
 
@@ -95,6 +96,8 @@ class Machine:
         if len(self.booted) == self.dies_at:
             raise InfrastructureError("the disk is full")
         self.booted.append((kernel, plan.seed))
+        if (kernel, plan.seed) in self.lost:
+            return Outcome(state=State.LAB, message="QEMU ended with exit code -9: no message")
         return measured_outcome(cyclictest_json=files()["cyclictest.json"])
 
 
@@ -198,6 +201,30 @@ def test_a_boot_whose_qemu_is_not_known_or_whose_record_is_damaged_does_not_coun
     path.write_text(path.read_text().replace(before, after))
     placebos.learn(request)
     assert len(machine.booted) == 7 * 2 + 1
+
+
+def test_a_boot_that_the_lab_broke_is_made_again(machine: Machine, request_of: Callable[..., Request]) -> None:
+    machine.lost = frozenset({("option", 2)})
+    (told,) = placebos.learn(request_of())
+    assert "5 harmless kernels have 2 measured boots or more, and 6 are the fewest that teach" in told
+    assert machine.said[-1] == "this machine lost 1 boot: the same command boots again what is missing"
+    machine.lost = frozenset()
+    (told,) = placebos.learn(request_of())
+    assert "6 harmless kernels" in told
+    assert machine.booted[7 * 2 :] == [("option", 2)]
+    assert "14 boots, of which 13 were measured before" in machine.said
+
+
+def test_too_few_boots_of_the_unpatched_kernel_teach_nothing(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Words are added to the kernel without a change: only its own boots are lost.
+    monkeypatch.setattr(harmless_boots.ChangedKernels, "directory", lambda kernels, name: kernels.kernels / name)
+    machine.lost = frozenset({(UNPATCHED, 2)})
+    request = request_of()
+    (told,) = placebos.learn(request)
+    assert "only 1 valid boot of the kernel without a change, and 2 are the fewest that teach" in told
+    assert not request.output.exists()
 
 
 def test_a_change_that_this_kernel_cannot_have_is_left_out(

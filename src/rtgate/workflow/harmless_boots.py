@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rtgate.board.boot import State
 from rtgate.errors import ConfigError
 from rtgate.kernel.harmless import UNPATCHED, KernelChange
 from rtgate.measure.case import Arm, Case
@@ -91,11 +92,14 @@ class ChangedKernels:
     def find_record(self, boot: Boot) -> Record | None:
         """Return the record of a boot that was made of the same; None if there is none.
 
-        One that is damaged, or of which not all is known that QEMU was given, is none.
+        One that is damaged, or of which not all is known that QEMU was given, is none. Nor is one that the lab broke:
+        it says nothing of the kernel, and the next one may hold.
         """
         try:
             record = records_file.read(self.path(boot).parent)
         except ConfigError:
+            return None
+        if record.state == State.LAB:
             return None
         arm = self.arm(boot)
         assert isinstance(arm.target, VirtualBoard)

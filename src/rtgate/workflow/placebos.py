@@ -41,6 +41,7 @@ from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.progress import estimate
 from rtgate.tools.registry import is_compared
+from rtgate.units import plural
 from rtgate.validity import registry
 from rtgate.workflow import suites
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
@@ -199,6 +200,9 @@ def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -
         if not counts[boot.place]:
             ahead = estimate(time.monotonic() - start, number, len(missing_boots))
             request.say(f"boot {number} of {len(missing_boots)}{f', {ahead}' if ahead else ''}: {' '.join(boot.place)}")
+    count = sum(kernels.find_record(boot) is None for boot in missing_boots)
+    if count:
+        request.say(f"this machine lost {plural(count, 'boot')}: the same command boots again what is missing")
 
 
 def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[str, ...]:
@@ -206,7 +210,8 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
     for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
         mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
         lesson = _lesson(kernels, mine)
-        model = model_of([lesson], _note(lesson), compiler) if lesson.unpatched.records else None
+        enough = len(lesson.unpatched.records) >= FEWEST_BOOTS
+        model = model_of([lesson], _note(lesson), compiler) if enough else None
         name = " ".join(place)
         if model is None:
             sentences.append(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}")
@@ -235,6 +240,11 @@ def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
 def _exclusion_reason(lesson: Lesson) -> str:
     if not lesson.unpatched.records:
         return "no boot of the kernel without a change has a valid measurement: the tool failed, or lacks what it needs"
+    if len(lesson.unpatched.records) < FEWEST_BOOTS:
+        return (
+            f"only {plural(len(lesson.unpatched.records), 'valid boot')} of the kernel without a change, and "
+            f"{FEWEST_BOOTS} are the fewest that teach"
+        )
     return (
         f"{len(lesson.placebos)} harmless kernels have {FEWEST_BOOTS} measured boots or more, and {FEWEST_PLACEBOS} "
         "are the fewest that teach, each figure being in every boot"
