@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from selftests.campaigns.comparisons import IDLE, campaigns
+from selftests.campaigns.comparisons import IDLE, UNPATCHED, campaigns
 from selftests.campaigns.kernels import lesson_of, measured_boots
 
 from rtgate import site
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
-from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Lesson, model_of, placebos_text, with_model
+from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Boots, Lesson, model_of, placebos_text, with_model
 from rtgate.tools import Setting
 from rtgate.tools.registry import TOOLS
 
@@ -36,6 +36,15 @@ def test_too_few_placebos_teach_nothing() -> None:
     assert model is not None
     assert (model.qemu, model.linux, model.compiler) == ("7.2", "6.12", "gcc 12")
     assert model.source.startswith("6 harmless kernels in 1 campaign, ")
+
+
+def test_a_kernel_that_lacks_a_boot_makes_no_data_of_others_their_own() -> None:
+    lesson = _lesson()
+    twins = {name: boots for name, boots in lesson.placebos.items() if boots.data == lesson.unpatched.data}
+    assert twins
+    fewer = Boots(UNPATCHED, lesson.unpatched.records[1:])
+    assert (Lesson(lesson.unpatched, twins).distinct, Lesson(fewer, twins).distinct) == (0, 0)
+    assert lesson.distinct > 0
 
 
 def test_what_is_written_is_read_again_and_lets_through_what_taught_it(tmp_path: Path) -> None:

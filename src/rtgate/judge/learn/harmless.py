@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -33,6 +33,15 @@ class Boots:
     def data(self) -> tuple[str, ...]:
         """What two kernels must have in common to be one kernel as far as this case can tell."""
         return _data(self)
+
+    @property
+    def seeds(self) -> frozenset[int | None]:
+        """Of the boots."""
+        return frozenset(record.seed for record in self.records)
+
+    def data_of(self, seeds: Collection[int | None]) -> tuple[str, ...]:
+        """Return `data` of the boots with these seeds."""
+        return tuple(data for record, data in zip(self.records, self.data, strict=True) if record.seed in seeds)
 
     @property
     def figures(self) -> Sequence[Mapping[str, BootFigure]]:
@@ -64,8 +73,10 @@ class Lesson:
 
     @property
     def distinct(self) -> int:
-        """How many sets of data the placebos have beside the unpatched kernel's."""
-        return len({boots.data for boots in self.placebos.values()} - {self.unpatched.data})
+        """How many sets of data the placebos have beside the unpatched kernel's, of the seeds that all have."""
+        kernels = (self.unpatched, *self.placebos.values())
+        seeds = frozenset.intersection(*(boots.seeds for boots in kernels))
+        return len({boots.data_of(seeds) for boots in kernels} - {self.unpatched.data_of(seeds)})
 
 
 def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
