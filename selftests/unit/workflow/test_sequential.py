@@ -255,6 +255,39 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
     assert measured == seeds
 
 
+@pytest.mark.parametrize("error", [ConfigError("the suites did not run"), InfrastructureError("they were ended")])
+def test_a_second_look_that_cannot_be_taken_leaves_the_first_one_judged(
+    tmp_path: Path,
+    records: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+) -> None:
+    def measure(_self: Suites, batch: Batch) -> bool:
+        if batch.seeds:
+            raise error
+        planned.plan(Place(records=records, board=BOARD, arm="baseline", case=CASE), range(1, 13), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: judged([OPEN]))
+    outcome = run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), within(1))
+    assert (outcome.whole, outcome.judging.verdicts) == (False, [OPEN])
+    assert str(error) in capsys.readouterr().err
+
+
+def test_suites_that_a_signal_ended_are_no_mistake_of_who_called_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_suites(_argv: object, log: Path) -> int:
+        log.write_text("measuring\n")
+        return -9
+
+    monkeypatch.setattr(suite_process, "_run", run_suites)
+    with pytest.raises(InfrastructureError, match=r"the suites were ended by signal 9 \(Killed\): measuring; see "):
+        suite_process.pytest("", [], tmp_path / "measure.log")
+
+
 def test_of_two_boards_the_one_with_the_open_case_gets_more_seeds(
     tmp_path: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rtgate import files
 from rtgate.board.boot import ArmName
-from rtgate.errors import InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.compare.comparing import comparable_on_boards
 from rtgate.judge.compare.on_boards import next_measurement
 from rtgate.judge.compare.procedures import Measure, Procedure
@@ -245,6 +245,6 @@ def _measure_more(suites: Suites, more: Batch) -> bool:
     """Measure more boots, if it can be done: those that are there are judged all the same."""
     try:
         return suites.measure(more)
-    except InfrastructureError as error:
+    except (ConfigError, InfrastructureError) as error:
         say(str(error))
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -225,13 +226,22 @@ _NO_CASES = 5  # pytest's exit code where no test was left to run
 
 
 def pytest(select: str, options: Sequence[str], log: Path) -> int:
-    """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here."""
+    """Run the suites and return 0, 1 if a test failed, or 5 if there is no case; any other end is an error here.
+
+    Raises:
+        ConfigError: the suites refused what they were called with, or cannot be collected.
+        InfrastructureError: this machine cannot measure, or ended the suites.
+        ChangedError: what is measured is not what it was.
+    """
     begin = _size(log)
     code = _run(suites.command([], [*(["-k", select] if select else []), *options]), log)
     if code == ChangedError.suites_code:
         raise ChangedError(f"{end_of(log, begin)}; see {log}")
     if code == InfrastructureError.exit_code:
         raise InfrastructureError(f"the suites did not run: {end_of(log, begin)}; see {log}")
+    if code < 0:  # nobody's mistake: as for lack of memory
+        ending = f"signal {-code} ({signal.strsignal(-code) or 'unknown'})"
+        raise InfrastructureError(f"the suites were ended by {ending}: {end_of(log, begin)}; see {log}")
     if code not in {0, 1, _NO_CASES}:
         raise _not_run(code, log, begin)
     return code
