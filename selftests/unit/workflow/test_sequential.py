@@ -255,6 +255,30 @@ def test_on_virtual_time_what_is_open_gets_as_many_seeds_again_unless_there_is_a
     assert measured == seeds
 
 
+@pytest.mark.parametrize(("first", "again"), [(99_989, ["99995-100000"]), (99_990, [])])
+def test_no_seeds_are_asked_for_that_there_are_not(
+    tmp_path: Path,
+    records: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    first: int,
+    again: list[str],
+) -> None:
+    measured: list[str] = []
+
+    def measure(_self: Suites, batch: Batch) -> bool:
+        measured.append(batch.seeds)
+        place = Place(records=records, board=BOARD, arm="baseline", case=CASE)
+        planned.plan(place, range(first, first + 6), virtual=True)
+        return True
+
+    monkeypatch.setattr(Suites, "measure", measure)
+    monkeypatch.setattr(Suites, "judge", lambda _self: judged([OPEN]))
+    assert run_comparison(suites(tmp_path, monkeypatch, Bench(records, slower=1), console="virtual"), within(1)).whole
+    assert measured == ["", *again]
+    assert ("not measured again, as seeds end at 100000" in capsys.readouterr().err) == (not again)
+
+
 @pytest.mark.parametrize("error", [ConfigError("the suites did not run"), InfrastructureError("they were ended")])
 def test_a_second_look_that_cannot_be_taken_leaves_the_first_one_judged(
     tmp_path: Path,

@@ -21,7 +21,7 @@ from rtgate.tools.registry import COMPANIONS, TOOLS, without_own
 
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-_LARGEST_SEED = 100_000
+LARGEST_SEED = 100_000
 _MOST_BOOTS = 10_000
 
 
@@ -317,8 +317,8 @@ def seeds(text: str) -> tuple[int, ...]:
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if low > high:
             raise ConfigError(f"{text!r} names no seeds (allowed: a number, a range like 1-4, or several with commas)")
-        if low < 1 or high > _LARGEST_SEED:
-            raise ConfigError(f"{text!r} names no seeds from 1 to {_LARGEST_SEED}")
+        if low < 1 or high > LARGEST_SEED:
+            raise ConfigError(f"{text!r} names no seeds from 1 to {LARGEST_SEED}")
         numbers.update(range(low, high + 1))
     return tuple(sorted(numbers))
 

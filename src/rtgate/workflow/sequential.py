@@ -20,6 +20,7 @@ from rtgate.judge.compare.on_boards import next_measurement
 from rtgate.judge.compare.procedures import Measure, Procedure
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.measure import run
+from rtgate.measure.profiles import LARGEST_SEED
 from rtgate.records import planned
 from rtgate.records.record import Place
 from rtgate.records.schedule import Steps
@@ -236,7 +237,9 @@ def _open_seeds(suites: Suites, verdicts: Sequence[Verdict]) -> tuple[Batch, ...
     for board, case in open_cases:
         place = Place(records=suites.records, board=board, arm="baseline", case=case)
         seeds = planned.read(place).seeds
-        if seeds:
+        if seeds and max(seeds) + len(seeds) > LARGEST_SEED:
+            say(f"{case} is not measured again, as seeds end at {LARGEST_SEED}: name lower ones with --seeds")
+        elif seeds:
             by_seeds.setdefault((board, f"{max(seeds) + 1}-{max(seeds) + len(seeds)}"), []).append(case)
     return tuple(Batch(board=board, cases=tuple(cases), seeds=numbers) for (board, numbers), cases in by_seeds.items())
 
