@@ -64,6 +64,40 @@ def test_another_kernel_series_is_told_with_the_command_that_learns_it() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("qemu", "debian"), [("7.2.22", "QEMU 7.2 of Debian 12"), ("10.0.2", "QEMU 10.0 of Debian 13")]
+)
+def test_a_kernel_whose_version_only_its_boots_tell_may_pass(
+    monkeypatch: pytest.MonkeyPatch, qemu: str, debian: str
+) -> None:
+    """As two directories without build.json."""
+    monkeypatch.setattr(placebo_notice, "version", lambda _: f"QEMU emulator version {qemu} (Debian)")
+    idle, loaded, _ = _said("")
+    for sentence in (idle, loaded):
+        assert "end without PASS" not in sentence
+        assert sentence.endswith(
+            f"Linux 6.12.117, {debian}; whether these kernels are Linux 6.12 shows when they have booted"
+        )
+
+
+def test_every_line_that_an_unknown_kernel_may_be_of_is_named() -> None:
+    both = Placebos(
+        {key: (*many, *(replace(model, linux="6.18") for model in many)) for key, many in SHIPPED.cases.items()}
+    )
+    assert _said("", placebos=both)[0].endswith(
+        "; whether these kernels are Linux 6.12 or 6.18 shows when they have booted"
+    )
+
+
+def test_another_qemu_is_told_of_a_kernel_whose_version_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placebo_notice, "version", lambda _: "QEMU emulator version 9.0.2")
+    other, _ = _said("")
+    assert other.endswith(
+        ": QEMU 9.0, harmless changes were measured on 7.2; these comparisons find regressions, and end without PASS; "
+        f"{LEARN}"
+    )
+
+
 def test_another_compiler_is_told() -> None:
     known = Placebos(
         {key: tuple(replace(one, compiler="gcc 12") for one in many) for key, many in SHIPPED.cases.items()}

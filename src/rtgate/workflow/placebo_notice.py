@@ -56,13 +56,18 @@ def _on_board(arm: Arm, name: str) -> Arm:
 
 def _known(arm: Arm, case: Case, placebos: Placebos) -> str:
     assert arm.board.qemu is not None
-    emulator, release, compiler = version(arm.board.qemu.binary), arm.kernel.release, arm.kernel.compiler
-    command = " ".join(case.tool.argv(setting(case, arm)))
-    model = placebos.of(arm.board.name, arm.kernel.flavour, case.name, command, emulator, release)
+    emulator, compiler = version(arm.board.qemu.binary), arm.kernel.compiler
+    key, command = (arm.board.name, arm.kernel.flavour, case.name), " ".join(case.tool.argv(setting(case, arm)))
+    models = [model for model in placebos.cases.get(key, ()) if model.command == command]
+    # A kernel without build.json says which it is when it has booted: any line that was tried with this QEMU may fit.
+    lines = [] if arm.kernel.release else [model.linux for model in models if not model.differs(emulator, model.linux)]
+    model = placebos.of(*key, command, emulator, arm.kernel.release or next(iter(lines), ""))
     if not model.figures:
         return f"none with this command and flavour; {_ALONE}"
-    differs = model.differs(emulator, release)
+    differs = model.differs(emulator, arm.kernel.release or model.linux)
     if differs:
         return f"{differs}; {_OTHERS}"
-    other = model.compiler and compiler and model.compiler != compiler
-    return f"{model.source}{f'; built with {model.compiler}, these kernels with {compiler}' if other else ''}"
+    remarks = [f"whether these kernels are Linux {' or '.join(lines)} shows when they have booted"] if lines else []
+    if model.compiler and compiler and model.compiler != compiler:
+        remarks.append(f"built with {model.compiler}, these kernels with {compiler}")
+    return "; ".join((model.source, *remarks))
