@@ -59,7 +59,8 @@ COMMANDS = {
     "build": "build fake --tree TREE -o built",
     "build --check-config": "build --check-config --all --tree TREE",
     "modules": "modules fake --tree TREE -o modules",
-    "placebos": "placebos learn --board virt-arm64 --build fake --tree TREE --profile smoke --work w -o new.yaml",
+    "placebos": "placebos learn --board virt-arm64 --build fake --tree TREE --profile smoke --seeds 1-8 --work w "
+    "-o new.yaml",
     "repeat": "repeat --board virt-arm64 --kernel KERNEL --profile smoke",
     "select-cases": "select-cases --board rk3568-evb1 REPORT",
     "explain": "explain RECORD",

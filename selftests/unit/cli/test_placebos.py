@@ -13,7 +13,7 @@ from rtgate.kernel.identity import SourceIdentity
 from rtgate.kernel.source import Tree
 from rtgate.kernel.version import KernelVersion
 from rtgate.workflow import placebos
-from rtgate.workflow.placebos import Request
+from rtgate.workflow.placebos import CaseResult, Request
 
 TREE = Tree(
     Path("/linux"),
@@ -33,11 +33,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     monkeypatch.setattr(source, "open_tree", lambda _: TREE)
     monkeypatch.setattr(source, "default_tree", lambda _: TREE)
 
-    def learn(request: Request) -> tuple[str, ...]:
+    def learn(request: Request) -> tuple[CaseResult, ...]:
         found.append(request)
         request.output.parent.mkdir(exist_ok=True)
         request.output.write_text("virt-arm64: {}\n")
-        return ("virt-arm64 latency/cyclictest:idle: 23 harmless kernels",)
+        return (CaseResult("virt-arm64 latency/cyclictest:idle: 23 harmless kernels", has_model=True),)
 
     monkeypatch.setattr(placebos, "learn", learn)
     return found
@@ -71,6 +71,19 @@ def test_a_site_s_file_is_used_from_now_on(
     assert "gates use it from now on" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("learnt", [0, 1])
+def test_a_case_that_taught_nothing_ends_with_5_and_no_file_is_named_that_was_not_written(
+    asked: list[Request], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], learnt: int
+) -> None:
+    results = [CaseResult("hackbench: nothing to learn from", has_model=False)]
+    results += [CaseResult("idle: 23 harmless kernels", has_model=True)] * learnt
+    monkeypatch.setattr(placebos, "learn", lambda _: tuple(results))
+    assert main.main([*LEARN, "--tree", "linux"]) == 5
+    out = capsys.readouterr().out
+    assert "hackbench: nothing to learn from" in out
+    assert ("gates use it" in out) == bool(learnt)
+
+
 def test_parts_can_be_chosen(asked: list[Request], tmp_path: Path) -> None:
     words = ["--change", "one-word", "--change", "unused-text", "--seeds", "1-8", "--jobs", "3", "--work", "w"]
     assert main.main([*LEARN, *words, "--case", "latency/cyclictest:idle", "-o", "f.yaml"]) == 0
@@ -100,14 +113,14 @@ def test_a_mistake_ends_with_2(
 def test_who_interrupts_is_told_that_nothing_is_lost(
     asked: list[Request], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(_: Request) -> tuple[str, ...]:
+    def interrupted(_: Request) -> tuple[CaseResult, ...]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(placebos, "learn", interrupted)
     assert main.main(LEARN) == 130
     assert "what is built and measured stays, and the same command goes on from there" in capsys.readouterr().err
 
-    def failed(_: Request) -> tuple[str, ...]:
+    def failed(_: Request) -> tuple[CaseResult, ...]:
         raise InfrastructureError("the disk is full")
 
     monkeypatch.setattr(placebos, "learn", failed)

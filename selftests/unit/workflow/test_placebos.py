@@ -29,11 +29,13 @@ from rtgate.target.outcome import Outcome, State
 from rtgate.target.plan import Plan
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.cyclictest import Cyclictest
+from rtgate.tools.pip_stress import PipStress
 from rtgate.workflow import harmless_boots, placebos, suites
 from rtgate.workflow.arms import ArmRequest
 from rtgate.workflow.placebos import Request
 
 IDLE = Case(suite="latency", tool=Cyclictest(), load="idle")
+LOADED = replace(IDLE, load="hackbench")
 WORDS = {name: KernelChange(name=name, command_line=f"{name}=1") for name in ("a", "b", "c", "d", "e")}
 OPTION = KernelChange(name="option", fragment=Path("option.config"))
 CHANGES = {**WORDS, "option": OPTION}
@@ -140,9 +142,16 @@ def request_of(tmp_path: Path, machine: Machine) -> Callable[..., Request]:
     return made
 
 
+def _told(request: Request) -> str:
+    """Learn one case, and return what is said of it."""
+    (result,) = placebos.learn(request)
+    assert result.has_model == ("nothing to learn from" not in result.sentence)
+    return result.sentence
+
+
 def test_kernels_are_built_and_booted_and_teach(machine: Machine, request_of: Callable[..., Request]) -> None:
     request = request_of()
-    (told,) = placebos.learn(request)
+    told = _told(request)
     assert told == "virt-arm64 latency/cyclictest:idle: 6 harmless kernels, 0 of them with data of their own"
     assert machine.built == [UNPATCHED, "option"]  # words need no build
     assert len(machine.booted) == 7 * 2
@@ -205,11 +214,11 @@ def test_a_boot_whose_qemu_is_not_known_or_whose_record_is_damaged_does_not_coun
 
 def test_a_boot_that_the_lab_broke_is_made_again(machine: Machine, request_of: Callable[..., Request]) -> None:
     machine.lost = frozenset({("option", 2)})
-    (told,) = placebos.learn(request_of())
+    told = _told(request_of())
     assert "5 harmless kernels have 2 measured boots or more, and 6 are the fewest that teach" in told
     assert machine.said[-1] == "this machine lost 1 boot: the same command boots again what is missing"
     machine.lost = frozenset()
-    (told,) = placebos.learn(request_of())
+    told = _told(request_of())
     assert "6 harmless kernels" in told
     assert machine.booted[7 * 2 :] == [("option", 2)]
     assert "14 boots, of which 13 were measured before" in machine.said
@@ -222,7 +231,7 @@ def test_too_few_boots_of_the_unpatched_kernel_teach_nothing(
     monkeypatch.setattr(harmless_boots.ChangedKernels, "directory", lambda kernels, name: kernels.kernels / name)
     machine.lost = frozenset({(UNPATCHED, 2)})
     request = request_of()
-    (told,) = placebos.learn(request)
+    told = _told(request)
     assert "only 1 valid boot of the kernel without a change, and 2 are the fewest that teach" in told
     assert not request.output.exists()
 
@@ -232,7 +241,7 @@ def test_a_change_that_this_kernel_cannot_have_is_left_out(
 ) -> None:
     machine.broken = frozenset({"option"})
     seventh = KernelChange(name="f", command_line="f=1")
-    (told,) = placebos.learn(request_of(changes={**CHANGES, "f": seventh}))
+    told = _told(request_of(changes={**CHANGES, "f": seventh}))
     assert "6 harmless kernels" in told
     assert "option is left out: CONFIG_X is not in the final configuration" in machine.said
     with pytest.raises(ConfigError, match="only 5 harmless changes can be built from /linux"):
@@ -267,9 +276,50 @@ def test_a_case_whose_tool_fails_teaches_nothing(
 ) -> None:
     monkeypatch.setattr(machine, "_boot", lambda *_: measured_outcome(cyclictest_json=b""))
     request = request_of()
-    (told,) = placebos.learn(request)
+    told = _told(request)
     assert "nothing to learn from: no boot of the kernel without a change has a valid measurement" in told
     assert not request.output.exists()
+
+
+def test_a_file_to_which_nothing_is_added_is_not_written(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_boot", lambda *_: measured_outcome(cyclictest_json=b""))
+    request = request_of()
+    request.output.parent.mkdir()
+    before = (site.shipped_directory() / "placebos.yaml").read_text()
+    request.output.write_text(before)
+    assert "nothing to learn from" in _told(request)
+    assert request.output.read_text() == before
+
+
+def test_a_profile_with_too_few_seeds_is_found_before_anything_is_built(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placebos, "FEWEST_BOOTS", 8)
+    with pytest.raises(
+        ConfigError, match=r"cyclictest:idle: quick has 4 seeds, .* teach nothing: name them with --seeds"
+    ):
+        placebos.learn(request_of(profile="quick", seeds=()))
+    # Only the cases that are selected must have enough: under load it is eight seeds, idle twelve.
+    monkeypatch.setattr(placebos, "FEWEST_BOOTS", 12)
+    monkeypatch.setattr(suites, "cases", lambda *_, board, **__: (IDLE, LOADED) if board == "virt-arm64" else ())
+    with pytest.raises(ConfigError, match="cyclictest:hackbench: compare has 8 seeds"):
+        placebos.learn(request_of(seeds=()))
+    assert machine.built == []
+    machine.broken = frozenset({UNPATCHED})
+    with pytest.raises(BuildError):
+        placebos.learn(request_of(seeds=(), cases=(IDLE.name,)))
+
+
+def test_a_profile_that_compares_nothing_is_found_before_anything_is_built(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inversions = Case(suite="scheduling", tool=PipStress(), load="idle")
+    monkeypatch.setattr(suites, "cases", lambda *_, board, **__: (inversions,) if board == "virt-arm64" else ())
+    with pytest.raises(ConfigError, match="compare compares no case on virt-arm64"):
+        placebos.learn(request_of())
+    assert machine.built == []
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

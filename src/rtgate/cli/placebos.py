@@ -32,7 +32,10 @@ where it was: what is built and measured stays.
 examples:
   rtgate --site my-lab placebos learn --board virt-arm64 --tree ~/linux
   rtgate placebos learn --board virt-arm64 --tree ~/linux --commit v6.18 -o placebos.yaml
+
+exit codes: 0 every case taught something, 5 some did not.
 """
+_NOTHING_TAUGHT = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -87,10 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
             jobs=arguments.jobs,
             say=tell,
         )
-        for sentence in placebos.learn(request):
-            print(sentence)
-    print(f"{output}: {_use(output)}")
-    return 0
+        results = placebos.learn(request)
+    for result in results:
+        print(result.sentence)
+    if any(result.has_model for result in results):
+        print(f"{output}: {_use(output)}")
+    return 0 if all(result.has_model for result in results) else _NOTHING_TAUGHT
 
 
 def _usual_output() -> Path:

@@ -83,6 +83,19 @@ class Request:
     say: Callable[[str], None] = field(default=lambda _: None)
 
 
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What became of one case of a board.
+
+    Attributes:
+        sentence: what it taught, or why it taught nothing.
+        has_model: whether placebos.yaml got what it taught.
+    """
+
+    sentence: str
+    has_model: bool
+
+
 def work_directory(build: str, tree: Tree) -> Path:
     """Return where kernels and boots of a build and of a source are kept."""
     return site.cache() / "placebos" / f"{build}-{tree.version}-{tree.identity.fingerprint[:12]}"
@@ -109,8 +122,8 @@ def check(request: Request) -> None:
     _read_existing(request.output)
 
 
-def learn(request: Request) -> tuple[str, ...]:
-    """Build and boot what is missing, write what it teaches, and return a sentence for each case.
+def learn(request: Request) -> tuple[CaseResult, ...]:
+    """Build and boot what is missing, write what it teaches, and return what became of each case.
 
     Raises:
         BuildError: the kernel without a change cannot be built.
@@ -149,7 +162,22 @@ def _cases(request: Request) -> tuple[tuple[str, Case], ...]:
         raise ConfigError(
             f"--case {', '.join(sorted(unknown_cases))}: no such case of {request.profile} (there are: {names})"
         )
-    return tuple((board, case) for board, case in every if not request.cases or case.name in request.cases)
+    cases = tuple((board, case) for board, case in every if not request.cases or case.name in request.cases)
+    if not cases:
+        raise ConfigError(f"{request.profile} compares no case on {request.board.name}: name another --profile")
+    for board, case in cases:
+        count = len(_seeds(request, case))
+        if count < FEWEST_BOOTS:
+            raise ConfigError(
+                f"{board} {case.name}: {request.profile} has {plural(count, 'seed')}, and fewer than {FEWEST_BOOTS} "
+                f"boots of a kernel teach nothing: name them with --seeds 1-{FEWEST_BOOTS}, or another --profile"
+            )
+    return cases
+
+
+def _seeds(request: Request, case: Case) -> tuple[int, ...]:
+    """Return the seeds with which each kernel boots in a case."""
+    return request.seeds or profile(request.profile).of(case.tool.name, case.suite, case.load).seeds
 
 
 def _build(request: Request) -> tuple[tuple[str, ...], str]:
@@ -182,9 +210,8 @@ def _build(request: Request) -> tuple[tuple[str, ...], str]:
 
 def _boots(request: Request, cases: Sequence[tuple[str, Case]], names: Sequence[str]) -> Iterator[Boot]:
     for board, case in cases:
-        seeds = request.seeds or profile(request.profile).of(case.tool.name, case.suite, case.load).seeds
         for name in names:
-            for seed in seeds:
+            for seed in _seeds(request, case):
                 yield Boot(kernel=name, board=board, case=case, seed=seed)
 
 
@@ -205,8 +232,8 @@ def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -
         request.say(f"this machine lost {plural(count, 'boot')}: the same command boots again what is missing")
 
 
-def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[str, ...]:
-    placebos, sentences = _read_existing(request.output), []
+def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[CaseResult, ...]:
+    placebos, results = _read_existing(request.output), []
     for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
         mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
         lesson = _lesson(kernels, mine)
@@ -214,16 +241,15 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
         model = model_of([lesson], _note(lesson), compiler) if enough else None
         name = " ".join(place)
         if model is None:
-            sentences.append(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}")
+            results.append(CaseResult(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}", has_model=False))
             continue
         placebos = with_model(placebos, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
-        sentences.append(
-            f"{name}: {len(lesson.placebos)} harmless kernels, {lesson.distinct} of them with data of their own"
-        )
-    if placebos.cases:
+        sentence = f"{name}: {len(lesson.placebos)} harmless kernels, {lesson.distinct} of them with data of their own"
+        results.append(CaseResult(sentence, has_model=True))
+    if any(result.has_model for result in results):
         request.output.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(request.output, placebos_text(placebos, _HEAD))
-    return tuple(sentences)
+    return tuple(results)
 
 
 def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
