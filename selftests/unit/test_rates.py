@@ -56,11 +56,14 @@ def _all() -> list[tuple[Place, str]]:
 RISCV = ("virt-riscv64", "latency/cyclictest:idle")
 X86_64 = ("virt-x86_64", "latency/cyclictest:idle")
 HACKBENCH = ("virt-arm64", "latency/cyclictest:hackbench")
+SEVERAL_CPUS = [
+    (board, "signal/signaltest:idle") for board in ("virt-arm64-smp2", "virt-arm64-smp4", "virt-x86_64-smp2")
+]
 SHORT = {
     # Harm of each kind, where it shows: the middle by least, the tail, a second look; no PREEMPT_RT, a failure.
     *((IDLE, name) for name in ("wake-up-3-percent-longer", "interrupts-off-50us", "context-switch-longer")),
     *((HACKBENCH, name) for name in ("run-queue-locked-longer", "preempt-rt-off")),
-    (("virt-arm64-smp2", "signal/signaltest:idle"), "remote-wake-up-delayed"),
+    *((board, "remote-wake-up-delayed") for board in SEVERAL_CPUS),
     (("virt-arm64", "scheduling/pip_stress:idle"), "priority-inheritance-lost"),
     (("virt-arm64", "pcie/edu-msi:idle"), "msi-handler-longer"),
     (RISCV, "wake-up-3-percent-longer"),

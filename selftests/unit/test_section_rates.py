@@ -210,4 +210,9 @@ def test_the_page_says_by_how_much_sections_of_harmless_kernels_grow(place: str,
     reached = f"in {plural(sum(one.reached > 0 for one in followed), 'kernel')}"
     figures = " | ".join(f"{max(0, growth):,}" for growth in most)
     rows = [line for line in PAGE.splitlines() if line.startswith(f"{row} {len(every)} | 0 of {len(followed)}")]
-    assert [line for line in rows if f"| {reached} | {figures} |" in line], (len(every), len(followed), reached, figures)
+    assert [line for line in rows if f"| {reached} | {figures} |" in line], (
+        len(every),
+        len(followed),
+        reached,
+        figures,
+    )
