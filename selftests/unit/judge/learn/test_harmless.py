@@ -15,6 +15,7 @@ from rtgate import site
 from rtgate.judge.compare.phases import Placebo
 from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
 from rtgate.judge.learn.harmless import FEWEST_PLACEBOS, Boots, Lesson, model_of, placebos_text, with_model
+from rtgate.records.record import Record
 from rtgate.tools import Setting
 from rtgate.tools.registry import TOOLS
 
@@ -45,6 +46,19 @@ def test_a_kernel_that_lacks_a_boot_makes_no_data_of_others_their_own() -> None:
     fewer = Boots(UNPATCHED, lesson.unpatched.records[1:])
     assert (Lesson(lesson.unpatched, twins).distinct, Lesson(fewer, twins).distinct) == (0, 0)
     assert lesson.distinct > 0
+
+
+def test_losses_of_many_kernels_leave_each_its_own_data() -> None:
+    """Each lacks another boot, so there is no seed that all have."""
+    lesson = _lesson()
+    every = {name: Boots(name, _without(boots, number)) for number, (name, boots) in enumerate(lesson.placebos.items())}
+    assert not frozenset.intersection(*(boots.seeds for boots in every.values()))
+    assert Lesson(lesson.unpatched, every).distinct == lesson.distinct
+
+
+def _without(boots: Boots, number: int) -> tuple[Record, ...]:
+    lost = number % len(boots.records)
+    return (*boots.records[:lost], *boots.records[lost + 1 :])
 
 
 def test_what_is_written_is_read_again_and_lets_through_what_taught_it(tmp_path: Path) -> None:

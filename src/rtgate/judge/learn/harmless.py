@@ -39,8 +39,12 @@ class Boots:
         """Of the boots."""
         return frozenset(record.seed for record in self.records)
 
-    def data_of(self, seeds: Collection[int | None]) -> tuple[str, ...]:
-        """Return `data` of the boots with these seeds."""
+    def differs(self, other: Boots) -> bool:
+        """Return whether the boots with the seeds that both have differ in their data."""
+        common = self.seeds & other.seeds
+        return self._data_of(common) != other._data_of(common)
+
+    def _data_of(self, seeds: Collection[int | None]) -> tuple[str, ...]:
         return tuple(data for record, data in zip(self.records, self.data, strict=True) if record.seed in seeds)
 
     @property
@@ -73,10 +77,12 @@ class Lesson:
 
     @property
     def distinct(self) -> int:
-        """How many sets of data the placebos have beside the unpatched kernel's, of the seeds that all have."""
-        kernels = (self.unpatched, *self.placebos.values())
-        seeds = frozenset.intersection(*(boots.seeds for boots in kernels))
-        return len({boots.data_of(seeds) for boots in kernels} - {self.unpatched.data_of(seeds)})
+        """How many sets of data the placebos have beside the unpatched kernel's, of any two by the seeds of both."""
+        own: list[Boots] = []
+        for boots in self.placebos.values():
+            if all(boots.differs(other) for other in (self.unpatched, *own)):
+                own.append(boots)
+        return len(own)
 
 
 def figures_of(lessons: Sequence[Lesson]) -> Mapping[str, Placebo]:
