@@ -177,7 +177,7 @@ def test_a_branch_that_never_ran_is_for_boards_and_one_that_ran_is_not(
     assert code == 5
     (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
     assert skipped["status"] == "SKIP"
-    assert re.search(r"in no case ran the new code at hrtimer_wakeup\+0x[0-9a-f]+;", skipped["sentence"])
+    assert re.search(r"in no traced case ran the new code at hrtimer_wakeup\+0x[0-9a-f]+;", skipped["sentence"])
     assert re.search(r"changed instructions: [1-9]\d* of \d+ ran, \d{4,} times \(idle", skipped["sentence"])
 
     _, verdicts, _ = gate(baseline, rare(board, OFTEN), tmp_path / "often", board=board)
@@ -206,7 +206,7 @@ def test_signals_between_two_cpus_are_compared_and_traced(kernel: Path, changed:
     code, verdicts = signals(kernel, changed("boot-nops-100"), tmp_path / "traced")
     assert code == 5
     (skipped,) = (one for one in verdicts if one["kind"] == "not exercised")
-    assert "in no case ran what changed in placebo_init" in skipped["sentence"]
+    assert "in no traced case ran what changed in placebo_init" in skipped["sentence"]
 
 
 @pytest.mark.long("a gate more; one harmless and one harmful change are in make test")

@@ -375,7 +375,8 @@ def test_a_load_that_reaches_it_is_said_and_makes_nothing_good() -> None:
     seen = replace(AWAKE, changes=(change,), other_loads={"network": "paths"})
     by_network = replace(seen, reached_by={"hrtimer_wakeup": ("network",)})
     by_none = replace(seen, reached_by={"hrtimer_wakeup": ()})
-    why = f"while {BOARD} measured, in no case ran what changed in hrtimer_wakeup (from hrtimer_wakeup+0x24); changed "
+    gap = "in no traced case ran what changed in hrtimer_wakeup (from hrtimer_wakeup+0x24)"
+    why = f"while {BOARD} measured, {gap}; changed "
     for explained, needed in (
         (by_network, "network reaches it (gate with --profile paths -k network)"),
         (by_none, "nor beside network, boards needed"),

@@ -37,7 +37,7 @@ def test_a_function_that_ran_but_for_its_change_is_missing() -> None:
 
 def test_what_an_untraced_case_ran_is_not_known() -> None:
     run = run_exercise({"idle": seen(change(0, "f+0x4"))})
-    assert run.gap_sentence == "in no case ran what changed in f (from f+0x4)"
+    assert run.gap_sentence == "in no traced case ran what changed in f (from f+0x4)"
     names = tuple(f"latency/cyclictest:{load}" for load in ("hackbench", "stress-ng", "disk", "network"))
     assert replace(run, untraced=names).gap_sentence == (
         "in no traced case ran what changed in f (from f+0x4); what ran in latency/cyclictest:hackbench, "

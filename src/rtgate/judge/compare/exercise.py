@@ -37,10 +37,8 @@ class RunExercise:
         """What matters and ran in no case that was traced, in words; empty if all of it ran."""
         if not self.missing:
             return ""
-        gaps = _first(list(self.missing.values()))
-        if not self.untraced:
-            return f"in no case ran {gaps}"
-        return f"in no traced case ran {gaps}; what ran in {_first(self.untraced)} is not known"
+        unknown = f"; what ran in {_first(self.untraced)} is not known" if self.untraced else ""
+        return f"in no traced case ran {_first(list(self.missing.values()))}{unknown}"
 
     @property
     def summary(self) -> str:
