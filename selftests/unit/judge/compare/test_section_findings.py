@@ -432,13 +432,28 @@ def test_on_several_cpus_a_long_section_of_a_function_that_differs_is_no_pass(be
     assert "5 of 12 boots have one so long, and 6 must" in said.sentence
 
 
-def test_on_several_cpus_a_short_new_section_may_be_a_wait() -> None:
-    one = replace(SITE, begin="copy_process", baseline=0, candidate=GROWN - 1, boots=6)
-    (said,) = found(one, cpus=2)
+def test_on_several_cpus_a_shorter_growth_may_be_a_wait() -> None:
+    new = replace(SITE, begin="copy_process", baseline=0, candidate=GROWN - 1, boots=6)
+    longer = replace(new, baseline=900, candidate=900 + GROWN - 1, spread=0)
+    for one, reason in (
+        (new, "with several CPUs a section counts from 2,500 instructions more on"),
+        (longer, "with several CPUs a section counts from 2,500 instructions more on"),
+        (replace(longer, spread=1000), "what it takes differs by 1,000 between the baseline's boots"),
+    ):
+        (said,) = found(one, cpus=2)
+        assert said.status is Status.DONE
+        assert said.sentence.endswith(reason)
+    for one in (replace(new, boots=5), replace(longer, candidate=900 + GAINED - 1), replace(longer, begin="")):
+        (said,) = found(one, cpus=2)
+        assert said.status is Status.PASS
+
+
+@pytest.mark.parametrize("boots", [2, 3])
+def test_on_several_cpus_too_few_boots_with_a_new_section_are_no_pass(boots: int) -> None:
+    one = replace(SITE, begin="copy_process", baseline=0, candidate=2400, boots=boots)
+    (said,) = found(one, cpus=2, seeds=boots)
     assert said.status is Status.DONE
-    assert said.sentence.endswith("with several CPUs a new section counts from 2,500 instructions on")
-    (said,) = found(replace(one, boots=5), cpus=2)
-    assert said.status is Status.PASS
+    assert said.sentence.endswith("may be chance, measure four at least")
 
 
 @pytest.mark.parametrize(("gain", "told"), [(2000, False), (2001, True)])

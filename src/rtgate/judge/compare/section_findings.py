@@ -102,8 +102,8 @@ def grown_sections(comparison: SectionComparison) -> list[Growth]:
     """Return what grew by more than harmless changes show: first by functions that differ, and the most first.
 
     CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
-    calls of functions that differ count, and sections that these begin and that are longer by more than such a wait.
-    Which way they take depends on what the other CPUs do, so enough boots must have the longer one.
+    calls of functions that differ count, and sections that these begin and that grew by `GROWN`. Which way they take
+    depends on what the other CPUs do, so enough boots must have the longer one.
     """
     grown = [growth for section in comparison.longer if (growth := _growth(section, comparison))]
     return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
@@ -118,7 +118,7 @@ def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | N
     fewest = boots_needed(len(comparison.seeds))
     enough = comparison.cpus == 1 or (section.call_boots or 0) >= fewest
     call = _of_call(section) if _call_gained(section) and enough else None
-    is_longer = _is_longer if comparison.cpus == 1 else _is_longer_than_a_wait
+    is_longer = _is_longer if comparison.cpus == 1 else _is_longer_in_turns
     own = _of_section(section) if is_longer(section, fewest) else None
     if call is None or own is None:
         return call or own
@@ -161,8 +161,8 @@ def _is_longer(section: LongerSection, fewest: int) -> bool:
     return section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
 
 
-def _is_longer_than_a_wait(section: LongerSection, fewest: int) -> bool:
-    """Return the same where several CPUs wait for each other."""
+def _is_longer_in_turns(section: LongerSection, fewest: int) -> bool:
+    """Return the same where several CPUs take turns."""
     return bool(section.begin) and section.growth >= GROWN and (section.longer_boots or 0) >= fewest
 
 
@@ -241,7 +241,7 @@ def _unsure(comparison: SectionComparison) -> Finding | None:
     new = (
         section
         for section in comparison.longer
-        if comparison.cpus == 1 and _is_new(section) and section.boots == len(comparison.seeds)
+        if _is_new(section) and section.boots == len(comparison.seeds) < boots_needed(len(comparison.seeds))
     )
     section = next(new, None)
     if section is None:
@@ -283,11 +283,15 @@ def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator
 
 def _doubtful_beside_others(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
     """Yield the same of a section that a function that differs begins, on a board with several CPUs."""
-    if section.begin and section.growth >= GROWN:
+    if not section.begin or section.growth < GAINED:
+        return
+    if section.growth >= GROWN:
         why = "what other CPUs do decides how long it is"
         yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
-    elif _is_new(section) and section.boots >= boots_needed(len(comparison.seeds)):
-        yield _of_section(section), f"with several CPUs a new section counts from {GROWN:,} instructions on"
+    elif section.baseline and not _section_gained(section):
+        yield _of_section(section), _by_spread(section.spread)
+    elif section.baseline or section.boots >= boots_needed(len(comparison.seeds)):
+        yield _of_section(section), f"with several CPUs a section counts from {GROWN:,} instructions more on"
 
 
 def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
