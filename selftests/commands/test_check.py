@@ -457,6 +457,22 @@ def test_every_name_in_a_shipped_file_leads_somewhere(
     assert not [line for line in lines[-1 - len(errors) :] if line.endswith(": ok")]
 
 
+def test_a_limit_of_sections_is_refused_where_the_tuning_masks_interrupts_by_priority(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (site.shipped_directory() / "boards" / "virt-arm64.yaml").read_text()
+    tuning = "{description: by priority, command_line: irqchip.gicv3_pseudo_nmi=1}"
+    (lab / "boards" / "mine.yaml").write_text(f"{text}tunings:\n  nmi: {tuning}\n")
+    limit = "{measurement: irqsoff, kind: max, limit: 9 virtual us, source: s}"
+    cases = "".join(f"    latency/cyclictest:idle{tuned}: [{limit}]\n" for tuned in ("", "+nmi"))
+    (lab / "thresholds.yaml").write_text(f"mine:\n  preempt_rt:\n{cases}")
+    code, lines = said(capsys)
+    assert code == 2
+    (error,) = (line for line in lines if "no limit of irqsoff can be judged" in line)
+    assert error.startswith(f"{lab}/thresholds.yaml:4:")
+    assert "tuning nmi of mine masks interrupts by priority" in error
+
+
 def test_the_place_of_a_dangling_name_is_its_own(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _replaced(lab, "lava-jobs/uboot-ramdisk.yaml", '"{{ dtb }}"', '"{{ dbt }}"')
     number, line = next(one for one in enumerate((lab / path).read_text().split("\n"), 1) if "dbt" in one[1])

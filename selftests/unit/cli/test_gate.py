@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rtgate import site
 from rtgate.cli import demo, main
 from rtgate.errors import ChangedError, InfrastructureError, RtgateError
 from rtgate.files import exclusive_lock
@@ -308,6 +309,21 @@ def test_where_sections_cannot_be_followed_it_is_said_before_anything_is_measure
     assert main.main([*words, "--sections"]) == 2
     told = capfd.readouterr().err
     assert why in told
+    assert "measuring" not in told
+
+
+@pytest.mark.usefixtures("lab")
+def test_sections_are_refused_with_a_tuning_that_masks_interrupts_by_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shipped = (site.shipped_directory() / "boards" / "virt-arm64.yaml").read_text()
+    tuning = "{description: by priority, command_line: irqchip.gicv3_pseudo_nmi=1}"
+    (tmp_path / "site" / "boards").mkdir(parents=True)
+    (tmp_path / "site" / "boards" / "mine.yaml").write_text(f"{shipped}tunings:\n  nmi: {tuning}\n")
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "site"))
+    assert main.main(["gate", "--board", "mine", "--kernel", "kernel", "--tuning", "nmi", "--sections"]) == 2
+    told = capfd.readouterr().err
+    assert "--sections: tuning nmi of mine masks interrupts by priority (pseudo_nmi)" in told
     assert "measuring" not in told
 
 

@@ -15,6 +15,7 @@ from selftests.unit.judge.conftest import BOUND, record
 
 from rtgate.board.boards import board
 from rtgate.board.boot import State
+from rtgate.board.tuning import Tuning
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, ParseError
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site, Spot
 from rtgate.judge.verdict import Kind as VerdictKind
@@ -346,6 +347,17 @@ def test_boots_that_only_the_candidate_has_count_for_its_limits_alone(boots: Boo
     assert (seen.seeds, seen.further_seeds) == ((1,), (2,))
     assert {longest.function: longest.instructions for longest in seen.candidate_longest}["f"] == 7100
     assert told(tmp_path) == []  # the section that grew is of seed 2
+
+
+@pytest.mark.usefixtures("boots")
+def test_boots_that_masked_interrupts_by_priority_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_priority = Tuning(name="nmi", description="", command_line="irqchip.gicv3_pseudo_nmi=1")
+    monkeypatch.setattr(section_tracing, "find_board", lambda name: replace(board(name), tunings={"nmi": by_priority}))
+    kernels = {"candidate": tmp_path, "baseline": tmp_path}
+    assert not section_tracing.follow_sections(("virt-arm64",), kernels, tmp_path, (verdict(f"{IDLE}+nmi"),))
+    assert "idle+nmi are not followed: tuning nmi of virt-arm64 masks interrupts" in capsys.readouterr().err
 
 
 def test_two_kernels_of_one_image_are_followed_once(

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from rtgate.board.boards import Board, board
+from rtgate.board.tuning import Tuning
 from rtgate.errors import ConfigError
 from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay
@@ -47,6 +48,20 @@ def test_boards_that_cannot_be_followed_are_refused(changed: Board, reason: str)
 @pytest.mark.parametrize("name", ["virt-arm64", "virt-arm64-smp2", "virt-arm64-xenomai"])
 def test_virtual_arm64_boards_can_be_followed(name: str) -> None:
     assert unfollowed(board(name)) == ""
+
+
+def test_a_tuning_that_masks_interrupts_by_priority_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its kernel arguments are those of the boot, too. What is measured without it can be followed."""
+    tuned = board("virt-arm64-smp2")
+    by_priority = Tuning(name="nmi", description="", command_line="isolcpus=1 irqchip.gicv3_pseudo_nmi=1")
+    tuned = replace(tuned, tunings={**tuned.tunings, "nmi": by_priority})
+    assert unfollowed(tuned) == unfollowed(tuned, "isolated") == ""
+    assert unfollowed(tuned, "nmi").startswith("tuning nmi of virt-arm64-smp2 masks interrupts by priority")
+    monkeypatch.setattr(sections, "board", lambda _: tuned)
+    request = two_kernels(tmp_path)
+    assert request.instruction_ns == 8
+    with pytest.raises(ConfigError, match="tuning nmi of virt-arm64-smp2 masks"):
+        _ = replace(request, case="latency/cyclictest:idle+nmi").instruction_ns
 
 
 def test_what_ran_in_a_section_is_looked_for_in_a_boot_that_repeats_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def _check_sections(arguments: argparse.Namespace, board: Board) -> None:
     """Check that critical sections can be followed. Raises ConfigError."""
     if (arguments.console or "virtual") != "virtual":
         raise ConfigError("--sections follows boots on virtual time: leave --console away")
-    if reason := unfollowed(board):
+    if reason := unfollowed(board, arguments.tuning):
         raise ConfigError(f"--sections: {reason}")
     if board.cpus > 1 and not (arguments.base or arguments.baseline):
         problem = f"--sections judges one kernel by the bound of its wake-ups, and {board.name} has {board.cpus} CPUs"

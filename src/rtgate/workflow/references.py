@@ -254,15 +254,15 @@ def limits(path: Path) -> None:
                 value, names = keys["class"].value, ", ".join(classes) or "none"
                 value.fail(f"{name} has no CPU class {value.text()!r} (allowed: its `cpu_classes`, {names})")
             if "measurement" in keys and keys["measurement"].value.text() in SECTION_MEASUREMENTS:
-                _require_sections(board_of(name), keys["measurement"].value)
+                _require_sections(board_of(name), CaseName.parse(case).tuning, keys["measurement"].value)
 
 
-def _require_sections(board: Board, value: Value) -> None:
-    """Check that following boots of a board gives what a limit is of. Raises ConfigError."""
+def _require_sections(board: Board, tuning: str, value: Value) -> None:
+    """Check that following boots of a tuned board gives what a limit is of. Raises ConfigError."""
     # Not above: it loads NumPy.
     from rtgate.workflow.sections import unfollowed  # noqa: PLC0415
 
-    reason = unfollowed(board) or (f"{board.name} has {board.cpus} CPUs" if board.cpus > 1 else "")
+    reason = unfollowed(board, tuning) or (f"{board.name} has {board.cpus} CPUs" if board.cpus > 1 else "")
     if reason:
         value.fail(f"no limit of {value.text()} can be judged: {reason}")
 

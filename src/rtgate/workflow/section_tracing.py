@@ -91,7 +91,7 @@ class _Case:
 
     def boots(self) -> _Boots:
         """Return the boots to follow. Raises ConfigError: the candidate has none, or the board's cannot be followed."""
-        if reason := unfollowed(find_board(self.board)):
+        if reason := unfollowed(find_board(self.board), CaseName.parse(self.name).tuning):
             raise ConfigError(reason)
         candidate = _by_seed(records_to_explain(self.place("candidate").directory))
         baseline = self._baseline() if "baseline" in self.arms else []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rtgate.board.boards import Board, board
+from rtgate.board.tuning import DEFAULT
 from rtgate.errors import ConfigError
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.cache_models import CacheModel
@@ -35,16 +36,26 @@ _ARCHES, _CPUS = ("arm64", "x86_64"), 8  # what the plugin is made for (`explain
 _RENAMES = 3  # that are named
 
 
-def unfollowed(board: Board) -> str:
-    """Return why critical sections of a board cannot be followed; empty if they can."""
+def unfollowed(board: Board, tuning: str = DEFAULT.name) -> str:
+    """Return why critical sections of a board cannot be followed; empty if they can.
+
+    Args:
+        board: the board.
+        tuning: that of the case: its kernel arguments are those of the boot, too.
+
+    Raises:
+        ConfigError: the board has no such tuning.
+    """
     if not board.virtual or board.arch not in _ARCHES:
         arches = " or ".join(_ARCHES)
         return f"{board.name} is not a virtual board of {arches}, so its critical sections cannot be followed"
     if board.qemu is None or board.qemu.instruction_ns != INSTRUCTION_NS or board.cpus > _CPUS:
         limits = f"{INSTRUCTION_NS} ns per instruction and at most {_CPUS} CPUs"
         return f"critical sections of {board.name} cannot be followed, but of boards with {limits}"
-    if "pseudo_nmi" in board.command_line:
-        return f"{board.name} masks interrupts by priority (pseudo_nmi), so its critical sections cannot be followed"
+    lines = {board.name: board.command_line, f"tuning {tuning} of {board.name}": board.tuning(tuning).command_line}
+    for name, command_line in lines.items():
+        if "pseudo_nmi" in command_line:
+            return f"{name} masks interrupts by priority (pseudo_nmi), so its critical sections cannot be followed"
     return ""
 
 
@@ -71,7 +82,7 @@ class SectionsRequest:
     def instruction_ns(self) -> int:
         """What one instruction takes. Raises ConfigError: the board is not virtual, or masks otherwise."""
         this_board = board(self.board)
-        if reason := unfollowed(this_board):
+        if reason := unfollowed(this_board, CaseName.parse(self.case).tuning):
             raise ConfigError(reason)
         if self.caches and this_board.cpus > 1:
             raise ConfigError(f"{self.board} has {this_board.cpus} CPUs, and caches are modelled for one CPU")
