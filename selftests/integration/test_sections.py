@@ -16,7 +16,8 @@ from rtgate.explain.cache_models import MODELS
 from rtgate.explain.handler_lengths import interrupt_handlers
 from rtgate.explain.lock_holds import RawLock, raw_locks
 from rtgate.explain.replay import Replay
-from rtgate.explain.sections import BootSections, Log, Section, sections_by_site
+from rtgate.explain.section_path import section_profiles
+from rtgate.explain.sections import BootSections, Kind, Log, Section, sections_by_site
 from rtgate.explain.spots import SpotNames
 from rtgate.explain.trace import TraceRequest
 from rtgate.kernel.interrupt_handlers import handler_calls
@@ -230,11 +231,24 @@ def of_whole_boot(directory: Path, board: str, altered: frozenset[str]) -> tuple
     )
     record, _ = measure(case, arm, 1)
     # It raises if the boot is not the one that was measured without it.
-    _, seen = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record).trace(request)
+    replay = Replay(case=case, arm=arm, seed=1, kernel=kernel, expected=record)
+    _, seen = replay.trace(request)
     assert seen.sections is not None
     assert seen.sections.unseen == 0
     names = [plain_name(kernel.function_at(address)) for address in begins]
-    return sections_by_site(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot, 1, names), seen.sections
+    found = sections_by_site(seen.sections, range(1 << 31), SpotNames(kernel, kept).spot, 1, names)
+    check_what_ran(replay, found)
+    return found, seen.sections
+
+
+def check_what_ran(replay: Replay, found: Sequence[Section]) -> None:
+    """What ran in a section is as much as it is long, whatever other CPUs and interrupts did meanwhile."""
+    known = [
+        each for each in found if each.site.begin.function.startswith("known_") and each.site.kind is not Kind.POID
+    ]
+    profiles = section_profiles(replay, known, frozenset())
+    sums = {str(each.site): (each.longest, ran.total) for each, ran in zip(known, profiles, strict=True)}
+    assert {site: both for site, both in sums.items() if abs(both[0] - both[1]) > 1} == {}
 
 
 @pytest.mark.long("kernels of their own, and boots under load")

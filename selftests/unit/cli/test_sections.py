@@ -53,6 +53,7 @@ class _Boots:
     """Kernels whose sections are known."""
 
     asked: ClassVar[list[SectionsRequest]] = []
+    lengths: ClassVar[tuple[int, int]] = (110, 7610)
 
     def __init__(self, request: SectionsRequest) -> None:
         self.request = request
@@ -72,7 +73,8 @@ class _Boots:
             Profile(own={"f": 110.0}, total=110),
             Profile(own={"f": 100.0, "__delay": 7510.0}, blamed={"run_timer_softirq": 7510.0}, total=7610),
         )
-        return SectionPaths(baseline=baseline, candidate=candidate, changed={"run_timer_softirq"})
+        names = {"run_timer_softirq"}
+        return SectionPaths(baseline=baseline, candidate=candidate, changed=names, lengths=self.lengths)
 
 
 @pytest.fixture
@@ -253,6 +255,18 @@ def test_the_function_that_made_a_section_longer_is_named(
     assert lines[-1].endswith("; +7,510 instructions in run_timer_softirq (changed and slower)")
     assert next(line for line in lines if line.startswith("__delay")).split() == ["__delay", "0", "7,510", "+7,510"]
     assert next(line for line in lines if line.startswith("f ")).split() == ["f", "110", "100", "-10"]
+
+
+@pytest.mark.usefixtures("requests")
+def test_no_function_is_named_if_what_ran_is_not_the_section(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_Boots, "lengths", (110, 7000))
+    assert main.main([*WORDS, "--baseline", "old", "--explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    why = "no function can be named, as 7,610 instructions of the candidate's section were found, and it has 7,000"
+    assert lines[-1].endswith(f"; {why}")
+    assert not [line for line in lines if line.startswith("__delay")]
 
 
 def test_nothing_is_explained_without_a_baseline(

@@ -78,7 +78,8 @@ def test_what_ran_in_a_section_is_looked_for_in_a_boot_that_repeats_the_first(mo
     monkeypatch.setattr(sections, "section_profiles", section_profiles)
     boots = _boots()
     boots.follow()
-    boots.paths(SiteChange(SITE, SECTION, SECTION, SECTION))
+    paths = boots.paths(SiteChange(SITE, SECTION, replace(SECTION, longest=30), SECTION))
+    assert paths.lengths == (20, 30)
     assert expected == {"record of the baseline", "record of the candidate"}
 
 

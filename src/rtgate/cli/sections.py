@@ -109,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         words = sentence(site_changes, instruction_ns)
         if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
             paths = boots.paths(site_changes[0])
-            _show_functions(paths)
+            if not paths.doubt:
+                _show_functions(paths)
             words = f"{words}; {paths.sentence}"
         print(plain_text(words))
     else:

@@ -125,7 +125,13 @@ class Code:
         return entry
 
 
-def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], changed_names: frozenset[str]) -> Profile:
+def profile(
+    code: Code,
+    runs: Sequence[Run],
+    span: tuple[int, int],
+    changed_names: frozenset[str],
+    counts: Callable[[Run], bool] = lambda _: True,
+) -> Profile:
     """Return the instructions of each function in `span`, a range of `n`.
 
     Args:
@@ -133,6 +139,7 @@ def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], changed_name
         runs: executions of blocks that cover the span; those before it only make callers known.
         span: first and last `n`.
         changed_names: functions that differ between the kernels.
+        counts: whether the instructions of an execution count. Others only make callers known, too.
     """
     stacks: dict[int, _Stack] = {}
     start, last = span
@@ -142,7 +149,7 @@ def profile(code: Code, runs: Sequence[Run], span: tuple[int, int], changed_name
         if stack is None:
             stack = stacks[run.cpu] = _Stack(code)
         frame = stack.enter(run.block)
-        if end > start:
+        if end > start and counts(run):
             frame.count += max(0, min(end, last) - max(run.n, start))
     return _sum_profile([frame for stack in stacks.values() for frame in stack.frames if frame.count], changed_names)
 

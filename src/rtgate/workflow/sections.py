@@ -238,6 +238,7 @@ class SectionBoots:
             baseline=profiles.get("baseline", Profile()),
             candidate=profiles.get("candidate", Profile()),
             changed=functions,
+            lengths=(change.before, change.candidate.longest if change.candidate else 0),
         )
 
     def _replay(self, arm: str, seed: int, kernel: Vmlinux) -> Replay:
