@@ -203,8 +203,8 @@ def test_the_page_says_by_how_much_sections_of_harmless_kernels_grow(place: str,
     followed = [one for one in every if not one.why_not]
     sections = [section for one in followed for section in one.longer]
     most = (
-        max(section.call_gain for section in sections),
-        max(section.growth for section in sections if section.begin),
+        max((section.call_gain for section in sections if section.call), default=0),
+        max((section.growth for section in sections if section.begin), default=0),
         max(section.growth for section in sections),
     )
     reached = f"in {plural(sum(one.reached > 0 for one in followed), 'kernel')}"
