@@ -21,7 +21,7 @@ from rtgate.records.longer_sections import SectionComparison
 from rtgate.workflow.sections import SectionsRequest
 
 PLANNED = SectionComparison(
-    baseline_image="1", candidate_image="2", seeds=(1, 2), boots_digest="", instruction_ns=8, cpus=1
+    baseline_image="1", candidate_image="2", seeds=(1,), boots_digest="", instruction_ns=8, cpus=1
 )
 GATE = """#!/bin/sh
 echo "$RTGATE_KEEP_BOOTS $*" >> {log}
