@@ -193,14 +193,18 @@ def compare_boots(
     if not identity.seeds:
         return replace(of_candidate, why_not="no seed was measured with both kernels")
     common = {seed: boots["candidate"][seed] for seed in identity.seeds}
-    return _with_baseline(of_candidate, {**boots, "candidate": common}, names)
+    new = merge_boots(common.values()) if identity.further_seeds else every
+    return _with_baseline(of_candidate, by_arm["baseline"], new, {**boots, "candidate": common}, names)
 
 
 def _with_baseline(
-    of_candidate: SectionComparison, boots: Mapping[str, Mapping[int, BootSections]], names: frozenset[str]
+    of_candidate: SectionComparison,
+    old: BootSections,
+    new: BootSections,
+    boots: Mapping[str, Mapping[int, BootSections]],
+    names: frozenset[str],
 ) -> SectionComparison:
-    """Return how a candidate's sections differ in boots that both kernels have."""
-    old, new = (merge_boots(boots[arm].values()) for arm in ("baseline", "candidate"))
+    """Return how a candidate's sections differ in boots that both kernels have; `old` and `new` are these together."""
     before = CallsBefore.of(old.sections, Spreads.of(tuple(boots["baseline"].values()), names))
     sites = changes(old.sections, new.sections)
     hits = [section for section in new.sections if section.calls or section.site.begin.function in names]
@@ -280,6 +284,8 @@ def _grown(
     """
     called = {call.function for change in sites if change.candidate for call in change.candidate.calls}
     new = tuple(boots["candidate"].values())
+    new_sections = [boot.sections for boot in new]
+    old_sections = [section for boot in boots["baseline"].values() for section in boot.sections]
     counts = {function: before.boots_with_longer(function, new) for function in called} if cpus > 1 else {}
     fewest = boots_needed(len(new))
     sections = []
@@ -288,9 +294,7 @@ def _grown(
             continue
         section = _compared(change, change.candidate, names, before.spreads)
         if section.growth >= GROWN:
-            old = [own for boot in boots["baseline"].values() for own in boot.sections]
-            number = boots_with_longer(change, old, [boot.sections for boot in new], GROWN)
-            section = replace(section, longer_boots=number)
+            section = replace(section, longer_boots=boots_with_longer(change, old_sections, new_sections, GROWN))
         enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
         call = before.longest(change.site, enough or change.candidate.calls)
         if call:
