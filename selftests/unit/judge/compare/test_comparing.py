@@ -292,8 +292,8 @@ ASLEEP = traced({}, resting=("nfs_lookup", "nfs_open"))
 AWAKE = traced({"hrtimer_wakeup": 900}, sentence="+90 instructions in hrtimer_wakeup")
 
 
-def with_trace(candidate: list[Record], explained: CaseExplanation, placebos: Placebos = PLACEBOS) -> list[Verdict]:
-    subject = Subject(
+def subject_of(candidate: list[Record], explained: CaseExplanation) -> Subject:
+    return Subject(
         case=CASE,
         board=BOARD,
         arm="candidate",
@@ -302,7 +302,10 @@ def with_trace(candidate: list[Record], explained: CaseExplanation, placebos: Pl
         baseline=arm("baseline"),
         explained=explained,
     )
-    return list(compare([subject], ComparisonInputs(placebos=placebos)))
+
+
+def with_trace(candidate: list[Record], explained: CaseExplanation, placebos: Placebos = PLACEBOS) -> list[Verdict]:
+    return list(compare([subject_of(candidate, explained)], ComparisonInputs(placebos=placebos)))
 
 
 def test_a_change_that_did_not_run_is_never_good() -> None:
@@ -340,15 +343,7 @@ def test_what_ran_on_one_board_of_a_run_counts_on_all_of_them() -> None:
     """A change of the timer's path does not run in signals between two CPUs: that leaves the run no less good."""
     ran = replace(AWAKE, changes=(Change(function="hrtimer_wakeup", instructions=9, times=400),))
     why_not_exercised = replace(ASLEEP, changes=(Change(function="hrtimer_wakeup", instructions=9, times=0),))
-    one = Subject(
-        case=CASE,
-        board=BOARD,
-        arm="candidate",
-        flavour=FLAVOUR,
-        records=arm("candidate"),
-        baseline=arm("baseline"),
-        explained=ran,
-    )
+    one = subject_of(arm("candidate"), ran)
     known = {**PLACEBOS.cases, ("another", FLAVOUR, CASE): next(iter(PLACEBOS.cases.values()))}
     both = [one, replace(one, board="another", explained=why_not_exercised)]
     here, there = compare(both, ComparisonInputs(placebos=Placebos(known)))
@@ -394,15 +389,7 @@ def test_of_a_case_that_was_not_traced_nobody_says_that_the_change_did_not_run_t
         other_loads={"network": "paths"},
         reached_by={"hrtimer_wakeup": ()},
     )
-    idle = Subject(
-        case=CASE,
-        board=BOARD,
-        arm="candidate",
-        flavour=FLAVOUR,
-        records=arm("candidate"),
-        baseline=arm("baseline"),
-        explained=seen,
-    )
+    idle = subject_of(arm("candidate"), seen)
     loaded = replace(idle, case="latency/cyclictest:hackbench", board=board, explained=None)
     where = "latency/cyclictest:hackbench" + (f" on {board}" if board != BOARD else "")
     (verdict,) = [one for one in compare([idle, loaded], ComparisonInputs(placebos=PLACEBOS)) if one.case == CASE]
