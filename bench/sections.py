@@ -49,7 +49,7 @@ from rtgate.workflow.sections import SectionBoots, kernel_differences
 
 _JUDGED = {0, 1, 5}
 """Exit codes of a gate whose verdicts are of this measurement."""
-_KEPT = 10  # sites that grew most
+_KEPT = 10  # sites that grew most, and the one that grew most of all
 _LEFT_OUT: dict[str, Any] = dict.fromkeys(
     ("baseline_longest", "candidate_longest", "baseline_holds", "candidate_holds"), ()
 )
@@ -121,13 +121,21 @@ def gate(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
     (found,) = (report / "records").glob("*/candidate/*/sections.json")
     said = [one for one in verdicts if one["measurement"] not in {SECTION, CALL, BOUND}]
     (judged,) = [one for one in verdicts if one["measurement"] in {SECTION, CALL}]
-    compared = json.loads(found.read_text()) | _LEFT_OUT
+    compared = comparison({"sections": json.loads(found.read_text())})
     return {
         "case": str(change.case),
         "section_verdict": {"status": judged["status"], "sentence": judged["sentence"]},
         "samples": {"status": min(said, key=_rank)["status"], "sentences": [one["sentence"] for one in said]},
-        "sections": {**compared, "longer": compared["longer"][:_KEPT]},
+        "sections": stored(compared),
     }
+
+
+def stored(compared: SectionComparison) -> dict[str, Any]:
+    """Return what is kept of a comparison: of sections that are longer, those by functions that differ come first."""
+    kept = compared.longer[:_KEPT]
+    most = max(compared.longer, key=lambda section: section.growth, default=None)
+    longer = kept if most is None or most in kept else (*kept, most)
+    return asdict(replace(compared, longer=longer)) | _LEFT_OUT
 
 
 def _rank(verdict: dict[str, Any]) -> int:
@@ -193,7 +201,7 @@ class TwoKernels:
             compared = compare_boots(planned, boots, self.differences.functions)
         except (ConfigError, ParseError) as error:
             compared = replace(planned, why_not=str(error))
-        return asdict(replace(compared, longer=compared.longer[:_KEPT])) | _LEFT_OUT
+        return stored(compared)
 
 
 MEASURES: dict[How, Callable[[Kernels, Change, str], dict[str, Any]]] = {How.GATED: gate, How.FOLLOWED: follow}

@@ -47,9 +47,7 @@ def _finding(subject: Subject, comparison: SectionComparison, placebos: Placebos
         return Finding(status=Status.DONE, kind=Kind.NOT_COMPARED, sentence=sentence)
     flawed = _flawed_boots(subject, comparison)
     longer = grown_sections(comparison)
-    finding = (
-        _longer(comparison, longer) if longer else _unsure(comparison) or _usual(comparison) or _no_longer(comparison)
-    )
+    finding = _longer(comparison, longer) if longer else _doubt(comparison) or _no_longer(comparison)
     finding = replace(finding, sentence=finding.sentence + _bounds(comparison))
     if caveat := _unknown(subject, placebos):
         # Nobody knows how much harmless kernels grow there: neither good news nor bad news stands.
@@ -101,9 +99,8 @@ class Growth:
 def grown_sections(comparison: SectionComparison) -> list[Growth]:
     """Return what grew by more than harmless changes show: first by functions that differ, and the most first.
 
-    CPUs that take turns wait for each other as long as a turn is, whatever began the section. So of several CPUs only
-    calls of functions that differ count, and sections that these begin and that grew by `GROWN`. Which way they take
-    depends on what the other CPUs do, so enough boots must have the longer one.
+    CPUs that take turns wait for each other as long as a turn is, and which way they take depends on what the others
+    do. So of several CPUs enough boots must have a longer call or section, and a section counts from `GROWN` on.
     """
     grown = [growth for section in comparison.longer if (growth := _growth(section, comparison))]
     return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
@@ -115,11 +112,9 @@ def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | N
     Of a call and the section itself it is what grew more; yet where no function is known to have made the section
     longer, a call tells more that gained half of it.
     """
-    fewest = boots_needed(len(comparison.seeds))
-    enough = comparison.cpus == 1 or (section.call_boots or 0) >= fewest
+    enough = comparison.cpus == 1 or _is_enough(section.call_boots, comparison)
     call = _of_call(section) if _call_gained(section) and enough else None
-    is_longer = _is_longer if comparison.cpus == 1 else _is_longer_in_turns
-    own = _of_section(section) if is_longer(section, fewest) else None
+    own = _of_section(section) if _is_longer(section, comparison) else None
     if call is None or own is None:
         return call or own
     least = own.amount if own.function else own.amount / 2
@@ -148,22 +143,22 @@ def _of_section(section: LongerSection) -> Growth:
     )
 
 
-def _is_longer(section: LongerSection, fewest: int) -> bool:
+def _is_longer(section: LongerSection, comparison: SectionComparison) -> bool:
     """Return whether the longest one grew by more than harmless changes show.
 
-    `fewest` boots must have a new one, and one so long that no function that differs begins: what is not changed takes
-    a longer way in one boot or another, too.
+    Enough boots must have a new one, and one so long that no function that differs begins: what is not changed takes a
+    longer way in one boot or another, too.
     """
-    if _is_new(section) and section.boots >= fewest:
+    if section.growth >= GROWN and _is_enough(section.longer_boots, comparison):
         return True
-    if not section.begin:
-        return section.growth >= GROWN and (section.longer_boots or 0) >= fewest
-    return section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
+    if comparison.cpus > 1 or not section.begin:
+        return False
+    new = _is_new(section) and _is_enough(section.boots, comparison)
+    return new or section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
 
 
-def _is_longer_in_turns(section: LongerSection, fewest: int) -> bool:
-    """Return the same where several CPUs take turns."""
-    return bool(section.begin) and section.growth >= GROWN and (section.longer_boots or 0) >= fewest
+def _is_enough(boots: int | None, comparison: SectionComparison) -> bool:
+    return (boots or 0) >= boots_needed(len(comparison.seeds))
 
 
 def _call_gained(section: LongerSection) -> bool:
@@ -236,24 +231,7 @@ def _what(growth: Growth, comparison: SectionComparison) -> str:
     return f"{section.off} for {amount} more{whose} in {section.place}"
 
 
-def _unsure(comparison: SectionComparison) -> Finding | None:
-    """Return what is said of a new section that each of too few boots has; None if there is none."""
-    new = (
-        section
-        for section in comparison.longer
-        if _is_new(section) and section.boots == len(comparison.seeds) < boots_needed(len(comparison.seeds))
-    )
-    section = next(new, None)
-    if section is None:
-        return None
-    sentence = (
-        f"{section.off} in {section.place}, {section.candidate:,} instructions at the longest, where the baseline has "
-        f"none: {plural(len(comparison.seeds), 'boot')} of each kernel may be chance, measure four at least"
-    )
-    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
-
-
-def _usual(comparison: SectionComparison) -> Finding | None:
+def _doubt(comparison: SectionComparison) -> Finding | None:
     """Return what is said where sections grew as much as matters, and it may be chance; None where none did."""
     gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison)]
     if not gains:
@@ -272,26 +250,26 @@ def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator
     elif comparison.cpus > 1 and _call_gained(section):
         why = "what other CPUs do decides its way"
         yield _of_call(section), _by_boots(section.call_boots, "a longer call of it", why, comparison)
-    if comparison.cpus > 1:
-        yield from _doubtful_beside_others(section, comparison)
-    elif not section.begin and section.growth >= GROWN:
-        why = "no function that differs begins it"
-        yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
-    elif section.begin and section.baseline and GAINED <= section.growth < least_gain(section.spread):
-        yield _of_section(section), _by_spread(section.spread)
+    if reason := _doubt_of_length(section, comparison):
+        yield _of_section(section), reason
 
 
-def _doubtful_beside_others(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
-    """Yield the same of a section that a function that differs begins, on a board with several CPUs."""
-    if not section.begin or section.growth < GAINED:
-        return
+def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str:
+    """Return why the growth of the longest section may be chance; empty if it is not worth to be told."""
+    several = comparison.cpus > 1
     if section.growth >= GROWN:
-        why = "what other CPUs do decides how long it is"
-        yield _of_section(section), _by_boots(section.longer_boots, "one so long", why, comparison)
-    elif section.baseline and not _section_gained(section):
-        yield _of_section(section), _by_spread(section.spread)
-    elif section.baseline or section.boots >= boots_needed(len(comparison.seeds)):
-        yield _of_section(section), f"with several CPUs a section counts from {GROWN:,} instructions more on"
+        # One boot says nothing where nothing that differs began it: its CPU waited for the other's turn.
+        if several and not section.begin and section.longer_boots in {0, 1}:
+            return ""
+        why = "what other CPUs do decides how long it is" if several else "no function that differs begins it"
+        return _by_boots(section.longer_boots, "one so long", why, comparison)
+    if not section.begin or section.growth < GAINED:
+        return ""
+    if section.baseline and not _section_gained(section):
+        return _by_spread(section.spread)
+    if several:
+        return f"with several CPUs a section counts from {GROWN:,} instructions more on"
+    return _by_boots(section.boots, "a section there", "the baseline has none", comparison)
 
 
 def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
