@@ -20,6 +20,7 @@ from selftests.lab.lab import ROOT, Lab
 from rtgate.board import boards
 from rtgate.cli.main import main
 from rtgate.lava.job import cases as cases_file
+from rtgate.records.record import read
 from rtgate.workflow import suites
 
 pytestmark = pytest.mark.long("one job for each way of booting; test_submit has the usual one")
@@ -155,6 +156,27 @@ def test_a_storage_that_refuses_is_told_before_the_job(
     assert "refused the token from $RTGATE_PUT_TOKEN" in done.stderr
     assert "no-such-token" not in done.stderr
     assert lab.ask("jobs/?limit=1")["count"] == before
+
+
+def test_sections_by_tracepoints_are_a_job_of_their_own(lab: Lab, tmp_path: Path) -> None:
+    """After a FAIL, or each night: another kernel, whose latencies say nothing, and every section that it had."""
+    kernel, report = tmp_path / "kernel", tmp_path / "report"
+    assert main(["build", "virt-arm64-preemptirq", "-o", str(kernel)]) == 0
+    every = suites.cases(["latency"], "sections", "default")
+    assert {case.load for case in every} == {"idle", "hackbench", "stress-ng"}
+    cases = tmp_path / "cases.json"
+    cases_file.write([case for case in every if case.load == "idle"], cases)
+    asked = ("--board", BOARD, "--kernel", str(kernel), "--profile", "sections", "--cases", str(cases))
+    rtgate(lab, tmp_path, "submit", *asked, "--wait", "-o", str(report), codes=(0, 5))
+    (path,) = report.rglob("record.json")
+    record = read(path.parent)
+    assert record.case == "latency/preemptirq:idle"
+    for kind in ("irqsoff", "preemptoff", "preemptirqsoff"):
+        longest = [one for one in record.measurements if one.name == f"{kind}.site"]
+        assert len(longest) == 10
+        assert all(one.labels["site"] for one in longest)
+    (verdict,) = json.loads((report / "verdict.json").read_text())["verdicts"]
+    assert verdict["status"] in {"PASS", "DONE"}
 
 
 PROBE = """\
