@@ -40,7 +40,7 @@ from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.profiles import seeds
 from rtgate.records.bound import MEASUREMENT as BOUND
-from rtgate.records.longer_sections import CALL, SectionComparison
+from rtgate.records.longer_sections import CALL, GROWN, SectionComparison
 from rtgate.records.longer_sections import MEASUREMENT as SECTION
 from rtgate.tools.registry import TOOLS
 from rtgate.workflow.harmless_boots import Boot, ChangedKernels
@@ -49,7 +49,7 @@ from rtgate.workflow.sections import SectionBoots, kernel_differences
 
 _JUDGED = {0, 1, 5}
 """Exit codes of a gate whose verdicts are of this measurement."""
-_KEPT = 10  # sites that grew most, and the one that grew most of all
+_KEPT = 10  # sites that grew most, beside those that grew by what fails, and the one that grew most of all
 _LEFT_OUT: dict[str, Any] = dict.fromkeys(
     ("baseline_longest", "candidate_longest", "baseline_holds", "candidate_holds"), ()
 )
@@ -132,9 +132,9 @@ def gate(kernels: Kernels, change: Change, boots: str) -> dict[str, Any]:
 
 def stored(compared: SectionComparison) -> dict[str, Any]:
     """Return what is kept of a comparison: of sections that are longer, those by functions that differ come first."""
-    kept = compared.longer[:_KEPT]
-    most = max(compared.longer, key=lambda section: section.growth, default=None)
-    longer = kept if most is None or most in kept else (*kept, most)
+    most = max((section.growth for section in compared.longer), default=0)
+    least = min(most, GROWN)
+    longer = (*compared.longer[:_KEPT], *(one for one in compared.longer[_KEPT:] if one.growth >= least))
     return asdict(replace(compared, longer=longer)) | _LEFT_OUT
 
 

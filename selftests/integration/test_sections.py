@@ -266,7 +266,7 @@ def test_a_planted_section_is_named_first_and_is_in_the_bound(
     least, function = known
     output = tmp_path / "sections.json"
     words = ("--board", "virt-arm64", "--baseline", kernel, "--case", f"latency/cyclictest:{load}", "-o", output)
-    done = rtgate("sections", "--kernel", patched(name, DATA / name), *words, "--caches", "cortex-a55")
+    done = rtgate("sections", "--kernel", patched(name, DATA / "planted" / name), *words, "--caches", "cortex-a55")
     assert done.returncode == 0
     last = done.stdout.splitlines()[-1]
     sentence = re.match(r"\w+ off for ([0-9,]+) instructions .* more in (\w+): .* \(softirq\)", last)

@@ -300,6 +300,20 @@ def test_a_call_that_fails_is_not_hidden_by_one_that_does_not(boots: Boots, tmp_
     assert (one.function, one.call - one.call_before, one.call_spread) == ("called", 1500, 400)
 
 
+@pytest.mark.parametrize("other", [50, 60, 440])
+def test_a_call_that_may_be_chance_is_not_hidden_by_one_that_gained_nothing(
+    boots: Boots, tmp_path: Path, other: int
+) -> None:
+    """2,000 more are within three times 1,000; nothing more is nearer to what fails."""
+    lengths = (1000, 1000, 2000, 2000)
+    varies = {seed: (section("tick", 9000, seed, {"f": 50, "called": length}),) for seed, length in enumerate(lengths)}
+    boots.found = {"baseline": varies, "candidate": {1: (section("tick", 9000, 1, {"f": other, "called": 4000}),)}}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    (one,) = seen.longer
+    assert (one.function, one.call - one.call_before, one.call_spread) == ("called", 2000, 1000)
+
+
 def test_a_function_that_the_baseline_called_elsewhere_is_as_long_there(boots: Boots, tmp_path: Path) -> None:
     boots.found = {
         "baseline": {1: (section("tick", 6000, 1), section("other", 5000, 1, {"f": 3000}, Kind.IRQSOFF))},

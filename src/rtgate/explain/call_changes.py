@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Context, Kind, Section, Site
-from rtgate.records.longer_sections import least_gain
+from rtgate.records.longer_sections import GAINED, least_gain
 
 LEAST = 100
 """Instructions below which a difference is nothing: 0.8 us, less than a tick of the board's counter moves a section."""
@@ -72,7 +72,7 @@ class CallsBefore:
         )
 
     def longest(self, site: Site, calls: Sequence[Call]) -> Call | None:
-        """Return the call that gained most beyond what is usual for it.
+        """Return the call that gained most beyond what is usual for it; if none did, one that gained as much as counts.
 
         Where it gained only what a call within it has, that is the shorter one, if that is beyond what is usual, too.
         """
@@ -80,7 +80,7 @@ class CallsBefore:
         if not gains:
             return None
         beyond = {call: gain - least_gain(self.spreads.of_call(call.function)) for call, gain in gains.items()}
-        most = max(beyond, key=lambda call: beyond[call])
+        most = max(beyond, key=lambda call: (beyond[call] >= 0, gains[call] >= GAINED, beyond[call]))
         alike = [
             call
             for call, gain in gains.items()

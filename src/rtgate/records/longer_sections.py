@@ -33,8 +33,8 @@ SECTION_MEASUREMENTS = (BOUND, *LENGTHS, RAWLOCK)
 GAINED = 400
 """Instructions by which functions that differ must make sections longer."""
 GROWN = 2500
-"""Instructions by which a section of the only CPU must be longer, whatever ran in it: in enough boots, if no function
-that differs begins it."""
+"""Instructions by which a section must be longer, whatever ran in it: in enough boots, if no function that differs
+begins it, or if there are several CPUs."""
 SPREADS = 3
 """How many times as much as the baseline's own boots differ a function must have gained."""
 

@@ -106,15 +106,25 @@ def grown_sections(comparison: SectionComparison) -> list[Growth]:
     return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
 
 
+def doubtful_sections(comparison: SectionComparison) -> list[tuple[Growth, str]]:
+    """Return each growth that is worth to be told and may be chance, with the reason: the most first."""
+    gains = []
+    for section in comparison.longer:
+        if reason := _doubt_of_call(section, comparison):
+            gains.append((_of_call(section), reason))
+        if reason := _doubt_of_length(section, comparison):
+            gains.append((_of_section(section), reason))
+    return sorted(gains, key=lambda gain: -gain[0].amount)
+
+
 def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | None:
     """Return by what a section grew that no harmless change shows; None if by nothing.
 
     Of a call and the section itself it is what grew more; yet where no function is known to have made the section
     longer, a call tells more that gained half of it.
     """
-    enough = comparison.cpus == 1 or _is_enough(section.call_boots, comparison)
-    call = _of_call(section) if _call_gained(section) and enough else None
-    own = _of_section(section) if _is_longer(section, comparison) else None
+    call = _of_call(section) if _doubt_of_call(section, comparison) == "" else None
+    own = _of_section(section) if _doubt_of_length(section, comparison) == "" else None
     if call is None or own is None:
         return call or own
     least = own.amount if own.function else own.amount / 2
@@ -143,28 +153,6 @@ def _of_section(section: LongerSection) -> Growth:
     )
 
 
-def _is_longer(section: LongerSection, comparison: SectionComparison) -> bool:
-    """Return whether the longest one grew by more than harmless changes show.
-
-    Enough boots must have a new one, and one so long that no function that differs begins: what is not changed takes a
-    longer way in one boot or another, too.
-    """
-    if section.growth >= GROWN and _is_enough(section.longer_boots, comparison):
-        return True
-    if comparison.cpus > 1 or not section.begin:
-        return False
-    new = _is_new(section) and _is_enough(section.boots, comparison)
-    return new or section.growth >= GROWN or (_section_gained(section) and section.baseline > 0)
-
-
-def _is_enough(boots: int | None, comparison: SectionComparison) -> bool:
-    return (boots or 0) >= boots_needed(len(comparison.seeds))
-
-
-def _call_gained(section: LongerSection) -> bool:
-    return section.call_gain >= least_gain(section.call_spread)
-
-
 def _section_gained(section: LongerSection) -> bool:
     return bool(section.begin) and section.growth >= least_gain(section.spread)
 
@@ -172,6 +160,63 @@ def _section_gained(section: LongerSection) -> bool:
 def _is_new(section: LongerSection) -> bool:
     """Return whether a function that differs begins a section that the baseline lacks, and that is long."""
     return bool(section.begin) and section.growth >= GAINED and section.baseline == 0
+
+
+def _doubt_of_call(section: LongerSection, comparison: SectionComparison) -> str | None:
+    """Return why the gain of a call may be chance: empty if it is none, None if the call gained less than counts."""
+    if section.call_gain < GAINED:
+        return None
+    if section.call_gain < least_gain(section.call_spread):
+        return _by_spread(section.call_spread)
+    if comparison.cpus == 1:
+        return ""
+    return _by_boots(section.call_boots, "a longer call of it", "what other CPUs do decides its way", comparison)
+
+
+def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str | None:
+    """Return the same of the longest section.
+
+    Enough boots must have a new one, and one so long that no function that differs begins: what is not changed takes a
+    longer way in one boot or another, too.
+    """
+    if section.growth >= GROWN:
+        return _doubt_of_much(section, comparison)
+    if not section.begin or section.growth < GAINED:
+        return None
+    if section.baseline and not _section_gained(section):
+        return _by_spread(section.spread)
+    if comparison.cpus > 1:
+        return f"with several CPUs a section counts from {GROWN:,} instructions more on"
+    if section.baseline:
+        return ""
+    return _by_boots(section.boots, "a section there", "the baseline has none", comparison)
+
+
+def _doubt_of_much(section: LongerSection, comparison: SectionComparison) -> str | None:
+    boots, what = section.longer_boots, "one so long"
+    if comparison.cpus == 1:
+        return "" if section.begin else _by_boots(boots, what, "no function that differs begins it", comparison)
+    # With one boot its CPU may have waited for the other's turn: that says nothing where nothing that differs began it.
+    if boots == 1 and not section.begin and boots_needed(len(comparison.seeds)) <= len(comparison.seeds):
+        return None
+    return _by_boots(boots, what, "what other CPUs do decides how long it is", comparison)
+
+
+def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
+    boots = len(comparison.seeds)
+    if number is None:
+        return f"nobody has counted how many boots have {what}, gate again"
+    if number >= boots_needed(boots):
+        return ""
+    if boots < boots_needed(boots):
+        return f"{why}, measure four boots at least"
+    return f"{number} of {boots} boots have {what}, and {boots_needed(boots)} must, as {why}"
+
+
+def _by_spread(spread: int | None) -> str:
+    if spread is None:
+        return "too few boots of the baseline show what it takes, and four at least are needed"
+    return f"what it takes differs by {spread:,} between the baseline's boots"
 
 
 @cache
@@ -233,58 +278,13 @@ def _what(growth: Growth, comparison: SectionComparison) -> str:
 
 def _doubt(comparison: SectionComparison) -> Finding | None:
     """Return what is said where sections grew as much as matters, and it may be chance; None where none did."""
-    gains = [gain for section in comparison.longer for gain in _doubtful(section, comparison)]
-    if not gains:
+    growth, reason = next(iter(doubtful_sections(comparison)), (None, ""))
+    if growth is None:
         return None
-    growth, reason = max(gains, key=lambda gain: gain[0].amount)
     what = _what(replace(growth, function=growth.function or growth.section.begin), comparison)
     sentence = f"{what}, which may be chance: {reason}"
     measurement = CALL if growth.by_call else ""
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=measurement)
-
-
-def _doubtful(section: LongerSection, comparison: SectionComparison) -> Iterator[tuple[Growth, str]]:
-    """Yield each growth that is worth to be told and may be chance, with the reason."""
-    if GAINED <= section.call_gain < least_gain(section.call_spread):
-        yield _of_call(section), _by_spread(section.call_spread)
-    elif comparison.cpus > 1 and _call_gained(section):
-        why = "what other CPUs do decides its way"
-        yield _of_call(section), _by_boots(section.call_boots, "a longer call of it", why, comparison)
-    if reason := _doubt_of_length(section, comparison):
-        yield _of_section(section), reason
-
-
-def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str:
-    """Return why the growth of the longest section may be chance; empty if it is not worth to be told."""
-    several = comparison.cpus > 1
-    if section.growth >= GROWN:
-        # One boot says nothing where nothing that differs began it: its CPU waited for the other's turn.
-        if several and not section.begin and section.longer_boots in {0, 1}:
-            return ""
-        why = "what other CPUs do decides how long it is" if several else "no function that differs begins it"
-        return _by_boots(section.longer_boots, "one so long", why, comparison)
-    if not section.begin or section.growth < GAINED:
-        return ""
-    if section.baseline and not _section_gained(section):
-        return _by_spread(section.spread)
-    if several:
-        return f"with several CPUs a section counts from {GROWN:,} instructions more on"
-    return _by_boots(section.boots, "a section there", "the baseline has none", comparison)
-
-
-def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
-    boots = len(comparison.seeds)
-    if number is None:
-        return f"nobody has counted how many boots have {what}, gate again"
-    if boots < boots_needed(boots):
-        return f"{why}, measure four boots at least"
-    return f"{number} of {boots} boots have {what}, and {boots_needed(boots)} must, as {why}"
-
-
-def _by_spread(spread: int | None) -> str:
-    if spread is None:
-        return "too few boots of the baseline show what it takes, and four at least are needed"
-    return f"what it takes differs by {spread:,} between the baseline's boots"
 
 
 def _no_longer(comparison: SectionComparison) -> Finding:
@@ -292,6 +292,8 @@ def _no_longer(comparison: SectionComparison) -> Finding:
     sections = [section for section in comparison.longer if section.growth > 0]
     most = max(sections, key=lambda section: section.growth, default=None)
     detail = f", the one that grew most by {_amount(most.growth, comparison)} in {most.place}" if most else ""
+    if most and most.growth >= GROWN:
+        detail += ", in one boot alone"
     sentence = f"no critical section is longer than harmless changes make one: {sites}{detail}"
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
