@@ -35,10 +35,13 @@ def print_records(
     name: str = "candidate",
     board: str = BOARD,
     outcome: Outcome | None = None,
+    image: str = "a" * 64,
 ) -> list[str]:
     """Measure cases on boot `boot` of an arm in an empty directory, and return what is printed."""
-    outcome = replace(outcome or measured_outcome(), machine={"console": "lava", "boot": str(boot), "job": "7"})
+    machine = {"console": "lava", "boot": str(boot), "job": "7", "image_sha256": image}
+    outcome = replace(outcome or measured_outcome(), machine=machine)
     made = arm(FakeTarget({None: outcome}), name, time="real", board=board)
+    made = replace(made, kernel=replace(made.kernel, image_sha256=image))
     run = Run(arms=(made,), seeds=(boot,), records=directory)
     for case in cases:
         run.prepare(case)

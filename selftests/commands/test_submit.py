@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -425,7 +426,9 @@ def test_parts_that_nobody_came_to_are_missed(
     server: LavaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MeasurementRequest, "usual_s", 1800.0)
-    broken = [deploy(1), boot_lines(2), told_in(measured_outcome(), tmp_path / "one"), deploy(4), POWER]
+    image = hashlib.sha256(Path("kernel/Image").read_bytes()).hexdigest()
+    measured = lava_log.shell(3, print_records(tmp_path / "one", CASES, board=BOARD, image=image))
+    broken = [deploy(1), boot_lines(2), measured, deploy(4), POWER]
     server.stories += [Story(log=list(broken), health="Incomplete") for _ in range(3)]
     assert main.main([*WAIT, "--boots", "6"]) == 3
     (missing,) = (one["sentence"] for one in verdicts() if one["kind"] == "missing")
