@@ -141,11 +141,11 @@ def test_a_server_that_restarts_in_mid_job(lab: Lab, submit: Callable[..., Run])
     run.saw("lava-docker-test")
     lab.service("restart", "lava-server")
     # A server that starts takes the host's cores from the emulated board: what that measured meanwhile may be invalid,
-    # but nothing is missing, and no kernel is blamed.
-    assert run.code() in {0, 4, 5}
+    # or the lab's fault, but each case has a boot, and no kernel is blamed.
+    assert run.code() in {0, 3, 4, 5}
     assert {verdict["case"] for verdict in run.verdicts()} == CASES
     failed = [verdict for verdict in run.verdicts() if verdict["status"] not in {"PASS", "DONE"}]
-    assert {(verdict["status"], verdict["kind"]) for verdict in failed} <= {("ERROR", "validity")}
+    assert {(verdict["status"], verdict["kind"]) for verdict in failed} <= {("ERROR", "validity"), ("MISS", "lab")}
     assert {verdict["case"] for verdict in failed} < CASES  # not all: what ran while the server was up is good
     assert sum(job["id"] >= run.number for job in lab.ask("jobs/?ordering=-id&limit=10")["results"]) == 1
 
