@@ -179,7 +179,7 @@ def test_misses_of_caches_are_listed_and_their_change(
     assert lines[0].endswith(" longest virtual us L1I misses L1D misses L2 misses")
     assert lines[1].endswith(" 1,500 7,610 60.9 10.0 5.0 0.5")
     assert [line for line in lines if "wake-up" in line or line.startswith("candidate")][-3:] == [
-        "way of a wake-up instructions L1I misses L1D misses L2 misses",
+        "wake-up path instructions L1I misses L1D misses L2 misses",
         "candidate, mean of 10 3,000.0 20.0 10.0 0.1",
         "candidate, most in one 50 40 30",
     ]

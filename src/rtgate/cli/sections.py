@@ -35,7 +35,7 @@ Boot a kernel on a virtual-time board, and list every place where it had interru
 measured: how often, and for how many instructions at the longest. All of them are seen, whether a wake-up met them or
 not. With a baseline both kernels are listed side by side, the site that grew most first.
 
-With --caches the misses of a CPU's caches are counted too, in sections and on the ways of wake-ups. That is a model
+With --caches the misses of a CPU's caches are counted too, in sections and on wake-up paths. That is a model
 beside the boot: nothing takes longer by it, and nothing is judged.
 
 The boot is the one that is measured without it, bit by bit. What a section is, and what this cannot see:
@@ -202,7 +202,7 @@ def _show_wakeup_misses(by_arm: Mapping[str, BootSections]) -> None:
     numbers = ("instructions", *_MISSES)
     if not any(boot.bound for boot in by_arm.values()):
         print()
-    show_listing(("way of a wake-up", *numbers), rows, right=numbers)
+    show_listing(("wake-up path", *numbers), rows, right=numbers)
     print()
 
 
@@ -267,7 +267,7 @@ def _parts(bound: Bound) -> dict[str, tuple[int, str]]:
         "scheduler postponed": (bound.first.instructions, bound.first.place),
         "way into the scheduler": (bound.entry, ""),
         "switch of threads": (bound.switching.instructions, bound.switching.place),
-        "way to the program": (bound.way, ""),
+        "return to the program": (bound.way, ""),
         "interrupts": (bound.interrupts, f"{bound.interrupt_count} of them"),
         "bound": (bound.instructions, f"seed {bound.seed}"),
         "longest wake-up measured": (bound.measured, f"seed {bound.seed}"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of `rtgate sections` that has the way of a wake-up in stages."""
+"""The table of `rtgate sections` that has the stages of a wake-up."""
 
 from __future__ import annotations
 

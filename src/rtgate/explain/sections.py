@@ -171,7 +171,7 @@ class BootSections:
     Attributes:
         sections: by site.
         bound: of its wake-ups; None where it has several CPUs, or measured something else.
-        locks: the raw spinlocks that were let go meanwhile, by name.
+        locks: the raw spinlocks that were released meanwhile, by name.
         wakeup_misses: None if no caches were modelled, or it measured no wake-ups.
         stages: of its wake-ups; None where they have no bound, or none went the usual way.
         handlers: those of interrupts that returned meanwhile, by name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The way of a wake-up in stages: in which of them a kernel became slower.
+"""The stages of a wake-up: in which of them a kernel became slower.
 
 The bound (`bound`) knows the longest pieces only. Here each measured wake-up is cut at the same events
 (`wakeup_stages`), and each stage has its mean and its longest. Nothing is judged by them.
@@ -18,7 +18,7 @@ STAGES = (
     "until the scheduler",  # to __schedule()
     "scheduler",  # to __switch_to()
     "switch",  # until preemption is enabled in the program's thread
-    "way to the program",  # to its reading of the clock
+    "return to the program",  # to its reading of the clock
 )
 INTERRUPTS = "other interrupts"
 WHOLE = "whole wake-up"
