@@ -193,15 +193,19 @@ def test_the_page_says_what_samples_say_of_the_planted_delays() -> None:
     assert f"{of_done}, and {open_ones} that more boots are needed." in text
 
 
+def most_growth(*seen: SectionComparison) -> tuple[str, str, str]:
+    """Return the most by which a call grew, a section that a changed function begins, and any section, in figures."""
+    sections = [section for one in seen for section in one.longer]
+    call = max((section.call_gain for section in sections if section.call), default=0)
+    begun = max((section.growth for section in sections if section.begin), default=0)
+    longest = max(section.growth for section in sections)
+    return f"{max(0, call):,}", f"{max(0, begun):,}", f"{max(0, longest):,}"
+
+
 @pytest.mark.parametrize("name", [name for name in HARMLESS if not name.startswith("placebos")])
 def test_the_page_says_what_harmless_counters_do(name: str) -> None:
     seen = compared(name)
-    most = (
-        max((one.call_gain for one in seen.longer if one.call), default=0),
-        max((one.growth for one in seen.longer if one.begin), default=0),
-        max(one.growth for one in seen.longer),
-    )
-    call, begun, longest = (f"{max(0, growth):,}" for growth in most)
+    call, begun, longest = most_growth(seen)
     answer = "DONE" if doubtful_sections(seen) else "PASS" if seen.reached else "SKIP, not reached"
     bounds = " -> ".join(f"{one.instructions * seen.instruction_ns / 1000:.1f}" for one in bounds_of(name))
     kernel = name.rsplit("/", 1)[-1]
@@ -226,15 +230,9 @@ def test_the_page_says_what_harmless_counters_do(name: str) -> None:
 def test_the_page_says_by_how_much_sections_of_harmless_kernels_grow(place: str, row: str) -> None:
     every = [compared(name) for name in names("placebos") if name.endswith(f" {place}")]
     followed = [one for one in every if not one.why_not]
-    sections = [section for one in followed for section in one.longer]
-    most = (
-        max((section.call_gain for section in sections if section.call), default=0),
-        max((section.growth for section in sections if section.begin), default=0),
-        max(section.growth for section in sections),
-    )
     chance = sum(bool(doubtful_sections(one)) for one in followed)
     reached = f"{chance} | in {plural(sum(one.reached > 0 for one in followed), 'kernel')}"
-    figures = " | ".join(f"{max(0, growth):,}" for growth in most)
+    figures = " | ".join(most_growth(*followed))
     rows = [line for line in PAGE.splitlines() if line.startswith(f"{row} {len(every)} | 0 of {len(followed)}")]
     assert [line for line in rows if f"| {reached} | {figures} |" in line], (
         len(every),
