@@ -138,12 +138,12 @@ def _code_of_one(kernel: Vmlinux, other: Vmlinux) -> dict[str, list[Symbol]]:
     names = {plain_name(symbol.name) for symbol in other.symbols}
     by_name: dict[str, list[Symbol]] = defaultdict(list)
     for symbol in kernel.symbols:
-        by_name[plain_name(symbol.name)].append(symbol)
+        if plain_name(symbol.name) not in names:
+            by_name[plain_name(symbol.name)].append(symbol)
     return {
         name: symbols
         for name, symbols in by_name.items()
-        if name not in names
-        and sum(symbol.size for symbol in symbols) >= _LEAST
+        if sum(symbol.size for symbol in symbols) >= _LEAST
         and all(_is_code(kernel, symbol) and not is_known(kernel, symbol) for symbol in symbols)
     }
 
@@ -176,7 +176,7 @@ def _confirm(renames: dict[str, str], baseline: Vmlinux, candidate: Vmlinux) -> 
 
     A static function or variable that they use is known by its file as well: another file's of that name is another.
     """
-    theirs = candidate.with_files()
+    theirs = candidate.with_files() if renames else candidate  # sorts all symbols again
     while renames:
         renamed, names = baseline.with_names(renames), frozenset(renames.values())
         mine = renamed.with_files()

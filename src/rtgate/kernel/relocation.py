@@ -85,11 +85,14 @@ class Code:
         self.made = {
             number: (word & 31, page)
             for number, (pc, word) in enumerate(zip(addresses, self.words, strict=True))
-            if (page := arm64.page_of(word, pc)) is not None
+            if word & ADR_BITS == ADRP and (page := arm64.page_of(word, pc)) is not None
         }
         none: list[Mapping[int, PageRegister]] = [{}] * len(self.words)
         register_states = pages.pages_before(self.words, symbol.address) if self.made else none
-        self.tokens = [self._token(symbol, number, registers) for number, registers in enumerate(register_states)]
+        self.tokens = [
+            self._token(symbol, number, registers) if registers or _may_name_address(word) else word
+            for number, (word, registers) in enumerate(zip(self.words, register_states, strict=True))
+        ]
 
     def _token(self, symbol: Symbol, number: int, registers: Mapping[int, PageRegister]) -> Token:
         """Return what an instruction does, with the pages that registers hold."""
@@ -125,6 +128,11 @@ class Code:
             return None
         meaning = target(self.kernel, page + arm64.low_half(self.words[number], scale))
         return meaning if _has_name(meaning) else None
+
+
+def _may_name_address(word: int) -> bool:
+    """Whether an instruction may hold an address without a page in a register: b, bl, adr, adrp."""
+    return word >> 26 & 31 == _BRANCH or word & ADR_BITS in {ADR, ADRP}
 
 
 def _fits(both: tuple[Code, Code], number: int) -> bool:

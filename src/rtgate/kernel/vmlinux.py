@@ -53,6 +53,7 @@ class Symbol:
     section: int
 
 
+@functools.lru_cache(1 << 18)
 def plain_name(name: str) -> str:
     """Return a symbol's name as it stands in the source, without what the compiler added."""
     return _SUFFIX.sub("", name)
