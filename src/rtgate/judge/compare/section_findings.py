@@ -81,6 +81,7 @@ class Growth:
         after: the candidate's.
         function: the one that differs and that made it longer; empty if that is not known.
         seed: the candidate's boot that had it.
+        doubt: why it may be chance; empty if harmless changes show no such growth.
     """
 
     section: LongerSection
@@ -89,6 +90,7 @@ class Growth:
     after: int
     function: str
     seed: int
+    doubt: str
 
     @property
     def amount(self) -> int:
@@ -106,15 +108,10 @@ def grown_sections(comparison: SectionComparison) -> list[Growth]:
     return sorted(grown, key=lambda growth: (not growth.function, -growth.amount))
 
 
-def doubtful_sections(comparison: SectionComparison) -> list[tuple[Growth, str]]:
-    """Return each growth that is worth to be told and may be chance, with the reason: the most first."""
-    gains = []
-    for section in comparison.longer:
-        if reason := _doubt_of_call(section, comparison):
-            gains.append((_of_call(section), reason))
-        if reason := _doubt_of_length(section, comparison):
-            gains.append((_of_section(section), reason))
-    return sorted(gains, key=lambda gain: -gain[0].amount)
+def doubtful_sections(comparison: SectionComparison) -> list[Growth]:
+    """Return each growth that is worth to be told and may be chance: the most first."""
+    growths = [growth for section in comparison.longer for growth in _growths(section, comparison) if growth.doubt]
+    return sorted(growths, key=lambda growth: -growth.amount)
 
 
 def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | None:
@@ -123,34 +120,42 @@ def _growth(section: LongerSection, comparison: SectionComparison) -> Growth | N
     Of a call and the section itself it is what grew more; yet where no function is known to have made the section
     longer, a call tells more that gained half of it.
     """
-    call = _of_call(section) if _doubt_of_call(section, comparison) == "" else None
-    own = _of_section(section) if _doubt_of_length(section, comparison) == "" else None
-    if call is None or own is None:
-        return call or own
-    least = own.amount if own.function else own.amount / 2
-    return call if call.amount > least else own
+    certain = [growth for growth in _growths(section, comparison) if not growth.doubt]
+    return max(certain, key=lambda growth: growth.amount if growth.function else growth.amount / 2, default=None)
 
 
-def _of_call(section: LongerSection) -> Growth:
-    return Growth(
-        section=section,
-        by_call=True,
-        before=section.call_before,
-        after=section.call,
-        function=section.function,
-        seed=section.call_seed,
-    )
+def _growths(section: LongerSection, comparison: SectionComparison) -> Iterator[Growth]:
+    """Yield the growth of the section and that of a call in it, where they are worth to be told."""
+    if _is_long(section, comparison):
+        yield Growth(
+            section=section,
+            by_call=False,
+            before=section.baseline,
+            after=section.candidate,
+            function=section.begin if _section_gained(section) or _is_new(section) else "",
+            seed=section.seed,
+            doubt=_doubt_of_length(section, comparison),
+        )
+    if section.call_gain >= GAINED:
+        yield Growth(
+            section=section,
+            by_call=True,
+            before=section.call_before,
+            after=section.call,
+            function=section.function,
+            seed=section.call_seed,
+            doubt=_doubt_of_call(section, comparison),
+        )
 
 
-def _of_section(section: LongerSection) -> Growth:
-    return Growth(
-        section=section,
-        by_call=False,
-        before=section.baseline,
-        after=section.candidate,
-        function=section.begin if _section_gained(section) or _is_new(section) else "",
-        seed=section.seed,
-    )
+def _is_long(section: LongerSection, comparison: SectionComparison) -> bool:
+    """Return whether a section grew by as much as counts, if it is no chance."""
+    if section.growth < GROWN:
+        return bool(section.begin) and section.growth >= GAINED
+    # With one boot its CPU may have waited for the other's turn: that says nothing where nothing that differs began it.
+    boots = len(comparison.seeds)
+    is_turn = comparison.cpus > 1 and section.longer_boots == 1 and boots_needed(boots) <= boots
+    return bool(section.begin) or not is_turn
 
 
 def _section_gained(section: LongerSection) -> bool:
@@ -162,10 +167,8 @@ def _is_new(section: LongerSection) -> bool:
     return bool(section.begin) and section.growth >= GAINED and section.baseline == 0
 
 
-def _doubt_of_call(section: LongerSection, comparison: SectionComparison) -> str | None:
-    """Return why the gain of a call may be chance: empty if it is none, None if the call gained less than counts."""
-    if section.call_gain < GAINED:
-        return None
+def _doubt_of_call(section: LongerSection, comparison: SectionComparison) -> str:
+    """Return why the gain of a call may be chance; empty if it is none."""
     if section.call_gain < least_gain(section.call_spread):
         return _by_spread(section.call_spread)
     if comparison.cpus == 1:
@@ -173,33 +176,25 @@ def _doubt_of_call(section: LongerSection, comparison: SectionComparison) -> str
     return _by_boots(section.call_boots, "a longer call of it", "what other CPUs do decides its way", comparison)
 
 
-def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str | None:
-    """Return the same of the longest section.
+def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str:
+    """Return the same of a long section.
 
     Enough boots must have a new one, and one so long that no function that differs begins: what is not changed takes a
     longer way in one boot or another, too.
     """
+    several_cpus = comparison.cpus > 1
     if section.growth >= GROWN:
-        return _doubt_of_much(section, comparison)
-    if not section.begin or section.growth < GAINED:
-        return None
+        if section.begin and not several_cpus:
+            return ""
+        why = "what other CPUs do decides how long it is" if several_cpus else "no function that differs begins it"
+        return _by_boots(section.longer_boots, "one so long", why, comparison)
     if section.baseline and not _section_gained(section):
         return _by_spread(section.spread)
-    if comparison.cpus > 1:
+    if several_cpus:
         return f"with several CPUs a section counts from {GROWN:,} instructions more on"
     if section.baseline:
         return ""
     return _by_boots(section.boots, "a section there", "the baseline has none", comparison)
-
-
-def _doubt_of_much(section: LongerSection, comparison: SectionComparison) -> str | None:
-    boots, what = section.longer_boots, "one so long"
-    if comparison.cpus == 1:
-        return "" if section.begin else _by_boots(boots, what, "no function that differs begins it", comparison)
-    # With one boot its CPU may have waited for the other's turn: that says nothing where nothing that differs began it.
-    if boots == 1 and not section.begin and boots_needed(len(comparison.seeds)) <= len(comparison.seeds):
-        return None
-    return _by_boots(boots, what, "what other CPUs do decides how long it is", comparison)
 
 
 def _by_boots(number: int | None, what: str, why: str, comparison: SectionComparison) -> str:
@@ -278,11 +273,11 @@ def _what(growth: Growth, comparison: SectionComparison) -> str:
 
 def _doubt(comparison: SectionComparison) -> Finding | None:
     """Return what is said where sections grew as much as matters, and it may be chance; None where none did."""
-    growth, reason = next(iter(doubtful_sections(comparison)), (None, ""))
+    growth = next(iter(doubtful_sections(comparison)), None)
     if growth is None:
         return None
     what = _what(replace(growth, function=growth.function or growth.section.begin), comparison)
-    sentence = f"{what}, which may be chance: {reason}"
+    sentence = f"{what}, which may be chance: {growth.doubt}"
     measurement = CALL if growth.by_call else ""
     return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence, measurement=measurement)
 
