@@ -80,11 +80,12 @@ def test_what_the_firmware_counts_is_what_the_parser_reports(periods: list[Perio
     ticks = [answer for answer, _ in periods if answer is not None]
     doubled = sum(again for _, again in periods)
     raw = b"".join(_session(periods))
-    if not ticks or len(ticks) + doubled > len(periods):
+    interrupts = len(ticks) + doubled
+    if not ticks or interrupts > len(periods):
         with pytest.raises(ParseError, match="the answer's wire is noisy" if ticks else "check the answer's wire"):
             _parse(raw, len(periods), len(periods))
         return
-    measurements = _parse(raw, len(periods), len(periods))
+    measurements = _parse(raw, len(periods), interrupts)
     inside = Counter(one * 1000 // 12 for one in ticks if one < BUCKETS)
     histogram = _histogram(measurements)
     assert (histogram.counts, histogram.overflow) == (inside, len(ticks) - inside.total())
@@ -92,7 +93,7 @@ def test_what_the_firmware_counts_is_what_the_parser_reports(periods: list[Perio
     assert numbers.pop("response.avg") == pytest.approx(sum(ticks) / len(ticks) / 12 * 1000)
     assert numbers == {
         "pulses": len(periods),
-        "interrupts": len(periods),
+        "interrupts": interrupts,
         "answers": len(ticks),
         "answers.missed": len(periods) - len(ticks),
         "answers.doubled": doubled,
@@ -212,10 +213,16 @@ def _environment(shell: str, utilities: Path) -> dict[str, str]:
 
 
 def _run(
-    directory: Path, behaviour: Behaviour, *, shell: str = "sh", logic: Callable[[], Logic] = Logic, driver: str = ""
+    directory: Path,
+    behaviour: Behaviour,
+    *,
+    shell: str = "sh",
+    logic: Callable[[], Logic] = Logic,
+    driver: str = "",
+    interrupts: int = 200,
 ) -> Run:
     pulses = 200  # 0.2 s
-    with instrument(behaviour, logic) as port, play_driver(pulses) as (played, said):
+    with instrument(behaviour, logic) as port, play_driver(interrupts) as (played, said):
         _, option, script = TOOL.argv(_setting(pulses, str(port)))
         done = subprocess.run(
             [*SHELLS[shell], option, script.replace(DRIVER, driver or str(played))],
@@ -250,8 +257,15 @@ def test_the_command_measures(shell: str, tmp_path: Path) -> None:
 
 
 def test_lost_pulses_are_missed_answers(tmp_path: Path) -> None:
-    run = _run(tmp_path, Behaviour(answers=lambda pulses: [(None, False)] * 3 + _answers(pulses - 3)))
-    assert _numbers(run.parse())["answers.missed"] == 3
+    behaviour = Behaviour(answers=lambda pulses: [(None, False)] * 3 + _answers(pulses - 3))
+    assert _numbers(_run(tmp_path, behaviour, interrupts=197).parse())["answers.missed"] == 3
+
+
+def test_lost_answers_are_not_the_kernel_s(tmp_path: Path) -> None:
+    run = _run(tmp_path, Behaviour(answers=lambda pulses: [(60, False), (None, False)] * (pulses // 2)))
+    assert run.exit_code == 0
+    with pytest.raises(ParseError, match=r"answered 200 times, the instrument saw 100: .*loses answers"):
+        run.parse()
 
 
 def _noise() -> Callable[[bytes], bytes]:

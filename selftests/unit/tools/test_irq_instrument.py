@@ -181,6 +181,14 @@ SILENT: tuple[Mapping[str, int], Mapping[int, int]] = (
     {**FIELDS, "answers": 0, "missed": 200, "min": 0, "max": 0, "sum": 0},
     {},
 )
+
+
+def _seen(answers: int, **others: int) -> tuple[Mapping[str, int], Mapping[int, int]]:
+    """Return a result with so many answers of 200 pulses, each of 60 ticks."""
+    counts = {"answers": answers, "missed": 200 - answers, "max": 60, "sum": 60 * answers}
+    return {**FIELDS, **counts, **others}, {60: answers}
+
+
 EARLY: tuple[Mapping[str, int], Mapping[int, int]] = (
     {**FIELDS, "answers": 199, "early": 1, "max": 60, "sum": 11_940},
     {60: 199},
@@ -199,6 +207,8 @@ EARLY: tuple[Mapping[str, int], Mapping[int, int]] = (
             "saw 200 answers or more, the kernel gave 199: the answer's wire is noisy",
         ),
         ("answered 200\n", ({**FIELDS, "doubled": 1}, COUNTS), "saw 201 answers or more, the kernel gave 200"),
+        ("answered 200\n", _seen(197), "answered 200 times, the instrument saw 197: the answer's wire loses answers"),
+        ("answered 200\n", _seen(100, doubled=10), "200 times, the instrument saw 110: the answer's wire loses"),
         ("answered 201\n", (FIELDS, COUNTS), "the kernel saw 201 edges of 200 pulses: the pulse's wire is noisy"),
         ("answered 200\n", EARLY, "an answer came within 1 us of a pulse, 1 times: .*crosstalk"),
         ("answered 200 threaded\n", (FIELDS, COUNTS), "did not run in hard-interrupt context.*to another chip"),
@@ -218,6 +228,22 @@ def test_more_edges_than_answers_are_shown() -> None:
     fields = {**FIELDS, "answers": 199, "missed": 1, "doubled": 1, "max": 60, "sum": 11_940}
     values = _values(_parse(_seal(*HEAD) + _result(fields, {60: 199})))
     assert (values["interrupts"].value, values["answers.doubled"].value) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    ("answered", "result"),
+    [
+        (100, _seen(100)),  # pulses that raised no interrupt
+        (102, _seen(100)),  # two late ones behind the last period
+        (112, _seen(100, doubled=10)),
+        (132, _seen(100, doubled=10)),  # the most of a late kernel: four edges in each such period, and two at the end
+    ],
+)
+def test_a_kernel_that_answers_late_or_not_at_all_is_not_taken_for_a_wire(
+    answered: int, result: tuple[Mapping[str, int], Mapping[int, int]]
+) -> None:
+    values = _values(_parse(_seal(*HEAD) + _result(*result), f"answered {answered}\n"))
+    assert values["answers.missed"].value == 100
 
 
 def test_a_script_that_gave_up_says_why() -> None:

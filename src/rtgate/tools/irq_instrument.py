@@ -346,6 +346,13 @@ def _check_wires(fields: Mapping[str, int], interrupts: int) -> None:
             f"the instrument saw {answers + fields['doubled']} answers or more, the kernel gave {interrupts}: the "
             "answer's wire is noisy, check it"
         )
+    # Each run of the handler gives an edge. A late kernel hides some: two behind the last period, and in a period with
+    # several answers two beyond those that are counted. All others must be seen.
+    if interrupts - answers - fields["doubled"] > 2 * (1 + fields["doubled"]):
+        raise ParseError(
+            f"the kernel answered {interrupts} times, the instrument saw {answers + fields['doubled']}: the answer's "
+            "wire loses answers, check its contacts and levels"
+        )
 
 
 def _responses(result: _Result) -> tuple[Measurement, ...]:
