@@ -332,6 +332,12 @@ def test_an_instrument_without_a_result_ends_the_command(tmp_path: Path, monkeyp
             "sent no line started: error the crystal does not run",
             id="no crystal",
         ),
+        pytest.param(
+            Behaviour(answers=_answers),
+            lambda: Logic(timer=False),
+            "sent no line selftest pass: selftest fail pulses=",
+            id="selftest",
+        ),
     ],
 )
 def test_an_instrument_that_does_not_measure_is_an_error(

@@ -98,7 +98,7 @@ sleep 0.5
 printf '\nid\n' >&3
 has id 1 5 || refuse id
 printf 'selftest\n' >&3
-has selftest 1 5 || refuse selftest
+has 'selftest pass' 1 5 || refuse 'selftest pass'
 echo '@LINES@' >&4 || fail "the driver refuses @LINES@, and the kernel's log says why"
 printf 'start @PULSES@ @PERIOD@\n' >&3
 has started 1 5 || refuse started
