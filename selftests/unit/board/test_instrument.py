@@ -15,7 +15,8 @@ GOOD = "port: /dev/ttyS4, pulse: 'gpio3:12', answer: 'gpio3:13'"
 
 
 def _read(text: str, *, virtual: bool = False) -> Instrument:
-    return read(parse(f"instrument: {{{text}}}\n", Path("board.yaml")).entries()["instrument"].value, virtual=virtual)
+    value = parse(f"instrument: {{{text}}}\n", Path("board.yaml")).entries()["instrument"].value
+    return read(value, virtual=virtual, consoles={"ttyS2"})
 
 
 def test_an_instrument_is_a_port_and_two_lines() -> None:
@@ -33,6 +34,7 @@ def test_an_instrument_is_a_port_and_two_lines() -> None:
         (GOOD.replace("/dev/ttyS4", "ttyS4"), "board.yaml:1:20: 'ttyS4' is not a serial port of the board"),
         (GOOD.replace("/dev/ttyS4", "'/dev/tty S4'"), "is not a serial port"),
         (GOOD.replace("/dev/ttyS4", "'/dev/x;reboot'"), "is not a serial port"),
+        (GOOD.replace("ttyS4", "ttyS2"), "board.yaml:1:20: /dev/ttyS2 is the board's own console: wire"),
         (GOOD.replace("gpio3:12", "12"), "'12' is not a GPIO line .*as gpio3:12"),
         (GOOD.replace("gpio3:12", "gpio3:"), "is not a GPIO line"),
         (GOOD.replace("gpio3:12", "gpio 3:12"), "is not a GPIO line"),
@@ -55,3 +57,12 @@ def test_a_board_s_file_may_name_one(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(f"{shipped}instrument: {{{GOOD}}}\n")
     assert boards.read(tmp_path / "mine.yaml").instrument == _read(GOOD)
     assert boards.board("rk3568-evb1").instrument is None
+
+
+@pytest.mark.parametrize("device", ["ttyS2", "ttyFIQ0"])
+def test_an_instrument_is_not_the_board_s_console(device: str, tmp_path: Path) -> None:
+    """By either name: the vendor's kernel has another one for the same UART."""
+    shipped = (site.shipped_directory() / "boards" / "rk3568-evb1.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(f"{shipped}instrument: {{{GOOD.replace('ttyS4', device)}}}\n")
+    with pytest.raises(ConfigError, match=f"/dev/{device} is the board's own console"):
+        boards.read(tmp_path / "mine.yaml")

@@ -200,6 +200,7 @@ def read(path: Path) -> Board:
     """Read one board file. Raises ConfigError as `board`."""
     data = load(path).mapping(required=_REQUIRED, optional=_OPTIONAL)
     console, qemu = serial_console.read(data["console"]), _qemu(data)
+    lava = _lava(data.get("lava"), console)
     return Board(
         name=path.name.removesuffix(".yaml"),
         path=path,
@@ -221,11 +222,17 @@ def read(path: Path) -> Board:
         cool_to=data["cool_to"].integer(minimum=0, maximum=120) if "cool_to" in data else None,
         temperature_limit=_temperature_limit(data),
         firmware=_firmware(data.get("firmware")),
-        lava=_lava(data.get("lava"), console),
+        lava=lava,
         pcie=_pcie(data.get("pcie"), qemu),
         nvme=storage.read(data["nvme"]) if "nvme" in data else None,
-        instrument=instrument.read(data["instrument"], virtual=bool(qemu)) if "instrument" in data else None,
+        instrument=_instrument(
+            data.get("instrument"), {console.device, *(lava.consoles.values() if lava else ())}, qemu
+        ),
     )
+
+
+def _instrument(value: Value | None, consoles: set[str], qemu: Qemu | None) -> Instrument | None:
+    return None if value is None else instrument.read(value, virtual=bool(qemu), consoles=consoles)
 
 
 def _temperature_limit(data: Keys) -> int | None:

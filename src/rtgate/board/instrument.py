@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,25 +31,29 @@ class Instrument:
     answer: str
 
 
-def read(value: Value, *, virtual: bool) -> Instrument:
+def read(value: Value, *, virtual: bool, consoles: Collection[str]) -> Instrument:
     """Read the key `instrument` of a board's file. Raises ConfigError.
 
     Args:
         value: the key's value.
         virtual: whether the board is a virtual machine.
+        consoles: what kernels call the device of the board's own console.
     """
     if virtual:
         value.fail("a virtual machine has no wires to an instrument: leave it out")
     data = value.mapping(required=("port", "pulse", "answer"))
-    instrument = Instrument(port=_port(data["port"]), pulse=_line(data["pulse"]), answer=_line(data["answer"]))
+    port = _port(data["port"], consoles)
+    instrument = Instrument(port=port, pulse=_line(data["pulse"]), answer=_line(data["answer"]))
     if instrument.pulse == instrument.answer:
         data["answer"].fail(f"{instrument.answer} is the pulse's line, too: the answer needs another one")
     return instrument
 
 
-def _port(value: Value) -> str:
+def _port(value: Value, consoles: Collection[str]) -> str:
     if not _PORT.fullmatch(value.text()):
         value.fail(f"{value.text()!r} is not a serial port of the board (allowed: for example /dev/ttyS4)")
+    if value.text().removeprefix("/dev/") in consoles:
+        value.fail(f"{value.text()} is the board's own console: wire the instrument to another UART")
     return value.text()
 
 
