@@ -251,6 +251,8 @@ CHECKS = ", ".join(sorted(check.name for check in registry.CHECKS))
         ("2 GiB", f"{'9' * 5000} GiB", "5:9", "'99"),
         ("2 GiB", "0 GiB", "5:9", "'0 GiB' is not a size"),
         ("2 GiB", "2", "5:9", "expected text, found a whole number"),
+        ("device: ttyS2", "device: /dev/ttyS2", "6:19", "'/dev/ttyS2' is not a console's device (allowed: as "),
+        ("device: ttyS2", "device: ttyS2 init=/bin/sh", "6:19", "'ttyS2 init=/bin/sh' is not a console's device"),
         ("baud: 1500000", "baud: 9", "6:32", "9 is out of range (allowed: at least 1200)"),
         (
             "baud: 1500000",
@@ -354,7 +356,10 @@ def test_a_prompt_is_no_regular_expression_by_accident(directory: Path) -> None:
     [
         ("boot: uboot-ramdisk", "boot: pigeon", "unknown way of booting 'pigeon' (allowed: fastboot, grub-ramdisk, "),
         ("bsp: ttyFIQ0", "vendor: ttyFIQ0", "unknown key 'vendor' (allowed: bsp, mainline)"),
-        ("bsp: ttyFIQ0", "bsp: 'ttyFIQ0; reset'", "has characters that no device"),
+        ("bsp: ttyFIQ0", "bsp: 'ttyFIQ0; reset'", "'ttyFIQ0; reset' is not a console's device"),
+        ("mainline: ttyS2", "mainline: /dev/ttyS2", "'/dev/ttyS2' is not a console's device (allowed: as the kernel"),
+        ("rockchip/rk3568-evb1-v10.dtb", "../x.dtb", "'../x.dtb' is not a device tree (allowed: a path below "),
+        ("rockchip/rk3568-evb1-v10.dtb", f"{'x' * 97}.dtb", "x.dtb' is not a device tree"),
         ("device_type: rk3568-evb1", "device_type: ../etc", "'../etc' is not a name of a device type"),
         ('prompt: "# "', "prompt: '('", "'(' is not a regular expression: "),
         ("what: memory, ", "", "missing key 'what'"),

@@ -11,7 +11,7 @@ from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.board import instrument, serial_console, storage, tuning
 from rtgate.board import pcie as pcie_facts
-from rtgate.board.families import by_family, dtbs
+from rtgate.board.families import consoles, dtbs
 from rtgate.board.instrument import Instrument
 from rtgate.board.serial_console import Console, Login, read_login
 from rtgate.board.storage import Storage
@@ -336,7 +336,7 @@ def _lava(value: Value | None, console: Console) -> Lava | None:
     return Lava(
         device_type=_device_type(data["device_type"]),
         boot=_read_name(data["boot"], "way of booting", "lava-jobs"),
-        consoles=by_family(data.get("consoles")),
+        consoles=consoles(data.get("consoles")),
         dtbs=dtbs(data.get("dtbs")),
         prompt=prompt,
         login=read_login(data),

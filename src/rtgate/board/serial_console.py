@@ -45,12 +45,19 @@ def read(value: Value) -> Console:
     """Read `console` of a board's file. Raises ConfigError."""
     data = value.mapping(required=("device", "baud"), optional=("prompt", "login", "password", "silence"))
     return Console(
-        device=data["device"].text(),
+        device=read_device(data["device"]),
         baud=data["baud"].integer(minimum=1200),
         prompt=data.text("prompt", "# "),
         login=read_login(data),
         silence_s=data["silence"].parse(partial(durations.parse, least_s=5, most_s=600)) if "silence" in data else None,
     )
+
+
+def read_device(value: Value) -> str:
+    """Read what a kernel calls the console's device, which becomes one of its arguments. Raises ConfigError."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,40}", value.text()):
+        value.fail(f"{value.text()!r} is not a console's device (allowed: as the kernel names it, for example ttyS2)")
+    return value.text()
 
 
 def read_login(data: Keys) -> Login | None:
