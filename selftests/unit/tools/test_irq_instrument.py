@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtgate.board.instrument import Instrument
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.files import cksum
 from rtgate.tools import Expected, Output, Setting
 from rtgate.tools.irq_instrument import (
     BUCKETS,
     DRIVER,
+    LEAST_PERIOD_US,
+    MOST_PERIOD_US,
     RAW,
     TICKS_PER_US,
     IrqInstrumentHard,
@@ -268,6 +270,15 @@ def test_the_command_line() -> None:
     assert HARD.argv(replace(BOARD, instrument=None)) == ("false",)
 
 
+@pytest.mark.parametrize("period_us", [-1, 0, 99, 5001])
+def test_a_period_that_the_firmware_refuses_is_refused_before_anything_runs(period_us: int) -> None:
+    assert (IrqInstrumentHard(period_us=100).period_us, IrqInstrumentHard(period_us=5000).period_us) == (100, 5000)
+    with pytest.raises(
+        ConfigError, match=f"^period_us of irq-instrument-threaded is {period_us} .allowed: 100 to 5000.$"
+    ):
+        IrqInstrumentThreaded(period_us=period_us)
+
+
 @pytest.mark.parametrize(("tool", "average"), [(HARD, 5237.6), (IrqInstrumentThreaded(), 9007.4)])
 def test_a_captured_session_is_read(tool: IrqInstrumentHard, average: float) -> None:
     files = {
@@ -292,6 +303,7 @@ def test_parser_and_firmware_count_alike() -> None:
     assert re.findall(r"#define (TICKS_PER_US|BUCKETS) (\d+)", header) == [
         *(("TICKS_PER_US", str(TICKS_PER_US)), ("BUCKETS", str(BUCKETS)))
     ]
+    assert re.findall(r"(?:LEAST|MOST)_PERIOD_US = (\d+)", header) == [str(LEAST_PERIOD_US), str(MOST_PERIOD_US)]
     assert (ROOT / "target" / "modules" / f"{Path(DRIVER).name}.c").is_file()  # KBUILD_MODNAME names the device
 
 

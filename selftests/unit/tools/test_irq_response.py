@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Expected, Output, Setting
-from rtgate.tools.irq_response import RESOLUTION_NS, IrqHard, IrqThreaded
+from rtgate.tools.irq_response import INTERVAL_MOST_US, RANGE_MOST_US, RESOLUTION_NS, IrqHard, IrqThreaded
 from rtgate.tools.measurement import Measurement
 from rtgate.tools.threads import ThreadScope
 from rtgate.units import Unit
@@ -123,8 +123,24 @@ def test_the_command_line() -> None:
     )
 
 
-def test_parser_and_driver_count_in_the_same_steps() -> None:
-    assert re.findall(r"#define TICK_NS (\d+)", DRIVER.read_text()) == [str(RESOLUTION_NS)]
+def test_parser_and_driver_have_the_same_steps_and_ranges() -> None:
+    defines = re.findall(r"#define (?:TICK_NS|INTERVAL_MOST_US|RANGE_MOST_US) (\d+)", DRIVER.read_text())
+    assert defines == [str(RESOLUTION_NS), str(INTERVAL_MOST_US), str(RANGE_MOST_US)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        *(("interval_us", value, "1 to 100000") for value in (-1, 0, 100_001)),
+        *(("range_us", value, "1 to 10000") for value in (-1, 0, 10_001)),
+    ],
+)
+def test_an_option_that_the_driver_refuses_is_refused_before_anything_boots(
+    name: str, value: int, allowed: str
+) -> None:
+    assert IrqHard(interval_us=100_000, range_us=10_000).argv(VIRTUAL)[2].startswith("echo hard 20 100000 10000 >")
+    with pytest.raises(ConfigError, match=f"^{name} of irq-threaded is {value} .allowed: {allowed}.$"):
+        IrqThreaded(**{name: value})
 
 
 @given(st.text(max_size=200))

@@ -21,7 +21,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from rtgate.board.instrument import Instrument
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.files import cksum
 from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
@@ -34,6 +34,7 @@ RAW = "instrument.out"  # what the instrument sent
 DRIVER = "/dev/rtgate_irq_answer"
 TICKS_PER_US = 12
 BUCKETS = 4000
+LEAST_PERIOD_US, MOST_PERIOD_US = 100, 5000
 _DAMAGE_S = 15  # a result of 4000 buckets takes 11 s at 115 200 baud
 _SILENCE_S = 1  # from `started` to the first pulse, as the firmware waits
 _HANDSHAKE_S = 60  # 15 tries of 1 s and three answers of 5 s, and as much again for a board with load
@@ -119,10 +120,16 @@ class IrqInstrumentHard(Tool):
     """The response of a handler in hard-interrupt context: `IRQF_NO_THREAD`, so PREEMPT_RT makes no thread of it.
 
     Attributes:
-        period_us: from one pulse to the next.
+        period_us: from one pulse to the next, 100 to 5000.
     """
 
     period_us: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check the period. Raises ConfigError."""
+        if not LEAST_PERIOD_US <= self.period_us <= MOST_PERIOD_US:
+            allowed = f"{LEAST_PERIOD_US} to {MOST_PERIOD_US}"
+            raise ConfigError(f"period_us of {self.name} is {self.period_us} (allowed: {allowed})")
 
     context: ClassVar[str] = "hard"
     name: ClassVar[str] = "irq-instrument-hard"

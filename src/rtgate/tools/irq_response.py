@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Driver, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
@@ -20,6 +20,8 @@ from rtgate.tools.rt_tests import Document, check_end, document
 
 DEVICE = "rtl8139"
 RESOLUTION_NS = 30
+INTERVAL_MOST_US = 100_000
+RANGE_MOST_US = 10_000
 _FILE = "/dev/rtgate_irq_response"
 
 
@@ -28,12 +30,18 @@ class IrqHard(Tool):
     """The response of a handler in hard-interrupt context: `IRQF_NO_THREAD`, so PREEMPT_RT makes no thread of it.
 
     Attributes:
-        interval_us: from the handling of an interrupt to the next one.
-        range_us: longer responses are counted as overflow.
+        interval_us: from the handling of an interrupt to the next one, 1 to 100 000.
+        range_us: longer responses are counted as overflow; 1 to 10 000.
     """
 
     interval_us: int = 1000
     range_us: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check the interval and the range. Raises ConfigError."""
+        for name, most in (("interval_us", INTERVAL_MOST_US), ("range_us", RANGE_MOST_US)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} of {self.name} is {getattr(self, name)} (allowed: 1 to {most})")
 
     context: ClassVar[str] = "hard"
     name: ClassVar[str] = "irq-hard"
