@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+import tty
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -394,3 +395,21 @@ def test_a_command_that_is_stopped_stops_the_instrument(shell: str, tmp_path: Pa
     _read_until(own, b"\nstop\n")
     os.close(other)
     os.close(own)
+
+
+@in_each_shell
+def test_an_instrument_whose_command_was_killed_is_stopped_by_the_plan(shell: str, tmp_path: Path) -> None:
+    """As after Ctrl-C: the plan kills the command, whose own trap then cannot run."""
+    own, other = pty.openpty()
+    tty.setraw(other)
+    script = TOOL.undo(_setting(200, os.ttyname(other)))
+    subprocess.run([*SHELLS[shell], "-c", script], cwd=tmp_path, check=True)
+    _read_until(own, b"\nstop\n")
+    os.close(other)
+    os.close(own)
+
+
+def test_a_port_that_has_gone_is_not_made_a_file(tmp_path: Path) -> None:
+    port = tmp_path / "ttyUSB0"
+    subprocess.run(["sh", "-c", TOOL.undo(_setting(200, str(port)))], check=True)
+    assert not port.exists()

@@ -1260,3 +1260,5 @@ def test_a_tool_that_measures_with_an_instrument_gets_the_board_s() -> None:
     assert beforehand(case, plan(case, wired, 1), wired, 1) is None
     assert "echo 'hard gpio3:12 gpio3:13' >&4" in plan(case, wired, 1).argv[2]
     assert Reading.from_json(reading(case, wired).as_json()).setting.instrument == wires
+    assert plan(case, wired, 1).cleanup == r"[ ! -c /dev/ttyS4 ] || printf '\nstop\n' >/dev/ttyS4"
+    assert plan(case, bare, 1).cleanup == ""

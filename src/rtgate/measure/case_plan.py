@@ -48,7 +48,7 @@ def plan(case: Case, arm: Arm, seed: int) -> Plan:
         work_directory=arm.board.work_directory,
         devices=devices_of(case, arm) if arm.board.qemu else (),
         storage=storage_use.use(tools_of(case, arm.profile), case_setting),
-        cleanup="" if arm.virtual_time else case.tool.cleanup,  # such a boot ends with the plan
+        cleanup="" if arm.virtual_time else case.tool.undo(case_setting),  # such a boot ends with the plan
         watched=registry.files(PlanInputs(time=arm.time, tuning=arm.tuning, functions=functions_of(case, arm))),
     )
 

@@ -283,8 +283,9 @@ class Tool(Protocol):
         image: the root filesystem image that has it.
         needs: what the target must have, whatever the options; a case whose needs are not met is SKIP.
         writes: settings of the target that the tool cannot do without.
-        cleanup: commands of the POSIX shell that undo what the tool leaves in the kernel when it is killed; they run
-            after each plan, but not on virtual time, and must do no harm after a tool that ended by itself.
+        cleanup: commands of the POSIX shell that undo what the tool leaves in the kernel when it is killed, on any
+            board; they run after each plan, but not on virtual time, and must do no harm after a tool that ended by
+            itself.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
         bounded: whether following its boots on virtual time gives the bound of a wake-up (`records.bound`).
         companion: whether it can run beside another tool, as a load that measures.
@@ -312,6 +313,10 @@ class Tool(Protocol):
     def required(self) -> tuple[Need, ...]:
         """Return what the target must have for these options."""
         return self.needs
+
+    def undo(self, setting: Setting) -> str:  # noqa: ARG002 - most tools leave the same on every board
+        """Return the commands that undo what the tool leaves on this board when it is killed, as `cleanup`."""
+        return self.cleanup
 
     def argv(self, setting: Setting) -> tuple[str, ...]:
         """Return the command line; output files are named relative to the results directory."""

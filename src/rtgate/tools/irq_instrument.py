@@ -174,6 +174,11 @@ class IrqInstrumentHard(Tool):
         }
         return fill(_SCRIPT, values)
 
+    def undo(self, setting: Setting) -> str:
+        """Return the command that stops the instrument: a script that is killed cannot, and pulses would go on."""
+        port = "" if setting.instrument is None else setting.instrument.port
+        return f"[ ! -c {port} ] || printf '\\nstop\\n' >{port}" if port else ""
+
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs: no thread of the tool's, for as long as the pulses take.
 
