@@ -16,7 +16,7 @@ from rtgate.kernel.modules import information
 
 from .conftest import boot_plan, rtgate
 
-ROOT = {"rtgate_msi_count", "rtgate_elbi_send", "rtgate_irq_response", "rtgate_pcie_bar"}
+ROOT = {"rtgate_msi_count", "rtgate_elbi_send", "rtgate_pcie_bar"}
 ENDPOINT = {"rtgate_elbi_count", "rtgate_msi_send"}  # found in a device tree
 
 
