@@ -60,6 +60,9 @@ def test_the_callers_environment_decides_nothing(
     job: tuxmake.Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = {"ARCH": "x86", "MAKEFLAGS": "-n", "KBUILD_BUILD_HOST": "me", "O": "elsewhere", "CROSS_COMPILE": "nope-"}
+    wrong["GIT_DIR"] = "nope-"  # setlocalversion would ask it
+    with (job.tree / "Makefile").open("a") as makefile:
+        makefile.write("$(info GIT_DIR=$(GIT_DIR))\n")
     for name, value in wrong.items():
         monkeypatch.setenv(name, value)
     assert tuxmake.run(job, ("config", "kernel"), tmp_path / "log.txt")

@@ -80,3 +80,29 @@ def runs(pid: int) -> bool:
 def test_a_command_of_git_is_named_without_its_settings() -> None:
     with pytest.raises(InfrastructureError, match=r"^git -C /nothing status failed with status 128: fatal: cannot"):
         process.output([*git(Path("/nothing")), "status"])
+
+
+def test_a_hook_s_repository_is_not_that_of_a_program_that_rtgate_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("theirs", "ours"):
+        subprocess.run(["git", "init", "--quiet", tmp_path / name], check=True)
+    for name in ("GIT_DIR", "GIT_COMMON_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "theirs/.git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "theirs/.git/index"))
+    monkeypatch.setenv("GIT_SSL_CAINFO", "/certificates")
+    ours = str(tmp_path / "ours/.git")
+    words = ["-C", str(tmp_path / "ours"), "rev-parse", "--absolute-git-dir"]
+    assert process.output(["git", *words]).strip() == ours
+    assert process.output_bytes(["git", *words]).strip() == ours.encode()
+    assert process.output(["sh", "-c", 'echo "$GIT_SSL_CAINFO"']).strip() == "/certificates"
+    assert process.output(["sh", "-c", 'echo "$GIT_DIR"'], environment={"GIT_DIR": "own"}).strip() == "own"
+
+
+def test_what_git_counts_to_a_repository_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set(subprocess.check_output(["git", "rev-parse", "--local-env-vars"], text=True).split())
+    settings = {"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"}  # a proxy, for example
+    for name in names:
+        monkeypatch.setenv(name, "x")
+    assert "GIT_DIR" in names
+    assert process.inherited_environment().keys() & names == settings

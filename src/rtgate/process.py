@@ -31,6 +31,18 @@ PACKAGES = {  # where a package has another name than its program
     **{arch.compiler: arch.packages[0] for arch in ARCHES.values()},
 }
 
+# By which git, and a hook of git's, tells a program which repository it works on (`git rev-parse --local-env-vars`).
+# rtgate names a repository itself (`git -C`), and these would count instead. Settings (GIT_CONFIG_COUNT) are kept, as
+# git keeps them where it goes into another repository.
+_OF_ONE_REPOSITORY = frozenset(
+    f"GIT_{name}"
+    for name in (
+        *("ALTERNATE_OBJECT_DIRECTORIES", "COMMON_DIR", "CONFIG", "DIR", "GRAFT_FILE", "IMPLICIT_WORK_TREE"),
+        *("INDEX_FILE", "INTERNAL_SUPER_PREFIX", "NO_REPLACE_OBJECTS", "OBJECT_DIRECTORY", "PREFIX"),
+        *("REPLACE_REF_BASE", "SHALLOW_FILE", "WORK_TREE"),
+    )
+)
+
 
 def require(*programs: str) -> None:
     """Check that programs are installed.
@@ -120,9 +132,14 @@ def _kill(child: subprocess.Popen[str], *, group: bool) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
+def inherited_environment() -> dict[str, str]:
+    """Return this process's environment without what a hook or an alias of git says of its repository."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
+
+
 def _environment() -> dict[str, str]:
     # Before glibc 2.39 LANGUAGE counts beside C.UTF-8, too.
-    return {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    return {**inherited_environment(), "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def die_with_parent(argv: Sequence[str], name: str = "KILL") -> list[str]:

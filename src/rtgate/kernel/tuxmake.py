@@ -294,9 +294,9 @@ def _command(job: Job, targets: tuple[str, ...]) -> list[str]:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    variables = {name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)}
+    inherited = process.inherited_environment()
     return {
-        **variables,
+        **{name: value for name, value in inherited.items() if not _UNWANTED.fullmatch(name)},
         "CCACHE_DIR": str(job.ccache_directory),
         "CCACHE_STATSLOG": str(job.ccache_log),
         "LC_ALL": "C.UTF-8",
