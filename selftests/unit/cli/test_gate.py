@@ -658,6 +658,23 @@ def test_a_base_is_built_beside_the_candidate_in_a_directory_named_by_its_conten
     ]
 
 
+def test_a_series_of_the_build_is_not_taken_from_the_candidate_alone(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds, _ = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
+    series = site.shipped_directory() / "kernel-configs" / "patches" / "jailhouse"
+    (tmp_path / "mine.yaml").write_text(f"extends: virt-arm64-preempt_rt\npatches: {series}\n")
+    words = ("--tree", "linux", "--candidate", "mine", "--build", str(tmp_path / "mine.yaml"))
+    assert main.main([*COMMON, *words, "--base", "v1", "--patches", "series"]) == 2
+    assert builds.made == []
+    told = " ".join(capsys.readouterr().err.split())
+    assert "mine.yaml has a patch series of its own" in told
+    assert "commit the change to linux and name that commit with --candidate" in told
+    assert main.main([*COMMON, *words, "--base", "v1"]) == 0
+    assert main.main([*COMMON, *words, "--patches", "series"]) == 0
+    assert [made[3] for made in builds.made] == [None, None, Path("series")]
+
+
 def test_a_live_console_runs_a_kernel_of_its_own(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     builds, steps = Builds(lab, monkeypatch), _steps(monkeypatch, PASSED)
     assert main.main([*COMMON, "--console", "command:sh"]) == 0

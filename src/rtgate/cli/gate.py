@@ -47,7 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     kernel.add_argument("--base", metavar="REF", help="a commit of TREE to compare with")
     kernel.add_argument("--candidate", metavar="REF", help="the commit of TREE to gate (default: the working tree)")
     kernel.add_argument("--build", metavar="BUILD", help="an entry of kernel-configs/ (default: the board's)")
-    kernel.add_argument("--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate")
+    kernel.add_argument(
+        "--patches", type=Path, metavar="DIR", help="apply this patch series to the candidate, instead of BUILD's own"
+    )
     how = parser.add_argument_group("how")
     command_options.measuring(how)
     how.add_argument("--no-extend", action="store_true", help="do not measure more boots where a comparison stays open")

@@ -37,7 +37,7 @@ class Sources:
         tree: kernel source; None for Debian's.
         base: a commit of the tree that is the baseline; empty for none.
         candidate: a commit of the tree; empty for the working tree.
-        patches: a series that is applied to the candidate.
+        patches: a series that is applied to the candidate, instead of the build's own.
     """
 
     build: str = ""
@@ -47,7 +47,11 @@ class Sources:
     patches: Path | None = None
 
     def description(self, board: Board) -> BuildDescription:
-        """Return the build for a board. Raises ConfigError: there is none, or it is for another architecture."""
+        """Return the build for a board.
+
+        Raises:
+            ConfigError: there is none, it is for another architecture, or its own series would be the baseline's alone.
+        """
         name = self.build or board.build
         if not name:
             raise ConfigError(f"{board.name} has no build of its own: name one (--build), or a built kernel (--kernel)")
@@ -56,6 +60,11 @@ class Sources:
             raise ConfigError(
                 f"{description.path} is for {description.arch}, {board.name} is {board.arch}: name another build with "
                 f"--build (default: {board.build})"
+            )
+        if self.base and self.patches and description.patches:
+            raise ConfigError(
+                f"{description.path} has a patch series of its own, which the candidate would lose to --patches and "
+                f"the baseline keep: commit the change to {self.tree} and name that commit with --candidate"
             )
         return description
 
