@@ -179,6 +179,19 @@ def test_a_series_may_say_itself_what_it_applies_to(repository: Repository) -> N
     assert found.base == repository.git("rev-parse", "main")
 
 
+def test_a_series_with_the_line_ends_of_mail_makes_the_same_commits(repository: Repository) -> None:
+    """As curl, Outlook and Windows store it; `git am` takes it as well."""
+    mails = _mails(repository)
+    plain = _series(repository, mails, base="").merge_request()
+    assert _series(repository, mails.replace("\n", "\r\n"), base="").merge_request() == plain
+
+
+def test_carriage_returns_of_a_file_stay(repository: Repository) -> None:
+    repository.commit("CRLF", windows="one\r\ntwo\r\n")
+    mails = _mails(repository).replace("\n+one\n+two\n", "\n+one\r\n+two\r\n")  # lost where git's output was read
+    assert repository.git("diff", "mine", _series(repository, mails).merge_request().head) == ""
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -195,13 +195,21 @@ def _root(name: str, parents: dict[str, str]) -> str:
 
 
 def _mails(path: Path) -> list[bytes]:
-    """Return the mails of a mailbox as they are. Raises ConfigError: it cannot be read."""
+    """Return the mails of a mailbox. Raises ConfigError: it cannot be read."""
     try:
         files.read_bytes(path, _LARGEST)  # a regular file, and no endless one
         with contextlib.closing(mailbox.mbox(path, factory=None, create=False)) as box:
-            return [box.get_bytes(key) for key in box.keys()]  # noqa: SIM118 - it is not a mapping
+            return [_plain_lines(box.get_bytes(key)) for key in box.keys()]  # noqa: SIM118 - it is not a mapping
     except (OSError, mailbox.Error) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+def _plain_lines(raw: bytes) -> bytes:
+    """Return a mail with the line ends that git writes: mail is sent with CRLF, and some programs store it so.
+
+    `git am` removes every carriage return before a line's end. Where the headers have none, they are the patch's own.
+    """
+    return raw.replace(b"\r\n", b"\n") if raw.partition(b"\n")[0].endswith(b"\r") else raw
 
 
 def _mail(raw: bytes) -> _Mail | None:
