@@ -123,6 +123,22 @@ def test_lists_of_cpus_do_not_fit_another_number_of_cpus(site: Path) -> None:
     assert new("whole", "rk3588-evb1", cpus="4").left_out[0] == "cpu_classes"
 
 
+def test_what_another_board_s_hardware_excuses_is_not_copied(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "boards").mkdir()
+    more = "work_directory: /data/local/tmp\ninstrument: {port: /dev/ttyS4, pulse: 'gpio3:1', answer: 'gpio3:2'}\n"
+    reason = "not_applicable: {load: no counter is there}\n"
+    (site / "boards" / "desk.yaml").write_text(DESK + more + reason)
+    assert main(["--site", str(site), "new-board", "other", "--like", "desk", "--defaults"]) == 0
+    said = capsys.readouterr().out
+    assert "left out: not_applicable load of desk: declare it if the new board fails this check, too\n" in said
+    made = boards.board("other")
+    assert made.not_applicable == {}
+    assert (made.work_directory, made.instrument) == ("/data/local/tmp", boards.board("desk").instrument)
+    text = made.path.read_text()
+    assert "# Not checked: work_directory; compare with the board.\n" in text
+    assert "# Not checked: instrument; compare with the board.\n" in text
+
+
 def test_a_device_type_of_the_lab_s_own_needs_no_file(site: Path) -> None:
     """It must be known to rtgate all the same, or `rtgate check` could not tell a mistyped one."""
     (path,) = new("third", "rk3588-evb1", device_type="rk3588s-evb1", console="ttyS4", baud="115200").write(site)

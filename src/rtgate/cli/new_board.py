@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"not confirmed: {key}{value}, as of {new.like.name} (compare with {where})")
     for name in new.left_out:
         print(f"left out: {name} of {new.like.name}, which has another number of CPUs")
+    for name in new.left_out_checks:
+        print(f"left out: not_applicable {name} of {new.like.name}: declare it if the new board fails this check, too")
     print(f"next: rtgate --site {directory} check")
     return 0
 

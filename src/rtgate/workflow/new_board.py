@@ -24,7 +24,10 @@ from rtgate.workflow import references
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}")
 _BUILDS = "kernel-configs"
 # What is copied and not asked, as most boards have none of it.
-_COPIED = ("command_line", "firmware", "pcie", "nvme", "scratch", "cool_to", "temperature_limit")
+_COPIED = (
+    *("command_line", "firmware", "pcie", "nvme", "instrument", "work_directory", "scratch"),
+    *("cool_to", "temperature_limit"),
+)
 _CPU_LISTS = ("cpus", "irq_affinity", "command_line")  # of a tuning; `isolcpus=3` is one, too
 _DEVICE_TYPE = """\
 {{# Like {like}; compare the load addresses with `printenv kernel_addr_r fdt_addr_r ramdisk_addr_r`. #}}
@@ -202,6 +205,11 @@ class NewBoard:
         tunings = [name for name, tuning in data.get("tunings", {}).items() if set(_CPU_LISTS) & tuning.keys()]
         return (*(["cpu_classes"] if "cpu_classes" in data else []), *(f"tuning {name}" for name in tunings))
 
+    @property
+    def left_out_checks(self) -> tuple[str, ...]:
+        """The validity checks that the other board declares not applicable: this hardware may well pass them."""
+        return () if self.like.virtual else tuple(self.like.not_applicable)
+
     def answer(self, key: str) -> str:
         """Return an answer, or what takes its place; empty if nothing is asked of this name."""
         return self.answers.get(key) or self._default(key)
@@ -283,6 +291,8 @@ class NewBoard:
                 del data[kind]
         if not data.get("tunings", True):
             del data["tunings"]
+        if self.left_out_checks:
+            del data["not_applicable"]
         if not self.like.virtual:
             data["soc"] = self.answer("soc")
             data["console"] |= {"device": self.answer("console"), "baud": int(self.answer("baud"))}
