@@ -139,6 +139,20 @@ def test_what_another_board_s_hardware_excuses_is_not_copied(site: Path, capsys:
     assert "# Not checked: instrument; compare with the board.\n" in text
 
 
+def test_a_board_of_a_vendor_s_kernel_is_asked_for_its_device_tree(site: Path) -> None:
+    written = new("other", "rk3572-evb1", device_tree="rockchip/rk3572-evb2-v10-linux").write(site)
+    lava = boards.board("other").lava
+    assert lava is not None
+    assert lava.dtbs == {"bsp": "rockchip/rk3572-evb2-v10-linux.dtb"}
+    assert load_description(written[1]).device_trees.keys() == {"rockchip/rk3572-evb2-v10-linux"}
+    asked = {question.key: question for question in new("third", "rk3572-evb1").questions}["device-tree"]
+    assert (asked.text, asked.default) == (
+        "Device tree, below the vendor kernel's dts directory?",
+        "rockchip/rk3572-evb1-v10-linux",
+    )
+    assert "device-tree" in dict(new("third", "rk3572-evb1").unconfirmed)
+
+
 def test_a_device_type_of_the_lab_s_own_needs_no_file(site: Path) -> None:
     """It must be known to rtgate all the same, or `rtgate check` could not tell a mistyped one."""
     (path,) = new("third", "rk3588-evb1", device_type="rk3588s-evb1", console="ttyS4", baud="115200").write(site)

@@ -28,6 +28,7 @@ _COPIED = (
     *("command_line", "firmware", "pcie", "nvme", "instrument", "work_directory", "scratch"),
     *("cool_to", "temperature_limit"),
 )
+_MAINLINE = "mainline"
 _CPU_LISTS = ("cpus", "irq_affinity", "command_line")  # of a tuning; `isolcpus=3` is one, too
 _DEVICE_TYPE = """\
 {{# Like {like}; compare the load addresses with `printenv kernel_addr_r fdt_addr_r ramdisk_addr_r`. #}}
@@ -126,14 +127,20 @@ def _console(like: Board) -> list[Question]:
     ]
 
 
+def _family(lava: Lava) -> str:
+    """Return the kernel family whose device tree is asked for, mainline's if the board has one; empty for none."""
+    return _MAINLINE if _MAINLINE in lava.dtbs else next(iter(lava.dtbs), "")
+
+
 def _lava(name: str, lava: Lava) -> list[Question]:
     lab_questions = []
-    if tree := lava.dtbs.get("mainline"):
+    if family := _family(lava):
+        whose = "kernel's" if family == _MAINLINE else "vendor kernel's"
         lab_questions.append(
             Question(
                 key="device-tree",
-                text="Device tree, below the kernel's dts directory?",
-                default=tree.removesuffix(".dtb"),
+                text=f"Device tree, below the {whose} dts directory?",
+                default=lava.dtbs[family].removesuffix(".dtb"),
                 where="/proc/device-tree/model, and the same text in the kernel's arch/*/boot/dts",
                 check=_matching("[a-z0-9-]+/[A-Za-z0-9_-]+", "rockchip/rk3588-rock-5b"),
             )
@@ -307,8 +314,8 @@ class NewBoard:
         data["device_type"] = self.answer("device-type")
         if self.answers.get("console"):
             data.pop("consoles", None)
-        if self.answers.get("device-tree"):
-            data["dtbs"] = {"mainline": f"{self.answers['device-tree']}.dtb"}
+        if self.like.lava and self.answers.get("device-tree"):
+            data["dtbs"] = {_family(self.like.lava): f"{self.answers['device-tree']}.dtb"}
         of_like = {entry["what"]: entry["reason"] for entry in data.get("unconfirmed", ())}
         answered_keys = {key for key, answer in self.answers.items() if answer}
         mine = {
