@@ -155,7 +155,9 @@ def test_a_board_of_a_vendor_s_kernel_is_asked_for_its_device_tree(site: Path) -
 
 def test_a_device_type_of_the_lab_s_own_needs_no_file(site: Path) -> None:
     """It must be known to rtgate all the same, or `rtgate check` could not tell a mistyped one."""
-    (path,) = new("third", "rk3588-evb1", device_type="rk3588s-evb1", console="ttyS4", baud="115200").write(site)
+    third = new("third", "rk3588-evb1", device_type="rk3588s-evb1", console="ttyS4", baud="115200")
+    assert third.extended_device_type == ""
+    (path,) = third.write(site)
     data = yaml.safe_load(path.read_text())
     assert data["lava"]["device_type"] == "rk3588s-evb1"
     assert data["console"] == {"device": "ttyS4", "baud": 115200, "prompt": "target# "}
@@ -256,6 +258,7 @@ def test_a_script_gives_its_answers(site: Path, capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert "not confirmed: soc is RK3588, as of rk3588-evb1 (compare with the board's manual)\n" in said
     assert "left out" not in said
+    assert "the LAVA server needs rk3588-evb1.jinja2, too: the new device type extends it\nnext: " in said
     assert main(["new-board", "c", "--like", "rk3588-evb1", "--answer", "memory"]) == 2
     assert "write KEY=TEXT" in capsys.readouterr().err
 

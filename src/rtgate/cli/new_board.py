@@ -62,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"left out: {name} of {new.like.name}, which has another number of CPUs")
     for name in new.left_out_checks:
         print(f"left out: not_applicable {name} of {new.like.name}: declare it if the new board fails this check, too")
+    if new.extended_device_type:
+        print(f"the LAVA server needs {new.extended_device_type}.jinja2, too: the new device type extends it")
     print(f"next: rtgate --site {directory} check")
     return 0
 

@@ -217,6 +217,11 @@ class NewBoard:
         """The validity checks that the other board declares not applicable: this hardware may well pass them."""
         return () if self.like.virtual else tuple(self.like.not_applicable)
 
+    @property
+    def extended_device_type(self) -> str:
+        """The device type that the new one extends, which a server needs beside it; empty where none is written."""
+        return self.like.lava.device_type if self.like.lava and self.answer("device-type") == self.name else ""
+
     def answer(self, key: str) -> str:
         """Return an answer, or what takes its place; empty if nothing is asked of this name."""
         return self.answers.get(key) or self._default(key)
@@ -261,9 +266,9 @@ class NewBoard:
         texts = {Path("boards") / f"{self.name}.yaml": self._board()}
         if self._own_build:
             texts[Path(_BUILDS) / f"{self._build}.yaml"] = self._build_description()
-        if self.like.lava and self.answer("device-type") == self.name:
+        if self.extended_device_type:
             text = _DEVICE_TYPE.format(
-                like=self.like.lava.device_type, console=self.answer("console"), baud=self.answer("baud")
+                like=self.extended_device_type, console=self.answer("console"), baud=self.answer("baud")
             )
             texts[Path(references.DEVICE_TYPES) / f"{self.name}.jinja2"] = text
         return texts
