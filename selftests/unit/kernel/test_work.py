@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,38 @@ def test_inputs_do_not_change_with_what_does_not(describe: Describe, fake_tree: 
     two = prepare(describe("CONFIG_NR_CPUS=2\nCONFIG_EXPERT=y\n"), open_tree(fake_tree), Options(jobs=7))
     assert one.inputs == two.inputs
     assert two.job.jobs == 7
+
+
+@pytest.mark.parametrize(
+    ("base", "fragment", "counts"),
+    [
+        ("tinyconfig", "CONFIG_EXPERT=y\n", False),
+        ("tinyconfig", "# CONFIG_DEBUG_INFO_BTF is not set\n", False),
+        ("tinyconfig", "CONFIG_DEBUG_INFO_BTF=y\n", True),
+        ("defconfig", "CONFIG_EXPERT=y\n", True),
+    ],
+)
+def test_a_tool_that_kbuild_may_find_is_an_input(
+    describe: Describe,
+    fake_tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    base: str,
+    fragment: str,
+    *,
+    counts: bool,
+) -> None:
+    pahole = tmp_path / "bin" / "pahole"
+    pahole.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{pahole.parent}{os.pathsep}{os.environ['PATH']}")
+    inputs = set()
+    for version in ("v1.24", "v1.30"):
+        pahole.write_text(f"#!/bin/sh\necho {version}\n")
+        pahole.chmod(0o755)
+        work = prepare(describe(fragment, base=base), open_tree(fake_tree), Options())
+        assert ("PAHOLE" in work.job.variables) is not counts
+        inputs.add(work.inputs)
+    assert len(inputs) == 1 + counts
 
 
 def test_a_users_tree_gets_no_build_directory(describe: Describe, fake_tree: Path, cache: Path) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import importlib.metadata
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +44,8 @@ _CONSTANTS = {
 }
 # The options that need a tool whose version is in every kernel's configuration, which the image holds.
 _TOOL_OPTIONS = {"RUSTC": "RUST", "PAHOLE": "DEBUG_INFO_BTF"}
+# And what Kbuild asks for its version where it looks for that tool (scripts/rust_is_available.sh).
+_TOOL_PROGRAMS = {"RUSTC": ("rustc", "bindgen"), "PAHOLE": ("pahole",)}
 _EMPTY_BASE = "tinyconfig"
 # What the caller's shell, or a make that runs rtgate, must not decide.
 _UNWANTED = re.compile(
@@ -118,7 +121,7 @@ def require_tools(arch: str, toolchain: Toolchain) -> None:
 
 
 def hidden_tools(base: str, options: Container[str]) -> dict[str, str]:
-    """Return make variables by which Kbuild does not find a tool that no option of a build needs.
+    """Return make variables by which Kbuild does not find a tool that none of a build's `options` needs.
 
     Else the image would depend on whether it is installed: with a Rust compiler the maximum of a gate went from 53 to
     73 virtual us. What a base turns on is known of an empty one alone.
@@ -126,6 +129,16 @@ def hidden_tools(base: str, options: Container[str]) -> dict[str, str]:
     if base != _EMPTY_BASE:
         return {}
     return {tool: "/nonexistent" for tool, option in _TOOL_OPTIONS.items() if option not in options}
+
+
+def tool_versions(hidden: Container[str]) -> dict[str, str]:
+    """Return the versions of the programs that Kbuild may find, as no variable hides them; empty of a missing one."""
+    programs = [program for tool, names in _TOOL_PROGRAMS.items() if tool not in hidden for program in names]
+    return {program: _version(program) for program in programs}
+
+
+def _version(program: str) -> str:
+    return process.attempt([program, "--version"]).stdout.strip() if shutil.which(program) else ""
 
 
 def recipe(job: Job) -> dict[str, str]:

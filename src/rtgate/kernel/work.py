@@ -17,13 +17,14 @@ from rtgate.errors import ConfigError
 from rtgate.files import short_hash, waiting_lock
 from rtgate.kernel import jailhouse, kconfig, tuxmake, xenomai
 from rtgate.kernel.build_limits import BuildLimits
+from rtgate.kernel.fragments import UNSET
 from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 from rtgate.kernel.patches import Series, copy_of, load_series, patched_tree
 from rtgate.kernel.source import Tree, check_buildable
 from rtgate.kernel.toolchain import Toolchain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rtgate.kernel.configuration import BuildDescription
@@ -74,6 +75,7 @@ class Work:
         source: the tree that was asked for.
         tree: the tree that is built: the same, or a copy with patches.
         requested_options: the requested options for this tree's version, by symbol.
+        tool_versions: the versions of what Kbuild may find beside the toolchain; empty where it finds nothing.
         hypervisor: what becomes part of the image, beside the kernel.
     """
 
@@ -84,6 +86,7 @@ class Work:
     requested_options: dict[str, Option]
     job: tuxmake.Job
     toolchain_versions: str
+    tool_versions: Mapping[str, str] = field(default_factory=dict)
     hypervisor: jailhouse.Hypervisor | None = None
 
     @property
@@ -102,6 +105,8 @@ class Work:
             "toolchain": self.toolchain_versions,
             "tuxmake": tuxmake.recipe(self.job),
         }
+        if self.tool_versions:
+            inputs["tools"] = self.tool_versions
         if self.hypervisor:
             inputs["jailhouse"] = self.hypervisor.fingerprint
         if not self.job.trusted:
@@ -159,6 +164,8 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             reason,
         )
     requested_options = description.requested_options(tree.version)
+    enabled_symbols = {symbol for symbol, option in requested_options.items() if option.value != UNSET}
+    hidden_tools = tuxmake.hidden_tools(description.base, enabled_symbols)
     place = _build_directory(description, tree, options)
     log_directory = _log_directory(place, tree, trusted=options.trusted)
     return Work(
@@ -176,10 +183,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             fragment=log_directory / "requested.config",
             jobs=options.jobs or len(os.sched_getaffinity(0)),
             ccache_directory=site.cache().absolute() / "ccache",
-            variables={
-                **tuxmake.hidden_tools(description.base, requested_options),
-                **options.toolchain.variables,
-            },
+            variables={**hidden_tools, **options.toolchain.variables},
             # Overlays name what they change by symbols, which kernels leave out of most device trees.
             environment={"DTC_FLAGS": "-@"} if "dtbs" in description.targets else {},
             toolchain=options.toolchain,
@@ -187,6 +191,7 @@ def prepare(description: BuildDescription, source: Tree, options: Options) -> Wo
             limits=options.limits,
         ),
         toolchain_versions=options.toolchain.versions(description.arch),
+        tool_versions=tuxmake.tool_versions(hidden_tools),
         hypervisor=_hypervisor(description, trusted=options.trusted),
     )
 
