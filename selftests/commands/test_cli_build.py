@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,21 @@ def test_several_are_built_and_one_that_fails_stops_no_other(
         run("fake", "second", "--tree", fake_tree, "-o", "out")
     assert run("fake", "second", "--tree", fake_tree, "--check-config") == 0
     assert "2 of 2 builds get all their options" in capsys.readouterr().out
+
+
+def test_two_builds_of_one_name_do_not_replace_each_other(
+    describe: Describe, fake_tree: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    ours = describe().path
+    theirs = tmp_path / "theirs" / "fake.yaml"
+    shutil.copytree(ours.parent, theirs.parent)
+    with pytest.raises(ConfigError, match=f"{ours} and {theirs} would go into one directory: build each alone"):
+        run(ours, theirs, "--tree", fake_tree)
+    assert not (tmp_path / "build").exists()
+    assert run(ours, ours.parent / ".." / ours.parent.name / ours.name, "--tree", fake_tree) == 0
+    assert "1 of 1 kernels built" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rtgate import site
@@ -15,6 +16,7 @@ from rtgate.kernel import build as kernel_build
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.build_set import build_each, output_in
 from rtgate.kernel.config_check import ConfigCheck, check_config, check_configs
+from rtgate.kernel.configuration import BuildDescription
 from rtgate.kernel.source import Tree
 from rtgate.report import build_table, config_table
 from rtgate.report.build_progress import show_progress
@@ -86,7 +88,7 @@ def _build_several(arguments: argparse.Namespace) -> int:
     """Build each; 1 if one fails, 2 if none does and the tree is not for one of them."""
     if arguments.output:
         raise ConfigError("-o is for one build: several go into build/NAME each")
-    descriptions = [find_description(name) for name in dict.fromkeys(arguments.build)]
+    descriptions = _distinct(arguments.build)
     with show_progress(f"{len(descriptions)} kernels", quiet=arguments.quiet) as listener:
         tree = open_tree(arguments.tree, listener)
         outcomes = list(build_each(descriptions, tree, Path("build"), build_options(arguments, listener)))
@@ -95,6 +97,19 @@ def _build_several(arguments: argparse.Namespace) -> int:
     if any(outcome.failure for outcome in outcomes):
         return 1
     return 2 if any(outcome.unsupported for outcome in outcomes) else 0
+
+
+def _distinct(words: Sequence[str]) -> list[BuildDescription]:
+    """Return each named build once. Raises ConfigError: one is not right, or two would go into one directory."""
+    by_name: dict[str, BuildDescription] = {}
+    for word in words:
+        description = find_description(word)
+        first = by_name.setdefault(description.name, description)
+        if first.path.resolve() != description.path.resolve():
+            raise ConfigError(
+                f"{first.path} and {description.path} would go into one directory: build each alone, with -o DIR"
+            )
+    return list(by_name.values())
 
 
 def _check_several(arguments: argparse.Namespace) -> int:
