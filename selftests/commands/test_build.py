@@ -32,7 +32,7 @@ from rtgate.kernel import artefacts
 from rtgate.kernel.artefacts import KernelBuild
 from rtgate.kernel.build import Listener, Options, build, build_by_content, in_place
 from rtgate.kernel.checkout import checkout
-from rtgate.kernel.configuration import BuildDescription, LostOptionsError
+from rtgate.kernel.configuration import BuildDescription, LostOptionsError, load_description
 from rtgate.kernel.source import Tree, open_tree
 
 __all__ = ["cache", "describe", "fake_tree", "git", "toolchain"]
@@ -80,7 +80,8 @@ def test_a_build_that_is_not_trusted_leaves_nothing_for_the_next_one(
 def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     before = state(fake_tree)
     seen = Recorder()
-    made = build(describe(more="targets: [kernel, modules]\n"), open_tree(fake_tree), tmp_path / "out", seen.options)
+    description = describe(more="targets: [kernel, modules]\n")
+    made = build(description, open_tree(fake_tree), tmp_path / "out", seen.options)
     assert state(fake_tree) == before
     assert (made.provenance, made.name, made.arch, made.flavour) == ("rtgate", "fake", "arm64", "generic")
     assert made.release == "6.12.7"
@@ -91,9 +92,23 @@ def test_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> None:
     assert seen.files[2:] == ["vmlinux", "arch/arm64/boot/Image"]
     assert seen.totals == [1330] * 4
     found = stored(made.directory)
-    assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree)]
+    assert found["command"] == ["rtgate", "build", str(description.path), "--tree", str(fake_tree)]
     assert found["ccache"] == {"hits": 0, "misses": 2}
     assert [path.name for path in tmp_path.glob(".rtgate-build-*")] == []
+
+
+def test_the_command_names_a_site_s_build_and_its_site(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description, tree = describe(), ["--tree", str(fake_tree)]
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    environment = ["env", f"RTGATE_SITE={tmp_path}"]
+    made = build(description, open_tree(fake_tree), tmp_path / "out")
+    assert stored(made.directory)["command"] == [*environment, "rtgate", "build", "fake", *tree]
+    other = tmp_path / "other" / "fake.yaml"  # the site's own has this name
+    shutil.copytree(description.path.parent, other.parent)
+    made = build(load_description(other), open_tree(fake_tree), tmp_path / "second")
+    assert stored(made.directory)["command"] == [*environment, "rtgate", "build", str(other), *tree]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +201,8 @@ def test_patched_build(describe: Describe, fake_tree: Path, tmp_path: Path) -> N
     assert state(fake_tree) == before
     found = stored(patched.directory)
     assert [patch["file"] for patch in found["patches"]] == ["one.patch"]  # type: ignore[attr-defined]
-    assert found["command"] == ["rtgate", "build", "fake", "--tree", str(fake_tree), "--patches", str(tmp_path / "p")]
+    words = ["--tree", str(fake_tree), "--patches", str(tmp_path / "p")]
+    assert found["command"] == ["rtgate", "build", str(describe().path), *words]
 
 
 def test_a_clone_is_built_with_patches(describe: Describe, fake_tree: Path, git: Git, tmp_path: Path) -> None:
@@ -433,7 +449,7 @@ def test_a_directory_named_by_content_is_written_once(
     commit = git("rev-parse", "HEAD~2")
     *_, check_out, again = str(stored(first)["command"][2]).split(" && ")  # type: ignore[index]
     assert check_out == f"git -C linux-{commit[:12]} checkout --quiet --detach {commit}"
-    assert again == f"rtgate build fake --tree linux-{commit[:12]}"  # fake_tree is at another commit
+    assert again == f"rtgate build {describe().path} --tree linux-{commit[:12]}"  # fake_tree is at another commit
     with checkout(fake_tree, "HEAD~2", "candidate") as tree:
         assert build_by_content(describe(), tree, tmp_path / "build" / "fake").directory == first
     assert state(first) == before

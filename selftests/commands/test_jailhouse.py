@@ -85,7 +85,7 @@ def test_the_build_says_which_jailhouse_it_has(
     kernel = made(root_cell, fake_tree, tmp_path / "out")
     described = json.loads((kernel.directory / "build.json").read_text())
     assert (described["jailhouse"]["version"], described["jailhouse"]["path"]) == ("v0.12", str(source))
-    words = ["rtgate", "build", "fake", "--tree", str(fake_tree)]
+    words = ["rtgate", "build", str(root_cell.path), "--tree", str(fake_tree)]
     assert described["command"] == ["env", f"RTGATE_JAILHOUSE={source}", *words]
 
 

@@ -105,8 +105,8 @@ def test_the_build_says_which_xenomai_it_is_of(
     made = publish.BuildResult(work.inputs, 1.0, 1, 0, 1)
     described = json.loads(json.dumps(publish._description(work, made, {"config": {"sha256": ""}})))
     assert (described["xenomai"]["version"], described["xenomai"]["path"]) == ("3.3.1", str(source))
-    tree = ["--tree", str(dovetail)]
-    assert described["command"] == ["env", f"RTGATE_XENOMAI={source}", "rtgate", "build", "fake", *tree]
+    words = ["rtgate", "build", str(cobalt.path), "--tree", str(dovetail)]
+    assert described["command"] == ["env", f"RTGATE_XENOMAI={source}", *words]
 
 
 def test_dovetail_may_come_by_patches(cobalt: BuildDescription, linux: Path, source: Path, tmp_path: Path) -> None:

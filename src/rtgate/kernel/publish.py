@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rtgate import files as regular_file
+from rtgate import site
 from rtgate.arches import ARCHES
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import scratch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rtgate.kernel.artefacts import KernelBuild
+    from rtgate.kernel.configuration import BuildDescription
     from rtgate.kernel.work import Work
 
 
@@ -178,15 +180,31 @@ def _command(work: Work) -> list[str]:
     place = f"linux-{commit[:12]}" if commit else source.path
     tree = [] if source.kind == "debian" else ["--tree", place]
     patches = ["--patches", str(work.series.directory)] if work.series and work.series.patches else []
-    core = work.series.core if work.series else None
-    environment = ["env", f"{xenomai.VARIABLE}={core.source.path}"] if core else []
-    if work.hypervisor:
-        environment = ["env", f"{jailhouse.VARIABLE}={work.hypervisor.path}"]
     toolchain = work.job.toolchain
     other = [] if toolchain is Toolchain.GCC else ["--toolchain", str(toolchain)]
-    command = [*environment, "rtgate", "build", work.description.name, *tree, *patches, *other]
+    command = [*_environment(work), "rtgate", "build", _build_word(work.description), *tree, *patches, *other]
     if not commit:
         return command
     clone = ["git", "clone", "--quiet", "--no-checkout", "--shared", source.path, place]
     check_out = ["git", "-C", place, "checkout", "--quiet", "--detach", commit]
     return ["sh", "-c", " && ".join(shlex.join(words) for words in (clone, check_out, command))]
+
+
+def _environment(work: Work) -> list[str]:
+    """Return the begin of a command that needs variables: the site of a build, the source of what it adds."""
+    variables = {}
+    own_site = os.environ.get("RTGATE_SITE")
+    if own_site and not work.description.path.resolve().is_relative_to(site.shipped_directory()):
+        variables["RTGATE_SITE"] = Path(own_site).resolve()
+    if work.series and work.series.core:
+        variables[xenomai.VARIABLE] = work.series.core.source.path
+    if work.hypervisor:
+        variables[jailhouse.VARIABLE] = work.hypervisor.path
+    return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+
+
+def _build_word(description: BuildDescription) -> str:
+    """Return how a build is named: by its path where its name is that of another one, or of none."""
+    hits = site.matches("kernel-configs", f"{description.name}.yaml")
+    by_name = bool(hits) and hits[0][1].resolve() == description.path.resolve()
+    return description.name if by_name else str(description.path.absolute())
