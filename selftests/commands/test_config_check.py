@@ -178,6 +178,19 @@ def test_a_kconfig_that_fails_is_a_row_and_its_log_stays(
     )
 
 
+def test_a_machine_s_compiler_that_is_too_old_is_said_and_the_log_stays(
+    describe: Describe, fake_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makefile = fake_tree / "Makefile"
+    refusal = "*** Sorry, this compiler is not supported."
+    makefile.write_text(makefile.read_text().replace("init/Kconfig:3: syntax error", refusal))
+    monkeypatch.setenv("FAKE_FAIL", "kconfig")
+    with pytest.raises(InfrastructureError, match="needs a newer compiler than this one") as refused:
+        check_config(describe(), open_tree(fake_tree))
+    log = Path(str(refused.value).rpartition("(log: ")[2].removesuffix(")"))
+    assert "this compiler is not supported" in log.read_text()
+
+
 def test_a_build_that_a_tree_cannot_start_from_stops_no_other(describe: Describe, fake_tree: Path) -> None:
     """A site's build may name a defconfig that this kernel lacks."""
     site_build = replace(named(describe, "site"), base="vendor_defconfig")

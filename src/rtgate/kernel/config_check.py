@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rtgate.errors import BuildError, ConfigError
+from rtgate.errors import BuildError, ConfigError, InfrastructureError
 from rtgate.files import scratch, short_hash
 from rtgate.kernel import kconfig
 from rtgate.kernel.configuration import LostOption
@@ -164,8 +164,10 @@ def _log_kept(aside: Work, work: Work) -> Iterator[None]:
     """Name a log in an error that is there when the error is read: it moves to where the build's own logs are."""
     try:
         yield
-    except (BuildError, ConfigError) as error:
+    except (BuildError, ConfigError, InfrastructureError) as error:
         log, destination = aside.job.log_directory / CONFIG_LOG, work.job.log_directory / "check.log"
+        if not log.is_file():
+            raise
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(log, destination)
         raise type(error)(str(error).replace(str(log), str(destination))) from None
