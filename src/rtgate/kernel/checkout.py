@@ -52,7 +52,6 @@ def checkout(
         mark = place.with_suffix(".unfinished")
         if not keep or mark.exists():
             _empty(place)
-        _empty_if_partial(git, place, index)
         _empty_if_converted(git, place, commit, index)
         mark.touch()
         _write(git, place, commit, index)
@@ -93,12 +92,6 @@ def _refuse_build_directories(git: list[str], commit: str) -> None:
     clashes = [name for name in names if name.startswith(BUILD_DIRECTORY_PREFIX)]
     if clashes:
         raise BuildError(f"{commit[:12]} has {clashes[0]!r}, where rtgate builds: rename it")
-
-
-def _empty_if_partial(git: list[str], place: Path, index: dict[str, str]) -> None:
-    """Remove a tree that rtgate 0.1.0 wrote of a sparse clone: git keeps out of it what it once left out."""
-    if any(line.startswith("S ") for line in process.output([*git, "ls-files", "-t"], environment=index).split("\n")):
-        _empty(place)
 
 
 def _empty_if_converted(git: list[str], place: Path, commit: str, index: dict[str, str]) -> None:
