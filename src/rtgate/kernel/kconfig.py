@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rtgate.kernel import kconfig_expression
+from rtgate.kernel.identity import BUILD_DIRECTORY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ class Sources:
             elif top.is_dir() and top.name == "arch":
                 yield from (path for path in top.glob("Kconfig*"))
                 yield from (top / self.source_arch).rglob("Kconfig*")
-            elif top.is_dir() and top.name != "tools" and not top.name.startswith("rtgate-build-"):
+            elif top.is_dir() and top.name != "tools" and not top.name.startswith(BUILD_DIRECTORY_PREFIX):
                 yield from top.rglob("Kconfig*")
 
 
