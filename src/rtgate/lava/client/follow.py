@@ -184,7 +184,7 @@ class Following:
         if action is not None:
             self._own = self._own and self._phase is not Phase.TEST
             self._phase, self._died = action.phase, None
-        elif line.level in {"target", "feedback"} and self._beginning.matches(line.text):
+        elif line.printed and self._beginning.matches(line.text):
             self._own = True
         if self._phase is Phase.BOOT and self._own and self._died is None and _deadly(line):
             self._died = Deadline.after(self.waits.panic)

@@ -21,6 +21,7 @@ from rtgate import strict_yaml
 from rtgate.errors import ConfigError
 
 Message = str | dict[str, Any]
+_PRINTED = frozenset({"target", "feedback"})  # feedback: what LAVA read of a board while it used another connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class LogLine:
     def text(self) -> str:
         """The message if it is text, else nothing."""
         return self.message if isinstance(self.message, str) else ""
+
+    @property
+    def printed(self) -> bool:
+        """Whether a board, or the shell of a test, printed it."""
+        return self.level in _PRINTED
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -96,9 +102,6 @@ def _line(text: str, number: int) -> LogLine:
         message=message if isinstance(message, str | dict) else str(message),
         namespace=str(data.get("ns", "")),
     )
-
-
-_PRINTED = frozenset({"target", "feedback"})
 
 
 def _unescape(text: str) -> str:

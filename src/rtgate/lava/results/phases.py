@@ -96,11 +96,9 @@ class Boot:
     @property
     def console(self) -> str:
         """What the board printed, as far as LAVA has it: little while a test uses the console."""
-        boot_lines = [line for line in (*self.deploy, *self.boot) if line.level in {"target", "feedback"}]
-        levels = {"feedback", "target"} if self.on_board else {"feedback"}
-        return "".join(
-            f"{line.text}\n" for line in (*boot_lines, *(x for x in self.test if x.level in levels), *self.late)
-        )
+        boot_lines = [line for line in (*self.deploy, *self.boot) if line.printed]
+        test_lines = [line for line in self.test if (line.printed if self.on_board else line.level == "feedback")]
+        return "".join(f"{line.text}\n" for line in (*boot_lines, *test_lines, *self.late))
 
     @property
     def shell(self) -> tuple[LogLine, ...]:
@@ -176,7 +174,7 @@ def _reassign_lines(job_boots: list[Boot]) -> tuple[Boot, ...]:
         job_boots[place] = replace(job_boots[place], late=late)
         if start is not None:
             deploy, boot = (
-                tuple(line for line in lines if line.number >= start or line.level not in _PRINTED)
+                tuple(line for line in lines if line.number >= start or not line.printed)
                 for lines in (after.deploy, after.boot)
             )
             job_boots[place + 1] = replace(after, deploy=deploy, boot=boot)
@@ -191,11 +189,8 @@ def _start(before: Boot, after: Boot) -> int | None:
     return next((line.number for line in _printed(after.deploy, after.boot) if beginning.matches(line.text)), None)
 
 
-_PRINTED = frozenset({"target", "feedback"})
-
-
 def _printed(*sections: tuple[LogLine, ...]) -> Iterator[LogLine]:
-    return (line for lines in sections for line in lines if line.level in _PRINTED)
+    return (line for lines in sections for line in lines if line.printed)
 
 
 def _parts(lines: Iterable[LogLine]) -> Iterator[tuple[Section, list[LogLine]]]:
