@@ -10,9 +10,10 @@ import pytest
 from selftests.unit.lava.job.test_request import ORDER
 from selftests.unit.lava.results.test_classify import job
 
+from rtgate.lava.client.submission import Attempt
 from rtgate.lava.results import log
 from rtgate.lava.results.classify import Blame, classify
-from rtgate.lava.results.fetch import Ended, fetch
+from rtgate.lava.results.fetch import fetch
 from rtgate.lava.results.phases import section
 from rtgate.measure.case import Case
 from rtgate.records import record as records_file
@@ -66,8 +67,8 @@ def test_sections_of_a_real_job() -> None:
 
 def test_records_of_a_real_job(tmp_path: Path) -> None:
     lines = captured("complete")
-    ended = Ended(device="lab-virt-arm64-01", lines=lines, ending=classify(job("Complete"), lines))
-    found = fetch(EXPECTED, ended, tmp_path)
+    finished = replace(job("Complete"), device="lab-virt-arm64-01")
+    found = fetch(EXPECTED, Attempt(job=finished, lines=lines, ending=classify(finished, lines)), tmp_path)
     assert (found.measured, found.broken, found.notes) == (3, 0, ())
     for record in records_file.read_all(tmp_path):
         assert (record.state, record.environment.kernel_release) == ("measured", "6.12.117")
@@ -78,8 +79,9 @@ def test_records_of_a_real_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "state"), [("panic-cancelled", "no boot"), ("test-timeout", "lab")])
 def test_boots_that_broke_become_records(name: str, state: str, tmp_path: Path) -> None:
     lines = captured(name)
-    ended = Ended(device="d", lines=lines, ending=classify(job("Incomplete"), lines))
-    assert fetch(EXPECTED, ended, tmp_path).broken == 3
+    finished = job("Incomplete")
+    attempt = Attempt(job=finished, lines=lines, ending=classify(finished, lines))
+    assert fetch(EXPECTED, attempt, tmp_path).broken == 3
     for record in records_file.read_all(tmp_path):
         assert record.state == state
         assert record.directory is not None

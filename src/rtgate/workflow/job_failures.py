@@ -14,7 +14,7 @@ from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.judge.verdict import Status
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.job.request import MeasurementRequest
-from rtgate.lava.results.fetch import Ended, fetch
+from rtgate.lava.results.fetch import fetch
 from rtgate.workflow.judging import Criteria, JudgingRequest, judge_cases
 
 
@@ -22,8 +22,7 @@ def in_attempt(order: MeasurementRequest, attempt: Attempt, thresholds: Path | N
     """Return why what an attempt measured is a failure; empty if it is none. As `in_records`."""
     try:
         with tempfile.TemporaryDirectory(prefix="rtgate-") as name:
-            ended_job = Ended(device=attempt.job.device, lines=attempt.lines, ending=attempt.ending)
-            fetch(order.expected(), ended_job, Path(name))
+            fetch(order.expected(), attempt, Path(name))
             return in_records(order, Path(name), thresholds)
     except (ConfigError, InfrastructureError) as error:
         return _cannot(error)

@@ -17,7 +17,7 @@ from rtgate.lava.job.request import MeasurementRequest
 from rtgate.lava.results import log, verdicts
 from rtgate.lava.results.classify import Blame
 from rtgate.lava.results.expected import mark_records, plan_records, without_broken_pairs
-from rtgate.lava.results.fetch import Ended, fetch, merge
+from rtgate.lava.results.fetch import fetch, merge
 from rtgate.records import planned
 from rtgate.records.record import Place
 from rtgate.workflow import job_failures
@@ -55,10 +55,9 @@ def keep(
                 where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
                 where.with_suffix(".yaml").write_text(job.definition.text, encoding="utf-8")
     last = attempts[-1]
-    ended_job = Ended(device=last.job.device, lines=last.lines, ending=last.ending)
     expectation, part = order.expected(), output / ".part"
     shutil.rmtree(part, ignore_errors=True)
-    fetch_result = fetch(expectation, ended_job, part)
+    fetch_result = fetch(expectation, last, part)
     plan_records(expectation, part)
     failure = len(order.kernels) > 1 and job_failures.in_records(order, part, thresholds)
     for note in (*fetch_result.notes, *(() if failure else without_broken_pairs(part, order.boots))):

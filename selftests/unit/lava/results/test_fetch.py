@@ -12,10 +12,11 @@ from selftests.lava_records import BOARD, print_records
 from selftests.unit.lava.job.test_request import ORDER
 from selftests.unit.lava.results.test_classify import PANIC, job
 
+from rtgate.lava.client.submission import Attempt
 from rtgate.lava.results import log
 from rtgate.lava.results.classify import classify
 from rtgate.lava.results.expected import plan_records
-from rtgate.lava.results.fetch import Ended, FetchResult, fetch, merge
+from rtgate.lava.results.fetch import FetchResult, fetch, merge
 from rtgate.measure.case import Case
 from rtgate.records import planned
 from rtgate.records import record as records_file
@@ -38,9 +39,9 @@ def boots(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     ]
 
 
-def ended_with(*parts: str, health: str = "Complete") -> Ended:
+def ended_with(*parts: str, health: str = "Complete") -> Attempt:
     lines = log.parse("".join(parts))
-    return Ended(device="board-01", lines=lines, ending=classify(job(health), lines))
+    return Attempt(job=job(health), lines=lines, ending=classify(job(health), lines))
 
 
 def in_turns(boots: list[list[str]]) -> list[str]:

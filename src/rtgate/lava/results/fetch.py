@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtgate.errors import InfrastructureError
+from rtgate.lava.client.submission import Attempt
 from rtgate.lava.results import boot_log, records
 from rtgate.lava.results.classify import Blame, Ending
 from rtgate.lava.results.expected import Expected, with_boots, write_dead_boot
-from rtgate.lava.results.log import LogLine
 from rtgate.lava.results.phases import Boot, boots
 from rtgate.records import planned
 from rtgate.records import record as records_file
@@ -38,38 +38,24 @@ class FetchResult:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A job after its end.
-
-    Attributes:
-        device: the board of the lab that it ran on.
-        lines: its whole log.
-    """
-
-    device: str
-    lines: Sequence[LogLine]
-    ending: Ending
-
-
-def fetch(expectation: Expected, job: Ended, into: Path) -> FetchResult:
-    """Write the records of a job into a directory, which may hold those of other jobs.
+def fetch(expectation: Expected, attempt: Attempt, into: Path) -> FetchResult:
+    """Write the records of an attempt's job into a directory, which may hold those of other jobs.
 
     Raises:
         InfrastructureError: the directory cannot be written.
         ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
     """
-    job_boots = boots(job.lines)
+    job_boots, ending = boots(attempt.lines), attempt.ending
     record_count, substitutes, notes = 0, 0, []
     for boot, arm in zip(job_boots, expectation.boots, strict=False):
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
-        hung = boot.number == job.ending.boot and job.ending.state == State.HANG
+        hung = boot.number == ending.boot and ending.state == State.HANG
         own_records, boot_notes = _decode(expectation, arm, boot, into, hung=hung)
         record_count += len(own_records)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in boot_notes]
-        if boot.number == job.ending.boot and job.ending.state:
-            substitutes += _write_missing(expectation, job.ending, boot, own_records, into)
-    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in job_boots), job.device)
+        if boot.number == ending.boot and ending.state:
+            substitutes += _write_missing(expectation, ending, boot, own_records, into)
+    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in job_boots), attempt.job.device)
     return FetchResult(measured=record_count, broken=substitutes, notes=tuple(notes))
 
 
