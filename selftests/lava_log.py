@@ -63,10 +63,12 @@ def boot_lines(number: int) -> str:
 
 
 def shell(number: int, lines: Iterable[str] = (), action: str = "lava-docker-test-shell-retry") -> str:
-    return start(number, action) + target("+ rtgate in-job", *lines) + end(number, action)
+    step = "+ sh ./go.sh" if action in {ON_BOARD, TOGETHER} else "+ rtgate in-job"
+    return start(number, action) + target(step, *lines) + end(number, action)
 
 
 ON_BOARD = "lava-test-retry"  # the action of a test whose shell is the board's own
+TOGETHER = "multinode-test"  # the same in a job of several boards
 
 
 def end_lines(kind: str = "", message: str = "") -> str:

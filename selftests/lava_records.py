@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""What `rtgate in-job` prints in a boot of a job: records in frames."""
+"""What a boot of a job prints: records in frames, by `rtgate in-job` or by the board itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from selftests import frames
 from selftests.fake_target import FakeTarget, arm, measured_outcome
 
+from rtgate.board import boards
+from rtgate.lava.in_job import on_board
 from rtgate.lava.results import records
+from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Case
+from rtgate.measure.case_plan import plan
+from rtgate.measure.profiles import profile
 from rtgate.measure.run import Run
 from rtgate.target.outcome import Outcome
 
@@ -52,6 +60,40 @@ def print_records(
             assert record.directory is not None
             lines += [f"rtgate: {case.name}: {record.state}", *sender.record(record.directory, boot)]
     return [*lines, *sender.closing_lines()]
+
+
+def print_on_board(
+    cases: Sequence[Case], board: str, *, outcome: Outcome | None = None, last_words: Sequence[str] | None = None
+) -> list[str]:
+    """Return what a board prints that measures cases by itself; with `last_words` it ends so in the last case."""
+    made = arm(FakeTarget(), time="real", board=board)
+    expected = Expected(
+        board=boards.board(board),
+        profile=profile("smoke"),
+        tuning="default",
+        cases=tuple(cases),
+        boots=("candidate",),
+        kernels={"candidate": made.kernel},
+    )
+    plans = [plan(case, expected.arm(1), 1) for case in cases]
+    lines = list(on_board._context(expected, 1, plans)) * on_board.COPIES
+    for number, case_plan in enumerate(plans, 1):
+        lines += [f"rtgate: case {number} {case_plan.nonce}", "rtgate: plan started"]
+        if last_words is not None and number == len(plans):
+            return [*lines, *last_words]
+        archive = _archive((outcome or measured_outcome()).files)
+        lines += ["rtgate: measured", *frames.encode(archive, case_plan.nonce) * on_board.COPIES]
+    return [*lines, "rtgate: every case was carried out"]
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"r/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
 
 
 def is_complete(decoded: records.DecodedRecords) -> bool:

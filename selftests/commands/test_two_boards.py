@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from selftests import lava_log
 from selftests.commands.test_submit import CASES, WAIT, server, story, verdicts
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
-from selftests.lava_records import print_records
+from selftests.lava_records import print_on_board
 from selftests.lava_server import BOARD, SITE_BOARD, LavaServer, Story
 from selftests.unit.cli.conftest import _forget_qemu, _undrawn
 from selftests.unit.lava.results.test_classify import PANIC
@@ -20,6 +21,7 @@ from rtgate.cli import main
 from rtgate.errors import DeadlineError
 from rtgate.lava.client.follow import FinishedJob, Following
 from rtgate.measure.case import Case
+from rtgate.target.outcome import Outcome
 from rtgate.tools.dmatest import Dmatest
 from rtgate.workflow import suites
 
@@ -49,10 +51,16 @@ class Place:
         self.path = path
 
 
-def endpoint_story(tmp_path: Path, *, health: str = "Complete", end: str = "") -> Story:
-    lines = print_records(tmp_path / "sent-by-the-endpoint", CASES, board=ENDPOINT)
-    log = [deploy(1), boot_lines(2), lava_log.shell(3, lines), end or end_lines()]
+def endpoint_story(*, test: str = "", end: str = "", booting: str = "", health: str = "Complete") -> Story:
+    """Return an endpoint's job, which measures by itself, with its transport `board`."""
+    log = [deploy(1), booting or boot_lines(2), test or endpoint_test(), end or end_lines()]
     return Story(log=log, health=health, device="board-02")
+
+
+def endpoint_test(*then: str, outcome: Outcome | None = None, last_words: Sequence[str] | None = None) -> str:
+    """Return the test of an endpoint: what it measured, or how far it came, and what it prints then."""
+    lines = print_on_board(CASES, ENDPOINT, outcome=outcome, last_words=last_words)
+    return lava_log.shell(3, [*lines, *then], lava_log.TOGETHER)
 
 
 def records(board: str) -> list[Path]:
@@ -60,7 +68,7 @@ def records(board: str) -> list[Path]:
 
 
 def test_both_sides_are_judged_together(lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    lab.stories += [story(tmp_path), endpoint_story()]
     assert main.main(PAIR) in {0, 5}
     told = capsys.readouterr()
     assert "1 of 1 boards usable" in told.err
@@ -79,7 +87,7 @@ def test_an_overlay_changes_the_endpoint_s_device_tree_alone(
     trees = {ENDPOINT: {"dtb": "board.dtb"}}
     monkeypatch.setattr("rtgate.workflow.job_files._of_build", lambda board, *_: trees.get(board.name, {}))
     monkeypatch.setattr("rtgate.workflow.job_files._apply_overlays", lambda _dtb, overlays, _stack: overlays[0])
-    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    lab.stories += [story(tmp_path), endpoint_story()]
     assert main.main((*PAIR, "--endpoint-overlay", "endpoint.dtso")) in {0, 5}
     own, other = (yaml.safe_load(job.definition) for job in lab.jobs.values())
     assert own["metadata"]["endpoint-overlays"] == "endpoint.dtso"
@@ -91,7 +99,7 @@ def test_an_overlay_changes_the_endpoint_s_device_tree_alone(
 def test_the_number_of_the_first_job_is_enough_to_judge_both_again(
     lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    lab.stories += [story(tmp_path), endpoint_story()]
     main.main(PAIR)
     first = verdicts()
     assert main.main(["fetch", "1", "-o", "again"]) in {0, 5}
@@ -121,7 +129,7 @@ def broken_endpoint(log: list[str]) -> Story:
 def test_an_endpoint_that_the_lab_breaks_is_tried_again(
     lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lab.stories += [cancelled(), broken_endpoint(POWER), story(tmp_path), endpoint_story(tmp_path)]
+    lab.stories += [cancelled(), broken_endpoint(POWER), story(tmp_path), endpoint_story()]
     assert main.main(PAIR) in {0, 5}
     assert "the lab failed, trying again (1 of 2): the endpoint's job 2: " in capsys.readouterr().err
     assert len(records(BOARD)) == len(records(ENDPOINT)) == 1
@@ -191,7 +199,7 @@ def test_lava_gets_no_choice_of_boards_of_one_type(
     lab.tags.update({1: "pair-1", 2: "rc-1", 3: "ep-1"})
     for device, tags in zip(lab.devices, ([1, 2], [1, 3]), strict=True):
         device |= {"device_type": BOARD, "tags": tags}
-    lab.stories += [story(tmp_path), endpoint_story(tmp_path)]
+    lab.stories += [story(tmp_path), endpoint_story()]
     assert (main.main((*PAIR, *options)) in {0, 5}) is (code == 0)
     assert bool(lab.jobs) is (code == 0)
 
@@ -228,8 +236,7 @@ def test_a_root_complex_whose_endpoint_fell_silent_has_not_failed(
 
 
 def test_an_endpoint_whose_kernel_dies_at_the_end_is_no_failure(lab: LavaServer, tmp_path: Path) -> None:
-    dying = endpoint_story(tmp_path)
-    dying.log[2] = dying.log[2] + lava_log.feedback(*PANIC)
+    dying = endpoint_story(test=endpoint_test() + lava_log.feedback(*PANIC))
     lab.stories += [story(tmp_path), dying]
     assert main.main(PAIR) == 3
     assert "FAIL" not in {one["status"] for one in verdicts()}
