@@ -11,6 +11,7 @@ import pytest
 import yaml
 from selftests import lava_log
 from selftests.commands.test_submit import CASES, WAIT, server, story, verdicts
+from selftests.fake_target import measured_outcome
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
 from selftests.lava_records import print_on_board
 from selftests.lava_server import BOARD, SITE_BOARD, LavaServer, Story
@@ -240,6 +241,59 @@ def test_an_endpoint_whose_kernel_dies_at_the_end_is_no_failure(lab: LavaServer,
     lab.stories += [story(tmp_path), dying]
     assert main.main(PAIR) == 3
     assert "FAIL" not in {one["status"] for one in verdicts()}
+
+
+def silent_root_complex() -> Story:
+    """A root complex whose endpoint does not say that it has measured: LAVA ends it as a test that took too long."""
+    over = end_lines("Test", "lava-multinode-docker-test-shell timed out after 3600 seconds")
+    test = lava_log.start(3, "lava-docker-test") + waiting("rtgate-endpoint-idle")
+    return Story(log=[deploy(1), boot_lines(2), test, over], health="Incomplete")
+
+
+OVER = end_lines("Test", "multinode-test timed out after 3600 seconds")
+IDLE = waiting("rtgate-root-complex-end")
+DYING_END = lava_log.start(99, "finalize") + lava_log.feedback(*PANIC) + result("job", "fail", error_type="Canceled")
+BROKEN_ENDPOINTS = {
+    "dies in a case": lambda: endpoint_story(test=endpoint_test(last_words=PANIC), end=OVER, health="Incomplete"),
+    "hangs in a case": lambda: endpoint_story(test=endpoint_test(last_words=()), end=OVER, health="Incomplete"),
+    "is cancelled in a case": lambda: endpoint_story(test=endpoint_test(last_words=()), health="Canceled"),
+    "dies while it waits": lambda: endpoint_story(test=endpoint_test() + IDLE, end=DYING_END, health="Canceled"),
+    "dies before the end": lambda: endpoint_story(test=endpoint_test() + lava_log.target(*PANIC), health="Canceled"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN_ENDPOINTS)
+def test_an_endpoint_that_breaks_while_it_measures_or_waits_is_the_lab_s(
+    lab: LavaServer, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """Its kernel is not judged: what it printed last fails nothing, and the job is tried again."""
+    lab.stories += [silent_root_complex(), BROKEN_ENDPOINTS[how](), silent_root_complex(), BROKEN_ENDPOINTS[how]()]
+    assert main.main((*PAIR, "--retries", "1")) == 3
+    assert "the lab failed, trying again (1 of 1): " in capsys.readouterr().err
+    assert {(one["board"], one["status"]) for one in verdicts()} >= {(BOARD, "MISS"), (ENDPOINT, "MISS")}
+    assert not {one["status"] for one in verdicts()} & {"FAIL", "ERROR"}
+
+
+def test_an_endpoint_that_booted_at_the_second_attempt_fails_nothing(lab: LavaServer, tmp_path: Path) -> None:
+    attempts = boot(2, *KERNEL, *PANIC) + lava_log.target("U-Boot 2023.01", *KERNEL, "root@board:~# ")
+    lab.stories += [story(tmp_path), endpoint_story(booting=attempts)]
+    assert main.main(PAIR) == 3
+    assert not {one["status"] for one in verdicts()} & {"FAIL", "ERROR"}
+
+
+def test_a_warning_of_an_endpoint_fails_even_if_it_dies_later(
+    lab: LavaServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it measured is judged, and trying again could only hide that."""
+    warning = "[   60.100000] WARNING: CPU: 0 PID: 1 at drivers/pci/endpoint/x.c:1 foo+0x1/0x2"
+    outcome = measured_outcome(dmesg=f"{warning}\n".encode())
+    dying = endpoint_story(test=endpoint_test(outcome=outcome) + IDLE, end=DYING_END, health="Canceled")
+    lab.stories += [silent_root_complex(), dying]
+    assert main.main(PAIR) == 1
+    assert "but trying again could only hide this: " in capsys.readouterr().err
+    failures = [one for one in verdicts() if one["status"] == "FAIL"]
+    assert {(one["board"], one["kind"]) for one in failures} == {(ENDPOINT, "kernel fault")}
+    assert all("WARNING" in one["sentence"] for one in failures)
 
 
 def test_an_endpoint_whose_job_does_not_end_leaves_the_other_s_verdict(

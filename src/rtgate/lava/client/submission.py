@@ -321,5 +321,6 @@ def endpoint_of(job: Job, lava: Lava, waits: Waits, *, emulated: bool) -> Attemp
     try:
         ended = Following(lava, number, short, lambda _line: None, lambda _job: None).follow()
     except DeadlineError as error:
-        return Attempt(job=lava.job(number), lines=(), ending=Ending(blame=Blame.LAB, sentence=str(error)))
+        ending = Ending(blame=Blame.LAB, sentence=str(error), of_endpoint=True)
+        return Attempt(job=lava.job(number), lines=(), ending=ending)
     return Attempt(job=ended.job, lines=ended.lines, ending=ending_of_endpoint(ending_of(ended, emulated=emulated)))

@@ -88,6 +88,7 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
 
 def ending_of_endpoint(ending: Ending) -> Ending:
     """Return how an endpoint's job ended: its kernel is not the one that is judged, so what it does is the lab's."""
+    ending = replace(ending, of_endpoint=True)
     if ending.blame not in {Blame.PRODUCT, Blame.SILENT} and not ending.panics:
         return ending
     death = ending.panics[0] if ending.panics else None

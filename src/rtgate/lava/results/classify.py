@@ -66,6 +66,7 @@ class Ending:
         line: the number of the log line that says so, -1 without one.
         faults: of the boot in which it happened.
         panics: of all boots, from which LAVA may have recovered by trying again.
+        of_endpoint: the kernel is an endpoint's, and so not the one that is judged.
     """
 
     blame: Blame
@@ -75,6 +76,7 @@ class Ending:
     line: int = -1
     faults: tuple[Fault, ...] = ()
     panics: tuple[Panic, ...] = ()
+    of_endpoint: bool = False
 
     @property
     def full_sentence(self) -> str:

@@ -15,6 +15,7 @@ from rtgate.errors import InfrastructureError
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.results import boot_log, records
 from rtgate.lava.results.classify import Blame, Ending
+from rtgate.lava.results.endpoint_records import excuse_death, without_deaths
 from rtgate.lava.results.expected import Expected, with_boots, write_dead_boot
 from rtgate.lava.results.phases import Boot, boots
 from rtgate.records import planned
@@ -53,9 +54,12 @@ def fetch(expectation: Expected, attempt: Attempt, into: Path) -> FetchResult:
         own_records, boot_notes = _decode(expectation, arm, boot, into, hung=hung)
         record_count += len(own_records)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in boot_notes]
+        for record in own_records if ending.of_endpoint else ():
+            excuse_death(record, broke=ending.blame is not Blame.NOBODY)
         if boot.number == ending.boot and ending.state:
             substitutes += _write_missing(expectation, ending, boot, own_records, into)
-    with_boots(into, tuple(boot_log.parse_boot_log(boot) for boot in job_boots), attempt.job.device)
+    logs = tuple(boot_log.parse_boot_log(boot) for boot in job_boots)
+    with_boots(into, tuple(map(without_deaths, logs)) if ending.of_endpoint else logs, attempt.job.device)
     return FetchResult(measured=record_count, broken=substitutes, notes=tuple(notes))
 
 
