@@ -13,7 +13,7 @@ from selftests import lava_log
 from selftests.commands.test_submit import CASES, WAIT, server, story, verdicts
 from selftests.fake_target import measured_outcome
 from selftests.lava_log import KERNEL, boot, boot_lines, deploy, end_lines, result
-from selftests.lava_records import print_on_board
+from selftests.lava_records import print_on_board, print_records
 from selftests.lava_server import BOARD, SITE_BOARD, LavaServer, Story
 from selftests.unit.cli.conftest import _forget_qemu, _undrawn
 from selftests.unit.lava.results.test_classify import PANIC
@@ -234,6 +234,42 @@ def test_a_root_complex_whose_endpoint_fell_silent_has_not_failed(
     assert main.main(PAIR) == 3
     assert {(one["board"], one["status"]) for one in verdicts()} == {(BOARD, "MISS"), (ENDPOINT, "MISS")}
     assert any("the endpoint (job 6) answers no more" in one["sentence"] for one in verdicts())
+
+
+def lost_endpoint(tmp_path: Path, log: bytes, *, silent: bool = False) -> list[Story]:
+    """Return the jobs of a root complex that measured with this log of its kernel, and of its endpoint, which went."""
+    lines = print_records(tmp_path / "sent-alone", CASES, board=BOARD, outcome=measured_outcome(dmesg=log))
+    test = lava_log.shell(3, lines)
+    if silent:
+        over = end_lines("Test", "lava-multinode-docker-test-shell timed out after 3600 seconds")
+        own = Story(log=[deploy(1), boot_lines(2), test + waiting("rtgate-endpoint-there"), over], health="Incomplete")
+        return [own, endpoint_story(end=end_lines("Canceled", "The job was canceled"), health="Canceled")]
+    own = Story(log=[deploy(1), boot_lines(2), test], health="Canceled")
+    return [own, endpoint_story(end=end_lines("Infrastructure", "Connection closed"), health="Incomplete")]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_what_a_root_complex_recorded_without_its_endpoint_is_not_judged(
+    lab: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, silent: bool
+) -> None:
+    """A driver may complain, and a test fail, because the other side is gone."""
+    warning = b"[   60.100000] WARNING: CPU: 0 PID: 1 at drivers/pci/probe.c:1 pci_scan_device+0x1/0x2\n"
+    lab.stories += [*lost_endpoint(tmp_path, warning, silent=silent), story(tmp_path), endpoint_story()]
+    assert main.main(PAIR) in {0, 5}
+    assert "the lab failed, trying again (1 of 2): the endpoint" in capsys.readouterr().err
+    assert len(records(BOARD)) == len(records(ENDPOINT)) == 1
+    assert main.main(["fetch", "1", "-o", "alone"]) == 3
+    assert "1 record left out: the root complex lost its endpoint" in capsys.readouterr().err
+    assert {one["status"] for one in verdicts(Path("alone")) if one["board"] == BOARD} == {"MISS"}
+
+
+def test_a_death_that_a_root_complex_recorded_fails_without_its_endpoint_too(lab: LavaServer, tmp_path: Path) -> None:
+    """LAVA sees little of a console that rtgate uses."""
+    oops = b"[   60.100000] Internal error: Oops: 0000000096000004 [#1] PREEMPT_RT SMP\n"
+    lab.stories += lost_endpoint(tmp_path, oops)
+    assert main.main(PAIR) == 1
+    assert (BOARD, "FAIL") in {(one["board"], one["status"]) for one in verdicts()}
+    assert len(lab.jobs) == 2
 
 
 def test_an_endpoint_whose_kernel_dies_at_the_end_is_no_failure(lab: LavaServer, tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
     """Return how the root complex's job ended, by its log and by how job `number`, its endpoint's, did.
 
     LAVA cancels the job of the one where that of the other breaks. A root complex without its endpoint may fail in any
-    way, so it is blamed for what it said itself: that its kernel died.
+    way, so it is blamed for what it said itself: that its kernel died. Nobody knows when the endpoint went, so nothing
+    else that the root complex recorded counts.
     """
     died = ending.panics or any(fault.kind in FATAL for fault in ending.faults)
     if ending.blame is Blame.NOBODY or died:
@@ -83,7 +84,7 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
         sentence, blame = f"the endpoint (job {number}) answers no more", Blame.LAB
     else:
         return ending
-    return replace(ending, blame=blame, state=None, sentence=sentence, boot=0)
+    return replace(ending, blame=blame, state=None, sentence=sentence, boot=0, without_endpoint=True)
 
 
 def ending_of_endpoint(ending: Ending) -> Ending:

@@ -67,6 +67,7 @@ class Ending:
         faults: of the boot in which it happened.
         panics: of all boots, from which LAVA may have recovered by trying again.
         of_endpoint: the kernel is an endpoint's, and so not the one that is judged.
+        without_endpoint: a root complex lost its endpoint: only a death that it recorded is its kernel's.
     """
 
     blame: Blame
@@ -77,6 +78,7 @@ class Ending:
     faults: tuple[Fault, ...] = ()
     panics: tuple[Panic, ...] = ()
     of_endpoint: bool = False
+    without_endpoint: bool = False
 
     @property
     def full_sentence(self) -> str:

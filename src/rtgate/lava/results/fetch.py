@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rtgate.console.faults import FATAL
 from rtgate.errors import InfrastructureError
 from rtgate.lava.client.submission import Attempt
 from rtgate.lava.results import boot_log, records
@@ -22,6 +23,7 @@ from rtgate.records import planned
 from rtgate.records import record as records_file
 from rtgate.records.record import Place, Record
 from rtgate.target.outcome import State
+from rtgate.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class FetchResult:
 def fetch(expectation: Expected, attempt: Attempt, into: Path) -> FetchResult:
     """Write the records of an attempt's job into a directory, which may hold those of other jobs.
 
+    Those of a root complex that lost its endpoint are left out, so that they are missed, but those of its death.
+
     Raises:
         InfrastructureError: the directory cannot be written.
         ConfigError: the directory holds something damaged, or the job's plans are not those of this rtgate.
@@ -52,6 +56,8 @@ def fetch(expectation: Expected, attempt: Attempt, into: Path) -> FetchResult:
         # Of a board that measures by itself only LAVA knows that silence was a hang, and no log that was cut off.
         hung = boot.number == ending.boot and ending.state == State.HANG
         own_records, boot_notes = _decode(expectation, arm, boot, into, hung=hung)
+        if ending.without_endpoint:
+            own_records, boot_notes = _deaths(own_records)
         record_count += len(own_records)
         notes += [f"boot {boot.number} ({arm}): {note}" for note in boot_notes]
         for record in own_records if ending.of_endpoint else ():
@@ -79,6 +85,21 @@ def _decode(
             shutil.rmtree(path)
             notes.append(f"a record of {record.arm} on {record.board} does not belong here: refused")
     return own_records, notes
+
+
+def _deaths(own_records: Sequence[Record]) -> tuple[list[Record], Sequence[str]]:
+    """Return the records in which a kernel died, and a note if others had to be removed."""
+    deaths = [
+        record
+        for record in own_records
+        if record.state == State.FAULT or any(fault.kind in FATAL for fault in record.faults)
+    ]
+    others = [record for record in own_records if record not in deaths]
+    for record in others:
+        assert record.directory is not None
+        shutil.rmtree(record.directory)
+    count = plural(len(others), "record")
+    return deaths, [f"{count} left out: the root complex lost its endpoint, nobody knows when"] if others else ()
 
 
 def _write_missing(expectation: Expected, ending: Ending, boot: Boot, own_records: Sequence[Record], into: Path) -> int:
