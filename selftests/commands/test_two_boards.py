@@ -236,6 +236,14 @@ def test_a_root_complex_whose_endpoint_fell_silent_has_not_failed(
     assert any("the endpoint (job 6) answers no more" in one["sentence"] for one in verdicts())
 
 
+def test_a_set_up_that_fails_in_words_of_its_own_is_missed(lab: LavaServer) -> None:
+    test = lava_log.shell(3, ["+ lava-test-raise 'no controller'"], lava_log.TOGETHER)
+    lab.stories += [cancelled(), endpoint_story(test=test, end=end_lines("Test", "no controller"), health="Incomplete")]
+    assert main.main((*PAIR, "--retries", "0")) == 3
+    assert {one["status"] for one in verdicts()} == {"MISS"}
+    assert any("no controller" in one["sentence"] for one in verdicts())
+
+
 def lost_endpoint(tmp_path: Path, log: bytes, *, silent: bool = False) -> list[Story]:
     """Return the jobs of a root complex that measured with this log of its kernel, and of its endpoint, which went."""
     lines = print_records(tmp_path / "sent-alone", CASES, board=BOARD, outcome=measured_outcome(dmesg=log))

@@ -191,9 +191,6 @@ PRODUCT_AT_BOOT = boot(2, *KERNEL, *PANIC) + result("kernel-messages", "fail") +
             id="a slow upload from the worker",
         ),
         pytest.param(
-            WHOLE, "Test", "dut-dead: no prompt", Blame.PRODUCT, "hang", "dut-dead: no prompt", id="declared dead"
-        ),
-        pytest.param(
             (deploy(1), boot(2, "Bad Linux ARM64 Image magic!")),
             "Infrastructure",
             "matched a bootloader error message: 'Bad Linux ARM64 Image magic!'",

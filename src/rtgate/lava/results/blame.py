@@ -88,9 +88,13 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
 
 
 def ending_of_endpoint(ending: Ending) -> Ending:
-    """Return how an endpoint's job ended: its kernel is not the one that is judged, so what it does is the lab's."""
+    """Return how an endpoint's job ended: its kernel is not the one that is judged, so what it does is the lab's.
+
+    So is what its set-up raises, in words of its own.
+    """
     ending = replace(ending, of_endpoint=True)
-    if ending.blame not in {Blame.PRODUCT, Blame.SILENT} and not ending.panics:
+    raised = ending.blame is Blame.OURS and ending.state is State.UNREADABLE
+    if ending.blame not in {Blame.PRODUCT, Blame.SILENT} and not ending.panics and not raised:
         return ending
     death = ending.panics[0] if ending.panics else None
     sentence = ending.sentence or (f"{death.kind}: {death.line}" if death else "")

@@ -30,8 +30,7 @@ SAYS = "rtgate: "
 """How its own words begin."""
 
 INFRA = "infra:"
-DEAD = "dut-dead:"
-"""How a test begins what it raises (`lava-test-raise`), to say whose fault it is: rtgate the lab's, others both."""
+"""How a test begins what it raises (`lava-test-raise`) for a fault of the lab."""
 
 
 class Blame(Enum):
@@ -263,8 +262,6 @@ def _while_booting(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]
 def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]:
     if failure.message.startswith(INFRA):
         return Blame.LAB, State.LAB, failure.message
-    if failure.message.startswith(DEAD):
-        return Blame.PRODUCT, State.HANG, failure.message
     if not boot.shell:
         return Blame.LAB, State.LAB, f"the test's shell said nothing at all: {failure.message}"
     if _DEADLINE.search(failure.message) and not boot.on_board:
@@ -272,7 +269,11 @@ def _while_testing(boot: Boot, failure: _JobFailure) -> tuple[Blame, State, str]
         return Blame.LAB, State.LAB, f"LAVA ended the test in the worker's container: {failure.message}"
     if _DEADLINE.search(failure.message):
         return Blame.PRODUCT, State.HANG, f"the test hung: {failure.message}"
-    return Blame.OURS, State.UNREADABLE, f"the test's output is not what LAVA takes: {failure.message}"
+    return (
+        Blame.OURS,
+        State.UNREADABLE,
+        f"the test raised this, or its output is not what LAVA takes: {failure.message}",
+    )
 
 
 def _job_failure(lines: Sequence[LogLine]) -> _JobFailure | None:
