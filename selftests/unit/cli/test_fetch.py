@@ -90,6 +90,19 @@ def test_a_job_whose_boots_name_places_writes_nothing(
     assert set(tmp_path.rglob("*")) == before
 
 
+def test_a_mistake_in_limits_costs_no_wait_and_no_older_report(
+    server: LavaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = submitted(server, tmp_path)
+    before = verdicts(Path("elsewhere"))
+    capsys.readouterr()
+    asked = server.jobs[number].asked
+    assert main.main(["fetch", str(number), "-o", "elsewhere", "--thresholds", "nowhere.yaml"]) == 2
+    assert "nowhere.yaml" in capsys.readouterr().err
+    assert verdicts(Path("elsewhere")) == before
+    assert server.jobs[number].asked == asked
+
+
 # --- jobs and cancel
 
 

@@ -24,6 +24,7 @@ from rtgate.report.notices import silence
 from rtgate.workflow import job_results
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.report_directory import lock, replacing, require_report_directory
+from rtgate.workflow.verdicts import limits
 
 DESCRIPTION = """\
 Fetch the records of a job that `rtgate submit` has submitted, judge them, and make the report. All that is needed
@@ -43,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     output = arguments.output.absolute()
     require_report_directory(output)
+    limits(arguments.thresholds)  # a mistake there is found before the wait, and before an older report is replaced
+    criteria = requests.criteria(arguments)
     watch = JobWatch(verbose=arguments.verbose)
     lava = Lava(access(arguments.server), notify=watch.say)
     definition = lava.job(arguments.job).definition
@@ -55,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         job_results.keep(order, [attempt], output, watch, arguments.thresholds)
         endpoint = _keep_endpoint(attempt, output, watch) if definition.role else None
         jobs = [job_results.JobAttempts(order, [attempt], endpoint)]
-        return job_results.judge(order, jobs, output, requests.criteria(arguments))
+        return job_results.judge(order, jobs, output, criteria)
 
 
 def _keep_endpoint(attempt: Attempt, output: Path, watch: JobWatch) -> job_results.JobAttempts:
