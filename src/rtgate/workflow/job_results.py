@@ -33,7 +33,7 @@ def keep(
     watch: JobWatch,
     thresholds: Path | None = None,
 ) -> None:
-    """Keep the log of each attempt, and of jobs that told whose fault it was, and the records of the last attempt.
+    """Keep the logs of each attempt (`keep_logs`), and the records of the last one.
 
     Those before it failed by the lab's fault.
 
@@ -44,16 +44,7 @@ def keep(
         InfrastructureError: the directory cannot be written.
         ConfigError: it holds something damaged.
     """
-    with files.writing(output):
-        (output / "lava").mkdir(parents=True, exist_ok=True)
-        for attempt in attempts:
-            where = output / "lava" / f"job-{attempt.job.number}"
-            where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
-            trial_logs = ((trial.job, trial.lines) for trial in attempt.trials)
-            for job, lines in ((attempt.job, attempt.lines), *trial_logs):
-                where = output / "lava" / f"job-{job.number}"
-                where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
-                where.with_suffix(".yaml").write_text(job.definition.text, encoding="utf-8")
+    keep_logs(attempts, output)
     last = attempts[-1]
     expectation, part = order.expected(), output / ".part"
     shutil.rmtree(part, ignore_errors=True)
@@ -68,6 +59,23 @@ def keep(
         f"job {last.job.number}: {fetch_result.measured} records"
         + f", {fetch_result.broken} cases of boots that broke" * bool(fetch_result.broken)
     )
+
+
+def keep_logs(attempts: Sequence[Attempt], output: Path) -> None:
+    """Keep log, definition and ending of each attempt, and the logs of jobs that told whose fault it was.
+
+    Raises InfrastructureError: the directory cannot be written.
+    """
+    with files.writing(output):
+        (output / "lava").mkdir(parents=True, exist_ok=True)
+        for attempt in attempts:
+            where = output / "lava" / f"job-{attempt.job.number}"
+            where.with_suffix(".json").write_text(json.dumps(_summary(attempt), indent=1) + "\n", encoding="utf-8")
+            trial_logs = ((trial.job, trial.lines) for trial in attempt.trials)
+            for job, lines in ((attempt.job, attempt.lines), *trial_logs):
+                where = output / "lava" / f"job-{job.number}"
+                where.with_suffix(".log").write_text(log.dump(lines), encoding="utf-8")
+                where.with_suffix(".yaml").write_text(job.definition.text, encoding="utf-8")
 
 
 def mark_missing(order: MeasurementRequest, output: Path) -> None:
@@ -124,10 +132,11 @@ def judge(order: MeasurementRequest, jobs: Sequence[JobAttempts], output: Path, 
 
 def keep_endpoint(order: MeasurementRequest, attempts: Sequence[Attempt], output: Path, watch: JobWatch) -> JobAttempts:
     """Keep what the endpoint measured in the jobs of these attempts, and return it. Raises as `keep`."""
+    own = [attempt.endpoint for attempt in attempts if attempt.endpoint is not None]
     if not attempts or attempts[-1].endpoint is None:
+        keep_logs(own, output)
         mark_missing(order, output)
         return JobAttempts(order, ())
-    own = [attempt.endpoint for attempt in attempts if attempt.endpoint is not None]
     keep(order, own, output, watch)
     return JobAttempts(order, own)
 
