@@ -62,6 +62,7 @@ def test_all_that_a_job_tells() -> None:
         ({**CONSOLE, "RTGATE_BOOT": "0"}, "not a boot"),
         ({**CONSOLE, "RTGATE_BOOT": "1; rm"}, "not a boot"),
         ({**CONSOLE, "RTGATE_BOOT": "9" * 5000}, "not a boot"),
+        ({**CONSOLE, "RTGATE_BOOT": "000001000000"}, "not a boot"),
         ({**CONSOLE, "RTGATE_KERNEL": "{"}, "not JSON"),
         ({**CONSOLE, "RTGATE_KERNEL": "[" * 100_000}, "not JSON"),
         ({**CONSOLE, "RTGATE_KERNEL": "[]"}, "names no kernel"),

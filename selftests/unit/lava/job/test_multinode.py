@@ -180,6 +180,13 @@ def test_roles_and_numbers_are_read_from_any_part() -> None:
         assert definition.job_of(ROOT_COMPLEX) == 7
 
 
+@pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 5000, ""])
+def test_what_is_not_a_job_s_number_is_none(number: str) -> None:
+    """Whoever submitted the job wrote its definition."""
+    text = yaml.safe_dump({"protocols": {"lava-multinode": {"roles": {number: ENDPOINT}}}})
+    assert Definition(text).job_of(ENDPOINT) == 0
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", "protocols: 3", "protocols: {lava-multinode: []}", "job_name: x"])
 def test_a_job_of_one_board_has_no_role(text: str) -> None:
     assert Definition(text).role == ""

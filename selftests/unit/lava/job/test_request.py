@@ -141,6 +141,14 @@ def test_a_kernel_in_metadata_is_read_as_strictly_as_in_a_job(entry: object, mes
         orders.read(definition({"rtgate.order.1": json.dumps(data)}), "job 1")
 
 
+@pytest.mark.parametrize("before", ["Infinity", "-3", "1.5", "true", '"2"', "1" * 4300])
+def test_how_many_pairs_came_before_is_a_number_of_them(before: str) -> None:
+    (text,) = replace(ORDER, before=7).as_metadata().values()
+    with pytest.raises(ConfigError, match="job 1: its metadata are damaged"):
+        orders.read(definition({"rtgate.order.1": text.replace('"before":7', f'"before":{before}')}), "job 1")
+    assert orders.read(definition({"rtgate.order.1": text}), "job 1").before == 7
+
+
 @pytest.mark.parametrize("load", ["..", "a/b", "x\0"])
 def test_loads_are_part_of_a_name(load: str) -> None:
     order = replace(ORDER, cases=(replace(ORDER.cases[0], load=load),))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -95,7 +96,7 @@ def _number(environ: Mapping[str, str], name: str) -> str:
 
 def boot(text: str) -> int:
     """Return the number of a boot. Raises ConfigError."""
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= _MOST_BOOTS:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= _MOST_BOOTS:
         raise ConfigError(f"{plain_line(text)[:40]!r} is not a boot of a job (allowed: 1 to {_MOST_BOOTS})")
     return int(text)
 

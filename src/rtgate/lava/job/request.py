@@ -42,6 +42,7 @@ _AROUND_S = 300.0  # starting and ending the test on a worker that has much to d
 _USUAL_CASE_S, _USUAL_AROUND_S = 10.0, 60.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9_.:+-]{0,199})?")
 _REMEDY = "fetch with the version that submitted it"
+_MOST_PAIRS = 10_000  # as many as a job may have boots
 _PART = 1500  # characters: a value of metadata stays below what templates and databases cut off
 
 
@@ -195,10 +196,17 @@ def _decode(data: dict[str, Any], what: str) -> MeasurementRequest:
         profile=str(data["profile"]),
         tuning=str(data["tuning"]),
         transport=Transport(data["transport"]),
-        before=int(data.get("before", 0)),
+        before=_before(data.get("before", 0)),
         looks=parse_steps(data["looks"]) if "looks" in data else (),
         screen=bool(data.get("screen", False)),
     )
+
+
+def _before(number: object) -> int:
+    """Return how many pairs came before. Raises ValueError: it is not such a number."""
+    if type(number) is not int or not 0 <= number <= _MOST_PAIRS:
+        raise ValueError(f"before {number!r:.40} is not a number of pairs (allowed: 0 to {_MOST_PAIRS})")
+    return number
 
 
 def _boots(data: dict[str, Any], what: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from rtgate.errors import ConfigError
 from rtgate.lava.job.template import UNITS
 
 MULTINODE = "lava-multinode"
+_JOB = re.compile(r"[0-9]{1,18}")  # a number that LAVA's database can hold
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class Definition:
         return str(self._part.get("role", ""))
 
     def job_of(self, role: str) -> int:
-        """Return the number of the job with a role, of those that LAVA made of one; 0 before it is scheduled."""
+        """Return the number of the job with a role, of those that LAVA made of one; 0 if there is none, or not yet."""
         roles = self._part.get("roles")
-        numbers = [number for number, other in roles.items() if other == role] if isinstance(roles, dict) else []
-        return int(numbers[0]) if numbers else 0
+        numbers = [str(number) for number, other in roles.items() if other == role] if isinstance(roles, dict) else []
+        return int(numbers[0]) if numbers and _JOB.fullmatch(numbers[0]) else 0
 
     @cached_property
     def _data(self) -> Mapping[str, Any]:
