@@ -20,7 +20,9 @@ from rtgate.lava.job.file_server import FileServer
 
 
 @contextmanager
-def storage(stored: dict[str, bytes], token: str, status: int = 201) -> Iterator[str]:
+def storage(stored: dict[str, bytes], token: str, status: int = 201, lacking: int = 404) -> Iterator[str]:
+    """Run a storage that takes files with a token; `lacking` is what it answers for a file that it has not."""
+
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_arguments: object) -> None: ...
 
@@ -30,7 +32,7 @@ def storage(stored: dict[str, bytes], token: str, status: int = 201) -> Iterator
             self.end_headers()
 
         def do_HEAD(self) -> None:
-            self.answer(200 if self.path in stored else 404, len(stored.get(self.path, b"")))
+            self.answer(200 if self.path in stored else lacking, len(stored.get(self.path, b"")))
 
         def do_PUT(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
@@ -46,10 +48,12 @@ def storage(stored: dict[str, bytes], token: str, status: int = 201) -> Iterator
         http.shutdown()
 
 
-def test_an_upload(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lacking", [404, 403])
+def test_an_upload(lacking: int, tmp_path: Path) -> None:
+    """A storage that lists nothing for us answers 403 for a file that it has not."""
     (tmp_path / "Image").write_bytes(DATA)
     stored: dict[str, bytes] = {}
-    with storage(stored, "put-token-1") as url:
+    with storage(stored, "put-token-1", lacking=lacking) as url:
         store = Storage(url, Http(Token("put-token-1", "x"), "Bearer", HASTY))
         found = store.publish(tmp_path / "Image")
         stored_before = dict(stored)

@@ -43,8 +43,9 @@ class Storage:
         try:
             with path.open("rb") as file:
                 where = f"{self.url.rstrip('/')}/{_content_name(path, file)}"
-                there = self.http.repeat("HEAD", where, follow=True)
-                if there.status == 200 and there.headers.get("content-length") == str(path.stat().st_size):
+                there = _head(where, self.http)
+                size = there.headers.get("content-length") if there is not None and there.status == 200 else None
+                if size == str(path.stat().st_size):
                     return where
                 reply = self.http.repeat("PUT", where, data=file)
         except OSError as error:
@@ -108,7 +109,10 @@ def check(urls: Iterable[str], http: Http) -> None:
 
 
 def _head(url: str, http: Http) -> Reply | None:
-    """Return the answer to HEAD; None where it is refused, as for a URL that was signed for GET."""
+    """Return the answer to HEAD; None where it is refused.
+
+    As for a URL that was signed for GET, or for a file that is not there, where nobody may list what is.
+    """
     try:
         return http.repeat("HEAD", url, follow=True)
     except AccessRefused:
