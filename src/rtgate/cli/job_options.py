@@ -63,7 +63,11 @@ def add_measuring(group: argparse._ArgumentGroup, boots: str = "default: the pro
 
 def add_job(group: argparse._ArgumentGroup) -> None:
     """Add what the job itself says."""
-    group.add_argument("--priority", metavar="P", help=f"{', '.join(PRIORITIES)}, or 0 to 100 (default: medium)")
+    group.add_argument(
+        "--priority",
+        metavar="P",
+        help=f"{', '.join(PRIORITIES)}, or 0 to 100 (default: medium, low for one of several)",
+    )
     group.add_argument("--tag", action="append", default=[], metavar="TAG", help="only devices that have this tag")
     group.add_argument("--device", metavar="NAME", help="only this device (it needs a tag of its own)")
     group.add_argument("--visibility", default="public", metavar="V", help="public, personal, group:NAME")

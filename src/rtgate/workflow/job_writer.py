@@ -121,7 +121,7 @@ class JobWriter:
             suites=order.suites,
             profile=order.profile,
             tuning=order.tuning,
-            priority=options.priority or ("low" if order.boots != self.whole.boots else "medium"),
+            priority=options.priority or ("low" if order.is_part or order.before else "medium"),
             tags=tags,
             visibility=options.visibility,
             metadata={**_origin(options.metadata), **_overlays(options.overlays), **order.as_metadata(), NONCE: nonce},

@@ -56,6 +56,7 @@ class MeasurementRequest:
         before: pairs of boots that earlier jobs of the same comparison measured.
         looks: when somebody is going to look at the pairs; empty if not before all are measured.
         screen: whether the boots are compared with the history only.
+        is_part: whether other jobs measure further boots of the same order (`parts`); the job itself need not know.
     """
 
     board: str
@@ -69,6 +70,7 @@ class MeasurementRequest:
     before: int = 0
     looks: Steps = ()
     screen: bool = False
+    is_part: bool = False
 
     def expected(self) -> Expected:
         """Return what the job brings if all goes well. Raises ConfigError: names in it that nobody knows here."""
@@ -119,7 +121,12 @@ class MeasurementRequest:
         together = len(self.kernels)
         many = max(1, int(longest_s / self.usual_s) // together) * together
         return tuple(
-            replace(self, boots=self.boots[start : start + many], before=self.before + start // together)
+            replace(
+                self,
+                boots=self.boots[start : start + many],
+                before=self.before + start // together,
+                is_part=len(self.boots) > many,
+            )
             for start in range(0, len(self.boots), many)
         )
 
