@@ -19,6 +19,7 @@ from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.lava.in_job import signals, upload
 from rtgate.lava.in_job.judging import NOT_COMPARED, CaseJudge
 from rtgate.lava.job import environment
+from rtgate.lava.job.environment import InJob
 from rtgate.lava.results.classify import IN_JOB, SAYS
 from rtgate.lava.results.plain_text import plain_line
 from rtgate.lava.results.records import Sender
@@ -88,10 +89,15 @@ def _validate(arguments: argparse.Namespace) -> CaseJudge:
     board.tuning(arguments.tuning)
     profile(arguments.profile)
     suites.directories(arguments.suite.split(","))
-    environment.read({**os.environ, **_pytest_environment(arguments)})
+    job = _in_job(arguments)
     if arguments.upload:
-        upload.check(arguments.upload)
+        upload.check(arguments.upload, job.job)
     return CaseJudge(board, limits(arguments.thresholds))
+
+
+def _in_job(arguments: argparse.Namespace) -> InJob:
+    """Return what LAVA and the options tell of this boot. Raises ConfigError."""
+    return environment.read({**os.environ, **_pytest_environment(arguments)})
 
 
 def _pytest_environment(arguments: argparse.Namespace) -> dict[str, str]:
@@ -193,7 +199,8 @@ class _Job:
     def _upload(self) -> None:
         """Send the records to the given URL too. That it failed is said, and no more: they are in the log."""
         try:
-            url = upload.put(self._records, self.arguments.upload, f"boot-{self.arguments.boot}")
+            number = _in_job(self.arguments).job
+            url = upload.put(self._records, self.arguments.upload, number, f"boot-{self.arguments.boot}")
         except (ConfigError, InfrastructureError) as error:
             _say(plain_line(str(error)))
             return

@@ -59,35 +59,37 @@ def records(tmp_path: Path) -> Path:
     return tmp_path / "records"
 
 
-def test_records_are_put_below_the_url_with_the_token(storage: Storage, records: Path) -> None:
-    url = upload.put(
-        records, storage.url + "/", "boot-2", {"LAVA_JOB_ID": "47", "RTGATE_UPLOAD_TOKEN": "geheim-0123456789"}
-    )
-    assert url == f"{storage.url}/job-47/boot-2.tar.gz"
+@pytest.mark.parametrize(("number", "directory"), [("47", "job-47"), ("12.1", "job-12.1"), ("", "job-none")])
+def test_records_are_put_below_the_url_with_the_token(
+    number: str, directory: str, storage: Storage, records: Path
+) -> None:
+    """Each job has a place of its own, also one of several boards."""
+    url = upload.put(records, storage.url + "/", number, "boot-2", {"RTGATE_UPLOAD_TOKEN": "geheim-0123456789"})
+    assert url == f"{storage.url}/{directory}/boot-2.tar.gz"
     ((path, token, data),) = storage.got
-    assert (path, token) == ("/store/job-47/boot-2.tar.gz", "Bearer geheim-0123456789")
+    assert (path, token) == (f"/store/{directory}/boot-2.tar.gz", "Bearer geheim-0123456789")
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         assert "records/x" in archive.getnames()
 
 
 def test_a_token_may_stand_in_a_file(storage: Storage, records: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("geheim-0123456789\n")
-    upload.put(records, storage.url, "boot-1", {"RTGATE_UPLOAD_TOKEN_FILE": str(tmp_path / "token")})
+    upload.put(records, storage.url, "47", "boot-1", {"RTGATE_UPLOAD_TOKEN_FILE": str(tmp_path / "token")})
     assert storage.got[0][1] == "Bearer geheim-0123456789"
     with pytest.raises(ConfigError, match="does not name a file"):
-        upload.put(records, storage.url, "boot-1", {"RTGATE_UPLOAD_TOKEN_FILE": str(tmp_path / "none")})
+        upload.put(records, storage.url, "47", "boot-1", {"RTGATE_UPLOAD_TOKEN_FILE": str(tmp_path / "none")})
 
 
 def test_a_storage_that_fails_once_is_asked_again(storage: Storage, records: Path) -> None:
     storage.answers = [503]
-    upload.put(records, storage.url, "boot-1", {})
+    upload.put(records, storage.url, "47", "boot-1", {})
     assert len(storage.got) == 2
 
 
 def test_a_storage_in_trouble_is_the_labs(storage: Storage, records: Path) -> None:
     storage.answers = [503] * 1000
     with pytest.raises(InfrastructureError, match="HTTP 503"):
-        upload.put(records, storage.url, "boot-1", {})
+        upload.put(records, storage.url, "47", "boot-1", {})
     assert len(storage.got) > 3
 
 
@@ -97,7 +99,7 @@ def test_a_storage_that_refuses_is_not_asked_again_and_no_token_goes_elsewhere(
 ) -> None:
     storage.answers = [answer] * 3
     with pytest.raises(ConfigError) as caught:
-        upload.put(records, storage.url, "boot-1", {"RTGATE_UPLOAD_TOKEN": "geheim-0123456789"})
+        upload.put(records, storage.url, "47", "boot-1", {"RTGATE_UPLOAD_TOKEN": "geheim-0123456789"})
     assert len(storage.got) == 1
     assert "geheim" not in str(caught.value)
 
@@ -110,8 +112,8 @@ def test_a_file_that_holds_more_than_a_token_is_refused_and_not_printed(
     (tmp_path / "token").write_text(token, encoding="utf-8")
     environment = {"RTGATE_UPLOAD_TOKEN_FILE": str(tmp_path / "token")}
     for act in (
-        lambda: upload.check(storage.url, environment),
-        lambda: upload.put(records, storage.url, "b", environment),
+        lambda: upload.check(storage.url, "47", environment),
+        lambda: upload.put(records, storage.url, "47", "b", environment),
     ):
         with pytest.raises(ConfigError, match="holds no token") as caught:
             act()
@@ -124,7 +126,7 @@ def test_an_upload_that_takes_too_long_is_given_up(
 ) -> None:
     monkeypatch.setattr(upload, "_LONGEST_S", 0.0)
     with pytest.raises(InfrastructureError, match="could not be uploaded in 0 s"):
-        upload.put(records, storage.url, "boot-1", {})
+        upload.put(records, storage.url, "47", "boot-1", {})
 
 
 def test_what_is_no_answer_of_http_is_the_labs(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +144,7 @@ def test_what_is_no_answer_of_http_is_the_labs(records: Path, monkeypatch: pytes
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with pytest.raises(InfrastructureError, match="does not answer"):
-            upload.put(records, f"http://127.0.0.1:{server.getsockname()[1]}", "boot-1", {})
+            upload.put(records, f"http://127.0.0.1:{server.getsockname()[1]}", "47", "boot-1", {})
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
@@ -152,5 +154,5 @@ def test_what_is_no_answer_of_http_is_the_labs(records: Path, monkeypatch: pytes
 )
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        upload.check(url)
+        upload.check(url, "47")
     assert "geheim" not in str(caught.value)

@@ -35,27 +35,28 @@ class _Archive(io.BytesIO):
         return super().read(size)
 
 
-def check(url: str, environ: Mapping[str, str] = os.environ) -> None:
+def check(url: str, job: str, environ: Mapping[str, str] = os.environ) -> None:
     """Check that a URL is one to upload to, and that the token can be read, before anything is measured.
 
-    Raises ConfigError; the message has no part that may be a secret.
+    `job` is the job's number, as `InJob` has it. Raises ConfigError; the message has no part that may be a secret.
     """
     storage_url(url, "--upload", UPLOAD_TOKEN)
-    _token(environ)
+    _token(job, environ)
 
 
-def put(records: Path, url: str, name: str, environ: Mapping[str, str] = os.environ) -> str:
+def put(records: Path, url: str, job: str, name: str, environ: Mapping[str, str] = os.environ) -> str:
     """Upload a directory of records as `URL/job-JOB/NAME.tar.gz` and return the whole URL.
+
+    Outside of a server, where `job` is empty, JOB is `none`.
 
     Raises:
         ConfigError: as `check`, or the storage refuses it.
         InfrastructureError: the storage did not take it in time.
     """
-    check(url, environ)
-    job = environ.get("LAVA_JOB_ID", "")
-    whole = f"{url.rstrip('/')}/job-{job if job.isdecimal() else 'none'}/{name}.tar.gz"
+    check(url, job, environ)
+    whole = f"{url.rstrip('/')}/job-{job or 'none'}/{name}.tar.gz"
     archive = _Archive(_packed(records), Deadline.after(_LONGEST_S))
-    http = Http(_token(environ), "Bearer", Patience(total=_LONGEST_S))
+    http = Http(_token(job, environ), "Bearer", Patience(total=_LONGEST_S))
     reply = http.repeat("PUT", whole, data=archive, headers={"Content-Type": "application/gzip"})
     if not 200 <= reply.status < 300:
         raise ConfigError(f"the storage refuses {whole}: HTTP {reply.status}")
@@ -72,7 +73,7 @@ def _packed(records: Path) -> bytes:
     return stream.getvalue()
 
 
-def _token(environ: Mapping[str, str]) -> Token | None:
+def _token(job: str, environ: Mapping[str, str]) -> Token | None:
     """Return the token: of the environment, of a file, or of the job's secrets, which are lines `NAME=VALUE`.
 
     Who may read the file is decided by whoever made the container, which this job alone has.
@@ -81,7 +82,7 @@ def _token(environ: Mapping[str, str]) -> Token | None:
     if token is not None:
         return token
     try:
-        text = Path(f"/lava-{environ.get('LAVA_JOB_ID', '')}/secrets").read_text(encoding="utf-8")
+        text = Path(f"/lava-{job}/secrets").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     match = re.search(rf"^{UPLOAD_TOKEN}=(.*)$", text, re.MULTILINE)
