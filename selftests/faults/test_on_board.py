@@ -177,8 +177,6 @@ def test_a_panic_is_the_kernels_and_what_follows_is_not_measured(tmp_path: Path)
 
 def test_silence_that_lava_timed_out_is_a_hang(tmp_path: Path) -> None:
     log = carried_out(Target(blow=Blow()), limit_s=15)
-    _, cases = found([*log, "lava-test-shell timed out after 20 seconds"], tmp_path)
-    assert cases["latency/cyclictest:idle"].state == "hang"
     records.decode(log, tmp_path / "told", hung=True)
     assert {one.case: one.state for one in records_file.read_all(tmp_path / "told")} == {
         "latency/cyclictest:idle": "hang",

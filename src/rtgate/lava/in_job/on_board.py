@@ -292,7 +292,6 @@ class _Log:
                 self._last = words[1]
             elif self._last:
                 self._parts[self._last].append(line)
-            self._hung = self._hung or re.search(r"(?:lava-test-\S+|multinode-test) timed out after", line) is not None
             if line.startswith(_CANNOT) and not self._last:
                 self._died = plain_line(line.removeprefix("rtgate: "))[:200]
 
