@@ -270,6 +270,8 @@ def test_a_profile_may_measure_something_else_on_a_board_beside_another(path: Pa
         ("virt-arm64-smp2",),
         (),
     )
+    assert profiles.profile("mr") == profiles.profile("mr", "virt-arm64") == found
+    assert profiles.profile("mr", "virt-arm64-smp2") == there
 
 
 @pytest.mark.parametrize(

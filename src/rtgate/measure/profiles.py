@@ -137,8 +137,8 @@ class Profile:
         return replace(tool, **options) if options else tool  # type: ignore[type-var]
 
 
-def profile(name: str) -> Profile:
-    """Return the profile of this name.
+def profile(name: str, board: str | None = None) -> Profile:
+    """Return the profile of this name, as it is on a board; without one as it is on boards that it does not name.
 
     Raises:
         ConfigError: there is none, or a profiles.yaml is wrong.
@@ -146,7 +146,7 @@ def profile(name: str) -> Profile:
     by_name = profiles()
     if name not in by_name:
         raise ConfigError(f"unknown profile {name!r} (allowed: {', '.join(sorted(by_name))})")
-    return by_name[name]
+    return by_name[name].on(board)
 
 
 def profiles() -> dict[str, Profile]:

@@ -119,7 +119,7 @@ def _virtual(request: ArmRequest, board: Board, console: str, stop: threading.Ev
         if kernel.arch and kernel.arch != board.arch:
             raise ConfigError(f"{request.kernels[arm]} is a kernel for {kernel.arch}, {board.name} is {board.arch}")
     images = _images(board)
-    board_profile = profile(request.profile).on(board.name)
+    board_profile = profile(request.profile, board.name)
 
     one_image = len(kernels) > 1 and len({kernel.image_sha256 for kernel in kernels.values()}) == 1
     shared_boots = SharedBoots() if one_image else None
@@ -189,7 +189,7 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
         name=ArmName.CANDIDATE,
         board=board,
         kernel=kernel,
-        profile=profile(request.profile).on(board.name),
+        profile=profile(request.profile, board.name),
         tuning=board.tuning(request.tuning),
         time=time_of(board),
         attached=True,
@@ -203,7 +203,7 @@ def _attach(request: ArmRequest, board: Board, console: str, stop: threading.Eve
 def _in_job(request: ArmRequest, board: Board, stop: threading.Event) -> Arm:
     """Return the arm that a LAVA job has booted."""
     job = environment.read()
-    board_profile = profile(request.profile).on(board.name)
+    board_profile = profile(request.profile, board.name)
     return Arm(
         name=job.arm,
         board=board,

@@ -85,7 +85,7 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
         raise ConfigError(
             f"{wish.pairs} pairs of boots alone take {wish.booting:.0f} board-minutes (--pairs, --budget)"
         )
-    lengths = profile(wish.profile).on(wish.board.name)
+    lengths = profile(wish.profile, wish.board.name)
     every_case = suites.cases(wish.suites, wish.profile, wish.tuning, board=wish.board.name)
     excluded = _excluded(every_case, _arm(wish, lengths))
     cases = [case for case in every_case if case.name not in excluded]

@@ -158,5 +158,5 @@ def _boot(run: TracedRun, loads: Mapping[str, str], stop: threading.Event) -> di
 def _short_side(candidate: Side, profile_name: str) -> Side:
     """Return the side for short boots that nobody made before, with the options that a profile gives its loads."""
     board = candidate.arm.board.name
-    short = replace(profile(_SHORT).on(board), loads=profile(profile_name).on(board).loads)
+    short = replace(profile(_SHORT, board), loads=profile(profile_name, board).loads)
     return replace(candidate, record=None, arm=replace(candidate.arm, profile=short))
