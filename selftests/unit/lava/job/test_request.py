@@ -5,6 +5,7 @@ import functools
 import json
 import threading
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,17 +16,22 @@ from rtgate import strict_yaml
 from rtgate.board import boards
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
+from rtgate.lava.in_job import on_board
 from rtgate.lava.in_job.cooling import LONGEST_S
 from rtgate.lava.in_job.target import JobTarget
+from rtgate.lava.job import cases as cases_file
 from rtgate.lava.job import environment
 from rtgate.lava.job import request as orders
 from rtgate.lava.job.definition import Transport
 from rtgate.lava.job.request import MeasurementRequest, in_turns
 from rtgate.lava.job.server_definition import Definition
+from rtgate.lava.results.boot_log import BootLog
+from rtgate.lava.results.expected import write_dead_boot
 from rtgate.lava.results.plain_text import plain_line
 from rtgate.measure import case_plan, profiles
 from rtgate.measure.case import Case
 from rtgate.records.record import KernelIdentity
+from rtgate.target.outcome import State
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.fio import FioRead
 from rtgate.tools.registry import TOOLS
@@ -162,6 +168,40 @@ def test_loads_are_part_of_a_name(load: str) -> None:
 def test_arms_in_turns() -> None:
     assert in_turns(("candidate",), 3) == ("candidate",) * 3
     assert "".join(arm[0] for arm in in_turns(("baseline", "candidate"), 4)) == "bccbbccb"
+
+
+@pytest.fixture
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeasurementRequest:
+    """Return a request with a site's profile that asks something else of the load on its board."""
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path))
+    (tmp_path / "profiles.yaml").write_text(
+        "ours: {description: d, duration: 1 s, seeds: 1, boots: 1, loads: {stress-ng: {cpu: 4}},\n"
+        "  boards: {virt-arm64: {loads: {stress-ng: {cpu: 2}}}}}\n"
+    )
+    return replace(ORDER, profile="ours", cases=(replace(ORDER.cases[0], load="stress-ng"),))
+
+
+def test_a_job_measures_what_the_profile_has_on_its_board(ours: MeasurementRequest, tmp_path: Path) -> None:
+    """Also where only fetch makes a record: records of other options are judged by other limits."""
+    boot = BootLog(number=1, attempts=1, firmware=(), faults=(), console="")
+    (dead,) = write_dead_boot(ours.expected(), boot, State.NO_BOOT, "no prompt", tmp_path)
+    assert dead.evidence.expectation.options == {"stress-ng cpu": 2}
+
+
+def test_a_board_that_measures_by_itself_has_the_profile_of_the_board(ours: MeasurementRequest) -> None:
+    fields = {
+        "version": "1",
+        "board": ours.board,
+        "profile": ours.profile,
+        "tuning": "default",
+        "boot": 1,
+        "arm": "candidate",
+        "kernel": asdict(KERNEL),
+        "cases": [{"case": cases_file.as_json(ours.cases[0]), "nonce": "F012345678"}],
+    }
+    expected = on_board.context(json.dumps(fields).encode()).expected
+    assert expected.profile == ours.expected().profile
+    assert expected.profile.loads == {"stress-ng": {"cpu": 2}}
 
 
 def test_no_job_holds_a_board_for_hours() -> None:

@@ -210,7 +210,7 @@ def context(data: bytes) -> Context:
         number = environment.boot(str(fields["boot"]))
         expectation = Expected(
             board=boards.board(names[0]),
-            profile=profile(names[1]),
+            profile=profile(names[1], names[0]),
             tuning=names[2],
             cases=tuple(case for case, _ in entries),
             boots=(names[3],) * number,

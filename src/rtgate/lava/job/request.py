@@ -78,7 +78,7 @@ class MeasurementRequest:
         board.tuning(self.tuning)
         return Expected(
             board=board,
-            profile=profile(self.profile),
+            profile=profile(self.profile, self.board),
             tuning=self.tuning,
             cases=self.cases,
             boots=self.boots,
