@@ -70,6 +70,14 @@ def test_boots_with_different_options_are_judged_by_no_limit() -> None:
     assert "2 limits are for the tool's own options, and for those of the profile report" in found.sentence
 
 
+def test_a_boot_that_died_takes_no_limit_away_from_those_that_measured() -> None:
+    dead = record(seed=2, state="no boot", message="no prompt")
+    found = _judged([OWN, dead], _for(maximum(BROKEN)))
+    assert [one.kind for one in found] == [Kind.BOOT, Kind.LIMIT]
+    assert found[1].status is Status.FAIL
+    assert [one.kind for one in _judged([dead], _for(maximum(BROKEN)))] == [Kind.BOOT]
+
+
 def test_a_limit_that_was_not_applied_is_no_pass_whatever_else_passed() -> None:
     kept, not_applied = _judged([record()], maximum(), _kernels("< 5.0", maximum(measurement="latency.avg")))
     assert (kept.status, not_applied.kind) == (Status.PASS, Kind.NOT_APPLIED)

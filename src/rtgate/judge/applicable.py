@@ -28,17 +28,19 @@ class Applicable:
 def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applicable:
     """Return which limits of a case hold for its records.
 
-    Limits for other options are left out without a word where limits for these options are given, too; and those for
-    other kernels where the measurement has one for these.
+    The options are those of the boots that measured, if there are any: a record that somebody else made, of a boot
+    that died, says less of them. Limits for other options are left out without a word where limits for these options
+    are given, too; and those for other kernels where the measurement has one for these.
     """
-    same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, records)]
+    measured = [record for record in records if record.has_results] or records
+    same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, measured)]
     matches = tuple(limit for limit in same if limit.kernels.covers(record.release for record in records))
     other_limits = [limit for limit in limits if limit not in same]
     if any(limit.kind is not LimitKind.FAULT for limit in same):
         other_limits = []
     subjects = {_subject(limit) for limit in matches}
     old = [limit for limit in same if limit not in matches and _subject(limit) not in subjects]
-    return Applicable(matches, (*_of_other_options(other_limits, records), *_of_other_kernels(old, records)))
+    return Applicable(matches, (*_of_other_options(other_limits, measured), *_of_other_kernels(old, records)))
 
 
 def options_of(record: Record) -> Mapping[str, bool | int | str]:
