@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, asking, fault_policy, maximum, record
+from selftests.unit.judge.conftest import BOARD, CASE, FLAVOUR, asking, fault_policy, maximum, record, share
 
 from rtgate.judge.applicable import applicable
 from rtgate.judge.judging import Subject, judge
@@ -128,6 +128,14 @@ def test_limits_for_kernels_of_one_measurement_take_turns() -> None:
     found = applicable([old, new], [_release(record(), "6.12.1")])
     assert found.limits == (new,)
     assert found.left_out == ()
+
+
+def test_a_tail_limit_over_one_level_does_not_stand_for_that_over_another() -> None:
+    kept, other = share(over="50 virtual us"), _kernels("< 6.0", share(over="90 virtual us"))
+    found = applicable([kept, other], [_release(record(), "6.12.1")])
+    assert found.limits == (kept,)
+    (sentence,) = found.left_out
+    assert sentence.startswith("the limit of latency over 90 virtual us is for kernels < 6.0.0, not 6.12.1 (")
 
 
 @pytest.mark.parametrize("measurement", ["irqsoff", "rawlock"])

@@ -10,6 +10,7 @@ from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.records.record import Record
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.registry import without_own
+from rtgate.units import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ def options_of(record: Record) -> Mapping[str, bool | int | str]:
     return without_own(CaseName.parse(record.case).tool, record.evidence.expectation.options)
 
 
-def _subject(limit: Threshold) -> tuple[str, LimitKind, str]:
-    return limit.name, limit.kind, limit.cpu_class
+def _subject(limit: Threshold) -> tuple[str, LimitKind, str, Quantity | None]:
+    """Return what a limit is of: a share over one level says nothing of that over another."""
+    return limit.name, limit.kind, limit.cpu_class, limit.over
 
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
@@ -79,5 +81,6 @@ def _format_options(options: Mapping[str, bool | int | str]) -> str:
 def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
     kernels = ", ".join(dict.fromkeys(text for record in records if (text := record.release))) or "unknown"
     for limit in limits:
-        scope = f"the limit of {limit.name} is for kernels {limit.kernels}"
+        name = f"{limit.name} over {limit.over}" if limit.over else limit.name
+        scope = f"the limit of {name} is for kernels {limit.kernels}"
         yield f"{scope}, not {kernels} ({limit.origin})"
