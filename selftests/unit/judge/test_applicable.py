@@ -48,6 +48,32 @@ def test_a_profile_is_judged_by_the_limits_of_its_options_alone() -> None:
     assert found.status is Status.FAIL
 
 
+def test_a_limit_for_a_profile_stands_for_no_limit_of_another_measurement() -> None:
+    """Else one of little worth would take all the others away, and nobody would be told."""
+    average = maximum(measurement="latency.avg")
+    limits = (maximum(BROKEN), average, _for(average))
+    kept, not_applied = _judged([OWN], *limits)
+    assert (kept.status, kept.measurement) == (Status.PASS, "latency.avg")
+    assert (not_applied.status, not_applied.kind) == (Status.DONE, Kind.NOT_APPLIED)
+    assert not_applied.sentence == (
+        "1 limit is for the tool's own options (calibration; thresholds.yaml:7); "
+        "measured with threads 4, stress-ng cpu 4"
+    )
+    assert exit_code([kept, not_applied]) == 5
+
+
+def test_limits_for_another_profile_are_not_expected() -> None:
+    (found,) = _judged([OWN], _for(maximum()), _for(maximum(measurement="latency.avg"), threads=8))
+    assert found.status is Status.PASS
+    (found,) = _judged([record()], maximum(), _for(maximum(measurement="latency.avg")))
+    assert found.status is Status.PASS
+
+
+def test_a_profile_may_limit_a_measurement_in_another_way() -> None:
+    by_class = replace(_for(maximum()), cpu_class="big")
+    assert applicable([maximum(BROKEN), by_class], [OWN]).left_out == ()
+
+
 def test_an_option_that_says_what_the_tool_does_anyway_is_none() -> None:
     """Records of before have those of a profile, as `step_us: 500` of nuc."""
     (found,) = _judged([asking(record(), options={**OPTIONS, "interval_us": 1000})], _for(maximum()))

@@ -30,18 +30,16 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     """Return which limits of a case hold for its records.
 
     The options are those of the boots that measured, if there are any: a record that somebody else made, of a boot
-    that died, says less of them. Limits for other options are left out without a word where limits for these options
-    are given, too; and those for other kernels where the measurement has one for these.
+    that died, says less of them. Limits for other kernels are left out without a word where what they are of has a
+    limit for these; and those for the tool's own options where the measurement has one for these. Limits for another
+    profile are left out where any is for these options: nobody who measures with one profile expects another's.
     """
     measured = [record for record in records if record.has_results] or records
     same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, measured)]
     matches = tuple(limit for limit in same if limit.kernels.covers(record.release for record in records))
-    other_limits = [limit for limit in limits if limit not in same]
-    if any(limit.kind is not LimitKind.FAULT for limit in same):
-        other_limits = []
     subjects = {_subject(limit) for limit in matches}
     old = [limit for limit in same if limit not in matches and _subject(limit) not in subjects]
-    return Applicable(matches, (*_of_other_options(other_limits, measured), *_of_other_kernels(old, records)))
+    return Applicable(matches, (*_of_other_options(_missed(limits, same), measured), *_of_other_kernels(old, records)))
 
 
 def options_of(record: Record) -> Mapping[str, bool | int | str]:
@@ -59,6 +57,13 @@ def _subject(limit: Threshold) -> tuple[str, LimitKind, str, Quantity | None]:
 
 def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
     return all(limit.options == options_of(record) for record in records)
+
+
+def _missed(limits: Sequence[Threshold], same: Sequence[Threshold]) -> list[Threshold]:
+    """Return the limits for other options that one would expect to hold, beside those for these options, `same`."""
+    names = {limit.name for limit in same if limit.kind is not LimitKind.FAULT}
+    others = [limit for limit in limits if limit not in same]
+    return [limit for limit in others if not limit.options and limit.name not in names] if names else others
 
 
 _OWN = "the tool's own options"
