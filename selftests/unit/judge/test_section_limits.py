@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from selftests.unit.judge.conftest import BOARD, BOUND, CASE, FLAVOUR, evidence, maximum, record
@@ -386,3 +387,17 @@ def test_a_limit_of_a_section_is_missing_where_no_boot_was_followed(limit: Thres
     (one,) = [one for one in judged(None, KEPT, limit) if one.kind is not Kind.UNJUDGED]
     assert (one.status, one.kind, one.measurement) == (Status.MISS, Kind.MISSING, limit.name)
     assert one.sentence == f"{what} has a limit of {limit.limit}, and no boot was followed: gate with --sections"
+
+
+@pytest.mark.parametrize(
+    ("scope", "why"),
+    [
+        ({"kernels": VersionRange.parse("< 6.0")}, "the limit of irqsoff is for kernels < 6.0.0, not "),
+        ({"profile": "report", "options": {"threads": 4}}, "1 limit is for those of the profile report"),
+    ],
+)
+def test_one_for_other_kernels_or_options_is_told_where_no_boot_was_followed(scope: dict[str, Any], why: str) -> None:
+    limits = (replace(limit, **scope) for limit in (KEPT, length_limit(31)))
+    (one,) = [one for one in judged(None, *limits) if one.kind is not Kind.UNJUDGED]
+    assert (one.status, one.kind) == (Status.DONE, Kind.NOT_APPLIED)
+    assert one.sentence.startswith(why)

@@ -337,9 +337,9 @@ def _of_sections(subject: Subject, limits: Sequence[Threshold], sound: Sequence[
     sections = subject.sections
     if not sound:
         return []
-    section_limits = applicable(limits, subject.records)
     if sections is None:
-        return list(unfollowed_limits(section_limits.limits))
+        return list(unfollowed_limits(limits, subject.records))
+    section_limits = applicable(limits, subject.records)
     boots = FollowedBoots.of_candidate(sections, {record.seed for record in sound})
     of_baseline = (
         list(section_limit_findings(section_limits.limits, FollowedBoots.of_baseline(sections)))

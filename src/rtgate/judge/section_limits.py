@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rtgate.judge.applicable import applicable
 from rtgate.judge.limits import figure
 from rtgate.judge.thresholds import Threshold
 from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.bound import MEASUREMENT as BOUND
 from rtgate.records.bound import Bound
 from rtgate.records.longer_sections import RAWLOCK, LongestHold, LongestSection, SectionComparison
+from rtgate.records.record import Record
 from rtgate.units import plural
 
 _STATES: Mapping[str, str] = {
@@ -119,18 +121,20 @@ def section_limit_findings(limits: Sequence[Threshold], boots: FollowedBoots) ->
         yield replace(_apply(limit, boots), source=limit.origin)
 
 
-def unfollowed_limits(limits: Sequence[Threshold]) -> Iterator[Finding]:
+def unfollowed_limits(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[Finding]:
     """Yield what is said of limits where no boot was followed.
 
-    Limits of sections and of locks are somebody's requirements, so that nothing is known of them is MISS. Limits of
-    bounds are shipped, for those who ask for sections: without that they say nothing.
+    Limits of sections and of locks are somebody's requirements, so that nothing is known of them is MISS, and one for
+    other options or kernels is told. Limits of bounds are shipped, for those who ask for sections: without that they
+    say nothing.
     """
-    for limit in limits:
-        if limit.measurement == BOUND:
-            continue
+    required = applicable([limit for limit in limits if limit.measurement != BOUND], records)
+    for limit in required.limits:
         sentence = f"{_what(limit)} has a limit of {limit.limit}, and no boot was followed: gate with --sections"
         finding = Finding(status=Status.MISS, kind=Kind.MISSING, sentence=sentence, measurement=limit.name)
         yield replace(finding, source=limit.origin)
+    for sentence in required.left_out:
+        yield Finding(status=Status.DONE, kind=Kind.NOT_APPLIED, sentence=sentence)
 
 
 def shown(boots: FollowedBoots) -> Finding:
