@@ -10,9 +10,13 @@ from rtgate.cli import select_cases
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job import cases as cases_file
+from rtgate.measure.case import Case
+from rtgate.tools.cyclictest import Cyclictest
+from rtgate.workflow import suites
 from rtgate.workflow.verdicts import write_verdicts
 
 IDLE = "latency/cyclictest:idle"
+LISTED = (Case(suite="latency", tool=Cyclictest(), load="idle"),)
 
 
 def report(directory: Path, status: Status, kind: Kind, flavour: str = "preempt_rt", case: str = IDLE) -> Path:
@@ -103,6 +107,48 @@ def test_what_should_be_measured_and_cannot_is_not_passed_over(
         "irq/irq-hard:idle (flagged) cannot be measured there: rk3568-evb1 lists no PCI Express function named rtl8139"
     )
     assert line in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "reason"),
+    [(Status.FAIL, Kind.REGRESSION, "flagged"), (Status.DONE, Kind.INCONCLUSIVE, "open")],
+)
+def test_what_the_profile_does_not_measure_is_not_passed_over(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    status: Status,
+    kind: Kind,
+    reason: str,
+) -> None:
+    """As after a gate with the profile paths."""
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: LISTED)
+    report(tmp_path, status, kind, case="latency/cyclictest:network")
+    assert run(tmp_path, "--board", "rk3568-evb1", "--profile", "mr", "--budget", "99h") == 5
+    line = f"latency/cyclictest:network ({reason}) cannot be measured there: the profile mr does not measure it: choose"
+    assert line in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "case"),
+    [
+        (Status.PASS, Kind.NO_WORSE, "latency/cyclictest:network"),
+        (Status.FAIL, Kind.REGRESSION, "signal/signaltest:idle"),  # of a suite that is not asked for
+        (Status.FAIL, Kind.REGRESSION, f"{IDLE}+isolated"),  # measured, without the tuning
+    ],
+)
+def test_nothing_is_missed_that_is_good_or_measured_or_not_asked_for(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    status: Status,
+    kind: Kind,
+    case: str,
+) -> None:
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: LISTED)
+    report(tmp_path, status, kind, case=case)
+    assert run(tmp_path, "--board", "rk3568-evb1", "--profile", "mr", "--budget", "99h") == 0
+    assert "does not measure it" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
 from rtgate.judge.compare.on_boards import BOOT_MINUTES
-from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose
+from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose, without_tuning
 from rtgate.judge.verdict import Verdict
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.case_plan import plan
 from rtgate.measure.profiles import Lengths, Profile, profile
+from rtgate.tools.case_name import CaseName
 from rtgate.tools.needs import unmet_needs
 from rtgate.workflow import suites
 from rtgate.workflow.arms import unknown_kernel
@@ -58,7 +59,8 @@ class Selection:
         choices: every case that is a matter for the board, the most urgent first.
         cases: those within the budget.
         minutes: of the board, with its boots.
-        excluded: why the board or its kernel cannot run other cases, by case; they take nothing of the budget.
+        excluded: why the board, its kernel or its profile cannot measure other cases, by case; they take nothing of the
+            budget.
         unanswered: those of `excluded` that the gate flagged or left open.
     """
 
@@ -95,13 +97,15 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     ]
     minimum = _minimum(wish, lengths.minimum, every_case, excluded)
     choices = choose(verdicts, entries, minimum, wish.budget - wish.booting)
+    unlisted = _unlisted(verdicts, every_case, wish)
+    unanswered = _unanswered(verdicts, {**excluded, **unlisted})
     within = {choice.case: choice.minutes for choice in choices if choice.within}
     return Selection(
         choices=choices,
         cases=tuple(case for case in cases if case.name in within),
         minutes=sum(within.values()) + wish.booting,
-        excluded=excluded,
-        unanswered=_unanswered(verdicts, excluded),
+        excluded=excluded | {choice.case: unlisted[choice.case] for choice in unanswered if choice.case in unlisted},
+        unanswered=unanswered,
     )
 
 
@@ -124,6 +128,14 @@ def _excluded(cases: Sequence[Case], arm: Arm) -> dict[str, str]:
     """Return why a case cannot run there, as far as the board's file and the kernel's flavour tell, by the case."""
     reasons = {case.name: unmet_needs(plan(case, arm, 1).needs, arm.board.cpus) for case in cases}
     return {name: "; ".join(unmet) for name, unmet in reasons.items() if unmet}
+
+
+def _unlisted(verdicts: Sequence[Verdict], cases: Sequence[Case], wish: Wish) -> dict[str, str]:
+    """Return why cases of the gate are not among the board's, by case, but for those of suites that nobody wants."""
+    listed_cases = {without_tuning(case.name) for case in cases}
+    names = {without_tuning(verdict.case) for verdict in verdicts} - {""} - listed_cases
+    why = f"the profile {wish.profile} does not measure it: choose one that does"
+    return {name: why for name in sorted(names) if not wish.suites or CaseName.parse(name).suite in wish.suites}
 
 
 def _unanswered(verdicts: Sequence[Verdict], excluded: Mapping[str, str]) -> tuple[Choice, ...]:

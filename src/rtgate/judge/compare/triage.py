@@ -84,9 +84,9 @@ def _reasons(
 ) -> Iterator[tuple[SelectableCase, Reason, str]]:
     by_case: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        by_case.setdefault(_without_tuning(verdict.case), []).append(verdict)
+        by_case.setdefault(without_tuning(verdict.case), []).append(verdict)
     for case in cases:
-        entries = sorted(by_case.get(_without_tuning(case.case), []), key=lambda verdict: verdict.status.rank)
+        entries = sorted(by_case.get(without_tuning(case.case), []), key=lambda verdict: verdict.status.rank)
         why = _reason(entries)
         if why is not None and why is not Reason.UNSEEN:
             yield case, why, next(verdict.sentence for verdict in entries if _tells(verdict, why))
@@ -96,7 +96,7 @@ def _reasons(
             yield case, why, next((verdict.sentence for verdict in entries if verdict.kind is Kind.NOT_EXERCISED), "")
 
 
-def _without_tuning(case: str) -> str:
+def without_tuning(case: str) -> str:
     """Return the name of a case without its tuning, which the gate's board and the lab's need not share."""
     return str(CaseName.parse(case).without_tuning) if case else ""
 
