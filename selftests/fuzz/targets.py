@@ -306,7 +306,7 @@ TARGETS = {
     "job templates": Target(partial(_file, template.read, "way.yaml"), _bytes((ROOT / "lava-jobs").glob("*.yaml"))),
     "profiles": Target(partial(_file, profiles.read, "profiles.yaml"), _PROFILES),
     "thresholds": Target(
-        partial(_file, lambda path: load_thresholds([path], _VIRTUAL, LimitProfiles().options), "thresholds.yaml"),
+        partial(_file, lambda path: load_thresholds([path], _VIRTUAL, LimitProfiles().case), "thresholds.yaml"),
         _THRESHOLDS,
     ),
     "log": Target(_log, _LOGS),

@@ -32,7 +32,7 @@ def kernels(place: Place) -> Kernels:
 @cache
 def shipped() -> Thresholds:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().options)
+    return load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().case)
 
 
 def broken_limits(place: Place, name: str) -> list[str]:

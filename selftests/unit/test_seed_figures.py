@@ -201,6 +201,12 @@ def _asked(group: Group) -> Mapping[str, bool | int | str]:
     return chosen.asks(asked.tool, asked.suite, asked.load) if chosen else {}
 
 
+def _length_s(group: Group) -> float:
+    _, _, case, name = group
+    asked = CaseName.parse(case)
+    return profiles.profile(name).of(asked.tool, asked.suite, asked.load).duration_s if name else 10.0
+
+
 def _measured(seed: SeedLimit) -> Iterator[Measurement]:
     """Yield what the document printed where it printed the figure of a limit: all threads' rows, if there are some."""
     block, limit = BLOCKS[seed.figure.partition("/")[0]], seed.limit
@@ -234,7 +240,11 @@ def _record(group: Group) -> Record:
         measurements=tuple(one for seed in GROUPS[group] for one in _measured(seed)),
         kernel=replace(made.kernel, flavour=flavour),
         evidence=replace(
-            made.evidence, expectation=replace(made.evidence.expectation, options=dict(_asked(group)), interval_us=0)
+            made.evidence,
+            elapsed_s=_length_s(group),
+            expectation=replace(
+                made.evidence.expectation, options=dict(_asked(group)), interval_us=0, duration_s=_length_s(group)
+            ),
         ),
         environment=replace(made.environment, flavour=flavour),
     )

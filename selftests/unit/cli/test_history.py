@@ -94,7 +94,7 @@ def test_calibrate_writes_limits_that_check_accepts(url: str, tmp_path: Path) ->
     words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 0
     limits = {
-        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
     }
     assert set(limits) >= {"latency", "latency.max", "wakeups.lost"}
     assert limits["latency.max"].kind is LimitKind.MAX
@@ -108,7 +108,7 @@ def test_what_is_not_proven_is_a_comment_and_exit_code_5(url: str, tmp_path: Pat
     before.write_text(LIMITS)
     words = ["calibrate", "--board", "virt-arm64", "--target", "0.5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 5
-    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
     assert (kept.limit, kept.source) == (Quantity(55.5, Unit.VIRTUAL_US), "somewhere")
     assert "# not shown: 60 held-out runs cannot show a share of 0.005" in out.read_text()
 
@@ -118,7 +118,7 @@ def test_a_limit_that_stays_keeps_its_kernels(url: str, tmp_path: Path) -> None:
     before.write_text(LIMITS.replace("source:", 'kernels: ">= 5.0 and < 99.0", source:'))
     words = ["calibrate", "--board", "virt-arm64", "--target", "0.5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 5
-    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    (kept,) = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
     assert str(kept.kernels) == ">= 5.0.0 and < 99.0.0"
 
 
@@ -136,9 +136,7 @@ def test_limits_that_no_proposal_replaces_stay_as_they_are(url: str, tmp_path: P
     before.write_text(LIMITS.replace("55.5", "86") + "".join(f"      - {other}\n" for other in others))
     words = ["calibrate", "--board", "virt-arm64", "--target", "5%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 0
-    old, new = (
-        load_thresholds([path], {"virt-arm64": True}, LimitProfiles().options).entries for path in (before, out)
-    )
+    old, new = (load_thresholds([path], {"virt-arm64": True}, LimitProfiles().case).entries for path in (before, out))
     stay = {replace(limit, location=None) for limit in new if limit.source == "mine"}
     assert stay == {replace(limit, location=None) for limit in old[1:]}
     assert old[0].source not in {limit.source for limit in new}
@@ -161,7 +159,7 @@ def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_su
     before.write_text(LIMITS)
     words = ["calibrate", "--board", "virt-arm64", "--target", "20%", "--thresholds", str(before), "-o", str(out)]
     assert main(words) == 0
-    found = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+    found = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
     *mine, suites = found
     assert {(one.profile, one.options["threads"]) for one in mine} == {("mine", 2)}
     assert "50 boots in 10 sessions" in mine[-1].source
@@ -181,7 +179,7 @@ def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     runs = said.partition("looser; ")[2].partition(" broke")[0].replace(", ", ",")
     assert main([*words, "--looser-because", runs]) == 0
     limits = {
-        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().options).entries
+        one.measurement: one for one in load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
     }
     assert limits["latency.max"].limit == Quantity(56.0, Unit.VIRTUAL_US)
     assert "because of kernel-1" in limits["latency.max"].margin

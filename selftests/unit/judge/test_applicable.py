@@ -177,6 +177,16 @@ def test_a_limit_of_another_function_or_lock_is_not_applied_and_that_is_said(mea
     assert sentence.startswith(f"the limit of {measurement} B is for kernels < 6.12")
 
 
+@pytest.mark.parametrize(("seconds", "fits"), [(60.0, True), (60.4, True), (10.0, False), (3600.0, False)])
+def test_a_count_of_a_whole_run_is_for_runs_of_that_length(seconds: float, *, fits: bool) -> None:
+    """Ninety times as slow a kernel has as many inversions in an hour and a half as a good one in a minute."""
+    limit = replace(_for(maximum(BROKEN)), duration_s=60.0)
+    found = applicable([limit], [asking(OWN, duration_s=seconds)])
+    assert found.limits == ((limit,) if fits else ())
+    why = f"the limit of latency.max is for runs of 60 s, not {seconds:g} s (calibration; thresholds.yaml:7)"
+    assert found.left_out == (() if fits else (why,))
+
+
 def test_policies_on_faults_hold_for_all_options() -> None:
     policy = fault_policy("oops", fails=False)
     assert applicable([policy, _for(maximum())], [record()]).limits == (policy,)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rtgate import site
 from rtgate.board import boards
 from rtgate.board.boards import FLAVOURS
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import LimitKind, Thresholds, excerpt, guarantees, load_thresholds
+from rtgate.judge.thresholds import LimitKind, ProfileCase, Thresholds, excerpt, guarantees, load_thresholds
 from rtgate.kernel.version import KernelVersion
 from rtgate.strict_yaml import Value
 from rtgate.tools import loads
@@ -29,11 +29,11 @@ SHARE = "{measurement: latency, kind: share, over: 70 virtual us, limit: 2e-6, s
 Read = Callable[[str], Thresholds]
 
 
-def _options(named: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
-    """Return the options of the only profile there is."""
+def _case(named: Value, board: str, case: CaseName) -> ProfileCase:
+    """Return how the only profile there is measures a case."""
     if named.text() != "report":
         named.fail(f"unknown value {named.text()!r} (allowed: report)")
-    return {"threads": 4, "board": board, "case": str(case)}
+    return ProfileCase({"threads": 4, "board": board, "case": str(case)}, 60.0)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def read(tmp_path: Path) -> Read:
     def load(text: str) -> Thresholds:
         path = tmp_path / "thresholds.yaml"
         path.write_text(text, encoding="utf-8")
-        return load_thresholds([path], BOARDS, _options)
+        return load_thresholds([path], BOARDS, _case)
 
     return load
 
@@ -84,6 +84,16 @@ def test_a_limit_may_be_for_the_options_of_a_profile(read: Read) -> None:
     assert found.for_options(*where, {}) == ()
     (plain,) = read(_with(GOOD)).for_options(*where, {})
     assert (plain.profile, plain.options) == ("", {})
+
+
+def test_only_a_least_count_is_for_the_length_of_its_profile(read: Read) -> None:
+    count = "{measurement: inversions, kind: KIND, limit: 6000 count, profile: report, source: s}"
+    lines = [count.replace("KIND", kind) for kind in ("min", "max")]
+    case = HEAD.replace("latency/cyclictest:idle", "scheduling/pi_stress:idle")
+    least, most = read(case + "".join(f"      - {line}\n" for line in lines)).entries
+    assert (least.duration_s, most.duration_s) == (60.0, 0.0)
+    assert read(_with(GOOD.replace("source", "profile: report, source"))).entries[0].duration_s == 0.0
+    assert read(_with(SHARE.replace("source", "profile: report, source"))).entries[0].duration_s == 0.0
 
 
 def test_a_limit_may_be_for_a_range_of_kernels(read: Read) -> None:
@@ -282,7 +292,7 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(read: Read, text: 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
-        load_thresholds([tmp_path / "none.yaml"], BOARDS, _options)
+        load_thresholds([tmp_path / "none.yaml"], BOARDS, _case)
 
 
 def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
@@ -290,7 +300,7 @@ def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
     mine.write_text(_with(GOOD.replace("100", "80")))
     more = f"    latency/cyclictest:hackbench:\n      - {GOOD}\n"
     shipped.write_text(_with(GOOD) + more + _with(GOOD).replace("virt", "rk").replace("100 rkual", "100"))
-    found = load_thresholds([mine, shipped], BOARDS, _options)
+    found = load_thresholds([mine, shipped], BOARDS, _case)
     (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
     assert limit.limit == Quantity.parse("80 virtual us")
     assert limit.origin == "60 seeds; site.yaml:4"
@@ -301,7 +311,7 @@ def test_a_site_s_board_hides_the_shipped_one_whole(tmp_path: Path) -> None:
 def test_a_longest_section_may_be_limited_for_one_function(tmp_path: Path) -> None:
     text = _with(GOOD.replace("latency.max", "irqsoff").replace("source", "function: schedule, source"))
     (tmp_path / "thresholds.yaml").write_text(text)
-    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _options)
+    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _case)
     (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
     assert (limit.measurement, limit.function) == ("irqsoff", "schedule")
 
@@ -309,7 +319,7 @@ def test_a_longest_section_may_be_limited_for_one_function(tmp_path: Path) -> No
 def test_a_longest_hold_may_be_limited_for_one_lock(tmp_path: Path) -> None:
     text = _with(GOOD.replace("latency.max", "rawlock").replace("source", "lock: tick_broadcast_lock, source"))
     (tmp_path / "thresholds.yaml").write_text(text)
-    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _options)
+    found = load_thresholds([tmp_path / "thresholds.yaml"], BOARDS, _case)
     (limit,) = found.of("virt", "preempt_rt", "latency/cyclictest:idle")
     assert (limit.name, limit.lock, limit.function) == ("rawlock tick_broadcast_lock", "tick_broadcast_lock", "")
 
@@ -319,12 +329,12 @@ def test_a_mistake_in_what_is_hidden_is_an_error_too(tmp_path: Path) -> None:
     mine.write_text(_with(GOOD))
     shipped.write_text(_with(GOOD.replace("max,", "maximum,")))
     with pytest.raises(ConfigError, match=r"shipped\.yaml:4:"):
-        load_thresholds([mine, shipped], BOARDS, _options)
+        load_thresholds([mine, shipped], BOARDS, _case)
 
 
 def test_the_shipped_limits_are_right() -> None:
     known = {name: boards.board(name).virtual for name in site.names("boards")}
-    assert load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().options).entries
+    assert load_thresholds([site.shipped_directory() / "thresholds.yaml"], known, LimitProfiles().case).entries
 
 
 BESIDE = """\
@@ -352,13 +362,13 @@ def test_an_io_error_of_a_load_that_measures_is_a_failure() -> None:
 
 def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None:
     files, every = site.files("thresholds.yaml"), {name: boards.board(name).virtual for name in site.names("boards")}
-    all_of = load_thresholds(files, every, LimitProfiles().options)
+    all_of = load_thresholds(files, every, LimitProfiles().case)
     cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
     path = tmp_path / "limits.yaml"
     for board in every:
         path.write_text(excerpt(files, board, cases, "quick"))
         mine = [one for one in all_of.entries if one.board == board and one.case in cases and not one.profile]
-        read = load_thresholds([path], every, LimitProfiles().options).entries
+        read = load_thresholds([path], every, LimitProfiles().case).entries
         assert [replace(one, location=None) for one in read] == [replace(one, location=None) for one in mine]
     assert "virt-arm64" in {one.board for one in all_of.entries if one.case in cases}
 

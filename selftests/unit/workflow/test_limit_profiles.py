@@ -59,6 +59,11 @@ def test_a_limit_has_the_options_of_its_profile(lab: Path, case: str, options: d
     assert found.options == options
 
 
+def test_a_least_count_has_the_length_of_its_profile() -> None:
+    entries = limits(None).of("nuc-j3455", "preempt_rt", "scheduling/pi_stress:idle")
+    assert [one.duration_s for one in entries] == [60.0]  # and not the 3600 s of the other tools
+
+
 def test_limits_of_a_layer_are_for_its_own_profile_of_a_name(lab: Path, tmp_path: Path) -> None:
     (lab / "profiles.yaml").write_text(PROFILES.replace("THREADS", "2").replace("mine:", "report-4:"))
     (own,) = limits(_limit(lab, "report-4")).entries

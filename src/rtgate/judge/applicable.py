@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which limits of a case hold for boots: those of the same options of tool and load, and of the same kernels."""
+"""Which limits of a case hold for boots: those of the same options of tool and load, and of the same kernels.
+
+A count of a whole run, such as a least number of inversions, also of the same length.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,16 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
     """
     measured = [record for record in records if record.has_results] or records
     same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, measured)]
-    matches = tuple(limit for limit in same if limit.kernels.covers(record.release for record in records))
+    whole = [limit for limit in same if _has_length(limit, measured)]
+    matches = tuple(limit for limit in whole if limit.kernels.covers(record.release for record in records))
     subjects = {_subject(limit) for limit in matches}
-    old = [limit for limit in same if limit not in matches and _subject(limit) not in subjects]
-    return Applicable(matches, (*_of_other_options(_missed(limits, same), measured), *_of_other_kernels(old, records)))
+    old = [limit for limit in whole if limit not in matches and _subject(limit) not in subjects]
+    left_out = (
+        *_of_other_options(_missed(limits, same), measured),
+        *_of_other_lengths([limit for limit in same if limit not in whole], measured),
+        *_of_other_kernels(old, records),
+    )
+    return Applicable(matches, left_out)
 
 
 def options_of(record: Record) -> Mapping[str, bool | int | str]:
@@ -66,6 +75,12 @@ def _missed(limits: Sequence[Threshold], same: Sequence[Threshold]) -> list[Thre
     return [limit for limit in others if not limit.options and limit.name not in names] if names else others
 
 
+def _has_length(limit: Threshold, records: Sequence[Record]) -> bool:
+    """Return whether boots measured for as long as a limit needs; some tools measure for whole seconds only."""
+    lengths = (record.evidence.expectation.duration_s for record in records)
+    return not limit.duration_s or all(abs(limit.duration_s - length) < 1 for length in lengths)
+
+
 _OWN = "the tool's own options"
 
 
@@ -89,3 +104,9 @@ def _of_other_kernels(limits: Sequence[Threshold], records: Sequence[Record]) ->
         name = f"{limit.name} over {limit.over}" if limit.over else limit.name
         scope = f"the limit of {name} is for kernels {limit.kernels}"
         yield f"{scope}, not {kernels} ({limit.origin})"
+
+
+def _of_other_lengths(limits: Sequence[Threshold], records: Sequence[Record]) -> Iterator[str]:
+    lengths = ", ".join(dict.fromkeys(f"{record.evidence.expectation.duration_s:g} s" for record in records))
+    for limit in limits:
+        yield f"the limit of {limit.name} is for runs of {limit.duration_s:g} s, not {lengths} ({limit.origin})"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class Threshold:
         margin: how the limit was made from what was measured; may be empty.
         profile: the profile whose options it is for; empty for the tool's own.
         options: what that profile asks of the tool and of the load that is not usual for them, by name.
+        duration_s: for how long that profile measures; 0 without one, or if it does not matter to this limit.
         kernels: versions that it is for.
     """
 
@@ -76,6 +77,7 @@ class Threshold:
     lock: str = ""
     profile: str = ""
     options: Mapping[str, bool | int | str] = field(default_factory=dict, hash=False)
+    duration_s: float = 0.0
     kernels: VersionRange = field(default_factory=VersionRange)
 
     @property
@@ -109,8 +111,16 @@ class Thresholds:
         return tuple(entry for entry in self.of(board, flavour, case) if entry.options == options)
 
 
-ProfileOptions = Callable[[Value, str, CaseName], Mapping[str, bool | int | str]]
-"""What the profile that a value names asks of a case on a board; it raises ConfigError at the value."""
+@dataclass(frozen=True, slots=True)
+class ProfileCase:
+    """How a profile measures a case on a board: what it asks that is not usual, by name, and for how many seconds."""
+
+    options: Mapping[str, bool | int | str]
+    duration_s: float
+
+
+FindProfileCase = Callable[[Value, str, CaseName], ProfileCase]
+"""How the profile that a value names measures a case on a board; it raises ConfigError at the value."""
 
 
 _GUARANTEED = frozenset({Reports.FAILURES, Reports.LATENESS})
@@ -146,13 +156,13 @@ def of_failures(limit: Threshold, kinds: Collection[Reports] = _GUARANTEED) -> b
     return reports(limit.case).get(limit.measurement) in kinds
 
 
-def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles: ProfileOptions) -> Thresholds:
+def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles: FindProfileCase) -> Thresholds:
     """Read limits files, the winner first: a board's limits come whole from the first file that has the board.
 
     Args:
         paths: the files.
         boards: for each board that exists, whether it is a virtual one.
-        profiles: returns the options of a profile that a limit is for.
+        profiles: returns how the profile that a limit is for measures the case.
 
     Raises:
         ConfigError: a file is wrong: unknown or duplicate names, wrong units, names that no tool produces.
@@ -196,7 +206,7 @@ def _is_for(limit: Value, profile: str) -> bool:
     return entry is None or entry.value.text() == profile
 
 
-def _file(path: Path, boards: Mapping[str, bool], profiles: ProfileOptions) -> dict[str, tuple[Threshold, ...]]:
+def _file(path: Path, boards: Mapping[str, bool], profiles: FindProfileCase) -> dict[str, tuple[Threshold, ...]]:
     by_board = {}
     for name, entry in load(path).entries().items():
         if name not in boards:
@@ -205,7 +215,7 @@ def _file(path: Path, boards: Mapping[str, bool], profiles: ProfileOptions) -> d
     return by_board
 
 
-def _board(board: str, value: Value, *, virtual: bool, profiles: ProfileOptions) -> tuple[Threshold, ...]:
+def _board(board: str, value: Value, *, virtual: bool, profiles: FindProfileCase) -> tuple[Threshold, ...]:
     thresholds: list[Threshold] = []
     for flavour, by_case in value.entries().items():
         if flavour not in FLAVOURS:
@@ -225,7 +235,7 @@ class _Place:
     virtual: bool
     flavour: str
     name: CaseName
-    profiles: ProfileOptions
+    profiles: FindProfileCase
 
     @property
     def case(self) -> str:
@@ -287,10 +297,8 @@ def _key(place: _Place, data: YamlMapping) -> dict[str, Any]:
     """Return for which options and kernels a limit is."""
     scope: dict[str, Any] = {}
     if "profile" in data:
-        scope = {
-            "profile": data["profile"].text(),
-            "options": place.profiles(data["profile"], place.board, place.name),
-        }
+        profile_case = place.profiles(data["profile"], place.board, place.name)
+        scope = {"profile": data["profile"].text(), **asdict(profile_case)}
     if "kernels" in data:
         scope["kernels"] = data["kernels"].parse(VersionRange.parse)
     return scope
@@ -316,11 +324,15 @@ def _read_threshold(place: _Place, limit: Threshold, data: YamlMapping) -> Thres
         hint = "a histogram: use share" if kind is Reports.TIMES else "a number: share is for histograms"
         data["kind"].fail(f"{name} is {hint}")
     if limit.kind is not LimitKind.SHARE:
-        return replace(limit, measurement=name, limit=_quantity(place, kind, data["limit"]))
+        level = _quantity(place, kind, data["limit"])
+        # What is worst so far, or a rate, says the same of a shorter run: only a least count is of a whole one.
+        duration_s = limit.duration_s if (limit.kind, level.unit) == (LimitKind.MIN, Unit.COUNT) else 0.0
+        return replace(limit, measurement=name, limit=level, duration_s=duration_s)
     confidence = data.get("confidence")
     return replace(
         limit,
         measurement=name,
+        duration_s=0.0,
         over=_quantity(place, kind, data["over"]),
         share=_between(data["limit"], 0.0, 1.0),
         confidence=_DEFAULT_CONFIDENCE if confidence is None else _between(confidence, 0.5, 1.0),

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rtgate import site
+from rtgate.judge.thresholds import ProfileCase
 from rtgate.measure import profiles
 from rtgate.measure.profiles import Profile
 from rtgate.strict_yaml import Value
@@ -20,8 +20,8 @@ class LimitProfiles:
 
     _cache: dict[Path, dict[str, Profile]] = field(default_factory=dict)
 
-    def options(self, name: Value, board: str, case: CaseName) -> Mapping[str, bool | int | str]:
-        """Return the options of the profile that a limit names, for its case on its board.
+    def case(self, name: Value, board: str, case: CaseName) -> ProfileCase:
+        """Return how the profile that a limit names measures its case on its board.
 
         Raises:
             ConfigError: at `name`: there is no such profile, or it does not measure the case with options of its own.
@@ -38,7 +38,7 @@ class LimitProfiles:
                 f"the profile {profile.name} measures {case.without_tuning} with the tool's own options: "
                 "remove `profile`, and the limit is for it too"
             )
-        return options
+        return ProfileCase(options, profile.of(case.tool, case.suite, case.load).duration_s)
 
 
 def _profiles(path: Path) -> dict[str, Profile]:

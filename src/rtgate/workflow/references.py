@@ -243,7 +243,7 @@ def extension(addition: Extension) -> None:
 
 def limits(path: Path) -> None:
     """Check the boards, cases, tunings, CPU classes and measurements that limits name. Raises ConfigError."""
-    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")}, LimitProfiles().options)
+    load_thresholds([path], {name: _virtual(name) for name in site.names("boards")}, LimitProfiles().case)
     board_of = cache(boards.board)
     for name, case, entry in _cases(path):
         _tuning(board_of(name), case, entry.key)

@@ -37,7 +37,7 @@ _Value = TypeVar("_Value")
 def limits(path: Path | None) -> Thresholds:
     """Return the limits of a file, or those of the site and of rtgate. Raises ConfigError."""
     is_virtual = {name: boards.board(name).virtual for name in site.names("boards")}
-    return load_thresholds(limits_files(path), is_virtual, LimitProfiles().options)
+    return load_thresholds(limits_files(path), is_virtual, LimitProfiles().case)
 
 
 def limits_files(path: Path | None) -> tuple[Path, ...]:

@@ -35,7 +35,7 @@ def results(tmp_path: Path) -> Results:
         entry = f"{{measurement: latency.max, kind: max, limit: {limit}, source: measured}}"
         limits = f"{{preempt_rt: {{latency/cyclictest:idle: [{entry}]}}}}" if limit else "{}"
         path.write_text(f"{BOARD}: {limits}\n")
-        judge = CaseJudge(boards.board(BOARD), load_thresholds([path], {BOARD: True}, LimitProfiles().options))
+        judge = CaseJudge(boards.board(BOARD), load_thresholds([path], {BOARD: True}, LimitProfiles().case))
         lines = [line for one in records for line in judge.lines(one)]
         found = [re.search(r"TEST_CASE_ID=(\S+) RESULT=(\w+)", line) for line in lines]
         said = "\n".join(line for line in lines if line.startswith("rtgate: "))
