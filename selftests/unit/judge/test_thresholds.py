@@ -366,7 +366,7 @@ def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None
     cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
     path = tmp_path / "limits.yaml"
     for board in every:
-        path.write_text(excerpt(files, board, cases, "quick"))
+        path.write_text(excerpt(files, all_of, board, {case: {} for case in cases}, "quick"))
         mine = [one for one in all_of.entries if one.board == board and one.case in cases and not one.profile]
         read = load_thresholds([path], every, LimitProfiles().case).entries
         assert [replace(one, location=None) for one in read] == [replace(one, location=None) for one in mine]
@@ -379,8 +379,17 @@ def test_an_excerpt_is_of_the_first_file_that_has_the_board_and_of_one_profile(t
     second.write_text(_with(GOOD))
     third = tmp_path / "third.yaml"
     third.write_text(_with(GOOD.replace("source", "profile: report, source")))
-    assert excerpt([first, second], "virt", {"latency/cyclictest:idle"}, "quick") == "virt: {}\n"
-    assert "100 virtual us" in excerpt([second, first], "virt", {"latency/cyclictest:idle"}, "quick")
-    assert "100 virtual us" not in excerpt([third], "virt", {"latency/cyclictest:idle"}, "quick")
-    assert "100 virtual us" in excerpt([third], "virt", {"latency/cyclictest:idle"}, "report")
-    assert excerpt([second], "rk", {"latency/cyclictest:idle"}, "quick") == "rk: {}\n"
+    case = "latency/cyclictest:idle"
+
+    def text(paths: list[Path], profile: str, where: str = "virt", **options: int | str) -> str:
+        return excerpt(paths, load_thresholds(paths, BOARDS, _case), where, {case: options}, profile)
+
+    assert text([first, second], "quick") == "virt: {}\n"
+    assert "100 virtual us" in text([second, first], "quick")
+    assert text([second], "quick", "rk") == "rk: {}\n"
+    # By the options: a site may have another profile of the limit's name, or one of another name that asks the same.
+    assert "100 virtual us" not in text([third], "quick")
+    assert "100 virtual us" not in text([third], "report", threads=2)
+    same = text([third], "mine", threads=4, board="virt", case=case)
+    assert "100 virtual us" in same
+    assert "profile: mine" in same

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.lava.job.test_request import ORDER
 
 from rtgate import site
+from rtgate.board import boards
 from rtgate.cli.main import main
 from rtgate.errors import ConfigError
+from rtgate.lava.job.definition import Files
+from rtgate.lava.job.request import MeasurementRequest
 from rtgate.workflow import references
+from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.verdicts import limits
 
 PROFILES = """\
@@ -96,6 +102,43 @@ def test_limits_behind_a_link_are_those_of_the_layer_that_has_the_link(
     (own / "thresholds.yaml").symlink_to(tmp_path / "elsewhere")
     found = limits(None).of("virt-arm64", "preempt_rt", "latency/cyclictest:idle")
     assert [one.options for one in found] == [{"threads": 3}]
+
+
+def _limits_of_a_job(lab: Path, order: MeasurementRequest) -> Path:
+    files = dict.fromkeys(order.kernels, Files(kernel="http://h/Image"))
+    writer = JobWriter(options=JobOptions(), board=boards.board(order.board), whole=order, files=files, family="")
+    path = lab / "job" / "limits.yaml"
+    path.parent.mkdir()
+    path.write_text(writer.request(order, "nonce", ()).limits)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("profile", "threads", "expected"),
+    [
+        ("report-4", 2, set()),  # the shipped limits are for the shipped profile, of four threads
+        ("mine", 4, {"mine"}),
+        ("report-4", 4, {"report-4"}),
+    ],
+)
+def test_a_job_has_the_limits_of_the_options_that_its_profile_has_here(
+    lab: Path, profile: str, threads: int, expected: set[str]
+) -> None:
+    shipped = "{clock: monotonic, threads: THREADS, affinity: none, range_us: 0, virtual_range_us: 0}"
+    own = PROFILES.replace("{threads: THREADS}", shipped).replace("mine:", f"{profile}:")
+    (lab / "profiles.yaml").write_text(own.replace("THREADS", str(threads)))
+    path = _limits_of_a_job(lab, replace(ORDER, board="rk3568-evb1", profile=profile))
+    assert {one.profile for one in limits(path).entries if one.limit} == expected
+    assert all(one.options["threads"] == threads for one in limits(path).entries if one.profile)
+
+
+def test_a_case_that_the_profile_does_not_measure_has_no_limit_of_its_own_in_a_job(lab: Path) -> None:
+    """`--cases` may name one: the job could not read such a limit."""
+    text = PROFILES.replace("THREADS", "2")
+    (lab / "profiles.yaml").write_text(text + text.replace("mine:", "more:").replace("idle: {}", "hackbench: {}"))
+    _limit(lab, "more", "latency/cyclictest:hackbench")
+    case = replace(ORDER.cases[0], load="hackbench")
+    assert limits(_limits_of_a_job(lab, replace(ORDER, profile="mine", cases=(case,)))).entries == ()
 
 
 @pytest.mark.parametrize(

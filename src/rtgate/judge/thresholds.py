@@ -175,14 +175,24 @@ def load_thresholds(paths: Iterable[Path], boards: Mapping[str, bool], profiles:
     return Thresholds(tuple(entry for entries in by_board.values() for entry in entries))
 
 
-def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: str) -> str:
+def excerpt(
+    paths: Iterable[Path],
+    thresholds: Thresholds,
+    board: str,
+    options: Mapping[str, Mapping[str, bool | int | str]],
+    profile: str,
+) -> str:
     """Return the limits of some cases of a board as the text of a limits file of their own.
 
+    A limit for a profile is left out if it is for other options; else it becomes one for `profile`. Where the text is
+    read other profiles need not be known, and one of that name may be another one.
+
     Args:
-        paths: limits files, the winner first, as for `load_thresholds`, which has checked them.
+        paths: limits files, the winner first.
+        thresholds: what `load_thresholds` read from them.
         board: the board.
-        cases: names of the cases.
-        profile: the profile that measures them; where the text is read others need not be known.
+        options: what the profile that measures them asks, by case.
+        profile: its name.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -190,20 +200,26 @@ def excerpt(paths: Iterable[Path], board: str, cases: Collection[str], profile: 
     files = (load(path).entries() for path in paths)
     own = next((entries[board].value for entries in files if board in entries), None)
     by_flavour = {} if own is None else own.entries()
+    left_out = {
+        limit.location
+        for limit in thresholds.entries
+        if limit.board == board and limit.profile and limit.options != options.get(limit.case)
+    }
     limits = {
         flavour: {
-            case: [limit.plain_data(Value.text) for limit in limits.value.items() if _is_for(limit, profile)]
+            case: [_for_profile(limit, profile) for limit in limits.value.items() if limit.location not in left_out]
             for case, limits in by_case.value.entries().items()
-            if case in cases
+            if case in options
         }
         for flavour, by_case in by_flavour.items()
     }
     return dump({board: limits})
 
 
-def _is_for(limit: Value, profile: str) -> bool:
-    entry = limit.entries().get("profile")
-    return entry is None or entry.value.text() == profile
+def _for_profile(limit: Value, profile: str) -> object:
+    """Return a limit as plain data, with another name of its profile if it is for one."""
+    entries = {name: entry.value.plain_data(Value.text) for name, entry in limit.entries().items()}
+    return {**entries, **({"profile": profile} if "profile" in entries else {})}
 
 
 def _file(path: Path, boards: Mapping[str, bool], profiles: FindProfileCase) -> dict[str, tuple[Threshold, ...]]:

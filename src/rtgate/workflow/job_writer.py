@@ -17,8 +17,10 @@ from rtgate.lava.job.definition import Files, JobArm, JobRequest, Transport, ren
 from rtgate.lava.job.multinode import Endpoint
 from rtgate.lava.job.request import NONCE, MeasurementRequest
 from rtgate.lava.lab.check import TESTED
+from rtgate.measure.case import Case
+from rtgate.measure.profiles import Profile, profile
 from rtgate.workflow import pipeline
-from rtgate.workflow.verdicts import limits_files
+from rtgate.workflow.verdicts import limits, limits_files
 
 _PROOF_S = 120  # starting a shell on a worker that has much to do
 
@@ -142,8 +144,10 @@ class JobWriter:
         """Return the limits by which a job's cases are judged inside it, where rtgate runs there."""
         if order.transport is not Transport.DOCKER:
             return ""
-        cases = {case.name for case in order.cases}
-        return excerpt(limits_files(self.thresholds), order.board, cases, order.profile)
+        own = profile(order.profile, order.board)
+        options = {case.name: _asks(own, case) for case in order.cases}
+        paths = limits_files(self.thresholds)
+        return excerpt(paths, limits(self.thresholds), order.board, options, order.profile)
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""
@@ -151,6 +155,12 @@ class JobWriter:
             return ()
         expectation = order.expected()
         return tuple(on_board.steps(expectation, number) for number in range(1, len(order.boots) + 1))
+
+
+def _asks(own: Profile, case: Case) -> Mapping[str, bool | int | str]:
+    """Return what a profile asks of a case; nothing of one that it does not measure, as a file of cases may name."""
+    is_measured = own.has(case.suite, case.tool.name, case.load)
+    return own.asks(case.tool.name, case.suite, case.load) if is_measured else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
