@@ -2,17 +2,23 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selftests.unit.lava.job.test_request import ORDER
 
+from rtgate.board import boards
 from rtgate.cli import select_cases
 from rtgate.errors import ConfigError
 from rtgate.judge.verdict import Kind, Status, Verdict
 from rtgate.lava.job import cases as cases_file
+from rtgate.lava.job.request import in_turns
 from rtgate.measure.case import Case
 from rtgate.tools.cyclictest import Cyclictest
-from rtgate.workflow import suites
+from rtgate.workflow import job_planner, suites
+from rtgate.workflow.case_selection import Wish
+from rtgate.workflow.case_selection import select_cases as select_cases_of
 from rtgate.workflow.verdicts import write_verdicts
 
 IDLE = "latency/cyclictest:idle"
@@ -36,13 +42,27 @@ def run(directory: Path, *words: str) -> int:
 def test_the_cases_go_to_a_file_that_submit_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(tmp_path, Status.FAIL, Kind.REGRESSION)
     cases = tmp_path / "cases.json"
-    assert run(tmp_path, "--board", "rk3568-evb1", "--budget", "14min", "-o", str(cases)) == 0
+    assert run(tmp_path, "--board", "rk3568-evb1", "--budget", "22min", "-o", str(cases)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:4] == [IDLE, "1.6", "min", "flagged:"]
+    assert lines[0].split()[:4] == [IDLE, "2.0", "min", "flagged:"]
     assert lines[-1].startswith("rk3568-evb1: 3 of ")
     names = [case.name for case in cases_file.read(cases)]
     assert len(names) == 3
     assert {IDLE, "latency/cyclictest:stress-ng"} <= set(names)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_fits_the_budget_is_a_job_that_fits_it(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """What is taken from the budget of a job is what was reckoned for its cases."""
+    loads = ("idle", "hackbench", "stress-ng")[:count]
+    cases = tuple(replace(LISTED[0], load=load) for load in loads)
+    monkeypatch.setattr(suites, "cases", lambda *_, **__: cases)
+    wish = Wish(board=boards.board("rk3568-evb1"), flavour="preempt_rt", profile="mr", budget=1000.0, pairs=3)
+    selection = select_cases_of([], wish)
+    assert selection.cases == cases
+    boots = in_turns(tuple(ORDER.kernels), wish.pairs)
+    order = replace(ORDER, board=wish.board.name, profile=wish.profile, cases=cases, boots=boots)
+    assert selection.minutes == pytest.approx(job_planner._minutes(order))
 
 
 def test_a_virtual_failure_queues_boards_or_blocks_as_the_project_wants(tmp_path: Path) -> None:
@@ -89,7 +109,7 @@ def test_each_flavour_has_a_usual_minimum(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flavour: str, minimum: set[str]
 ) -> None:
     report(tmp_path, Status.PASS, Kind.NO_WORSE, flavour)
-    words = ("--board", "rk3568-evb1", "--profile", "mr", "--budget", "13 min", "-o", str(tmp_path / "cases.json"))
+    words = ("--board", "rk3568-evb1", "--profile", "mr", "--budget", "20 min", "-o", str(tmp_path / "cases.json"))
     assert run(tmp_path, *words) == 0
     names = {case.name for case in cases_file.read(tmp_path / "cases.json")}
     assert names == minimum  # what else there is has no room

@@ -92,7 +92,7 @@ def test_both_kernels_are_submitted_in_looks(asked: list[Any], tmp_path: Path) -
     ("said", "more", "codes", "measured"),
     [
         ((Status.PASS, Kind.NO_WORSE), 0.5, 5, 0),
-        ((Status.PASS, Kind.NO_WORSE), 2.0, 0, 1),
+        ((Status.PASS, Kind.NO_WORSE), 2.1, 0, 1),
         ((Status.FAIL, Kind.REGRESSION), 0.5, 1, 0),
     ],
 )

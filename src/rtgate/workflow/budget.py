@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from rtgate import durations
+from rtgate.judge.compare.on_boards import BOOT_MINUTES
 
 DEFAULT = "1 h"
 
@@ -14,6 +15,11 @@ DEFAULT = "1 h"
 def minutes(text: str) -> float:
     """Return the board-minutes of a duration. Raises ConfigError."""
     return durations.option("--budget", text) / 60
+
+
+def boot_minutes(test_s: float) -> float:
+    """Return the board-minutes of one boot, whose tests take so many seconds (`lava.job.request.usual_test_s`)."""
+    return BOOT_MINUTES + test_s / 60
 
 
 @dataclass(slots=True)

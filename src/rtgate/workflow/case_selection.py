@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from rtgate.board.boards import Board
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError
-from rtgate.judge.compare.on_boards import BOOT_MINUTES
 from rtgate.judge.compare.triage import Choice, Reason, SelectableCase, choose, without_tuning
 from rtgate.judge.verdict import Verdict
+from rtgate.lava.job.request import usual_test_s
 from rtgate.lava.results.expected import Expected
 from rtgate.measure.case import Arm, Case
 from rtgate.measure.case_plan import plan
-from rtgate.measure.profiles import Lengths, Profile, profile
+from rtgate.measure.profiles import Profile, profile
 from rtgate.tools.case_name import CaseName
 from rtgate.tools.needs import unmet_needs
 from rtgate.workflow import suites
 from rtgate.workflow.arms import unknown_kernel
-
-_CASE_S = 6.0  # around a measurement: the plan goes up, the results come down
+from rtgate.workflow.budget import boot_minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,11 @@ class Wish:
     @property
     def booting(self) -> float:
         """Board-minutes that the boots take, whatever is measured in them."""
-        return 2 * self.pairs * BOOT_MINUTES
+        return self.minutes()
+
+    def minutes(self, *lengths_s: float) -> float:
+        """Return the board-minutes of the boots of both kernels, with measurements that are so long."""
+        return 2 * self.pairs * boot_minutes(usual_test_s(lengths_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +95,9 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     excluded = _excluded(every_case, _arm(wish, lengths))
     cases = [case for case in every_case if case.name not in excluded]
     entries = [
-        SelectableCase(case=case.name, minutes=_minutes(lengths.of(case.tool.name, case.suite, case.load), wish.pairs))
+        SelectableCase(case=case.name, minutes=wish.minutes(length) - wish.booting)
         for case in cases
+        for length in [lengths.of(case.tool.name, case.suite, case.load).duration_s]
     ]
     minimum = _minimum(wish, lengths.minimum, every_case, excluded)
     choices = choose(verdicts, entries, minimum, wish.budget - wish.booting)
@@ -155,8 +159,3 @@ def _minimum(wish: Wish, usual: Sequence[str], cases: Sequence[Case], excluded: 
     if impossible:
         raise ConfigError(f"--minimum {', '.join(impossible)}")
     return wish.minimum
-
-
-def _minutes(lengths: Lengths, pairs: int) -> float:
-    """Return what a case adds to boots that are made anyhow, of both kernels."""
-    return 2 * pairs * (lengths.duration_s + _CASE_S) / 60

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rtgate.judge.compare.on_boards import BOOT_MINUTES
 from rtgate.judge.compare.procedures import Procedure
 from rtgate.lava.job.request import MeasurementRequest, in_turns
-from rtgate.workflow.budget import Budget
+from rtgate.workflow.budget import Budget, boot_minutes
 from rtgate.workflow.job_results import JobAttempts
 from rtgate.workflow.job_watch import JobWatch
 from rtgate.workflow.sequential import PairQueue
@@ -71,7 +70,7 @@ class JobPlanner:
 
 
 def _minutes(order: MeasurementRequest) -> float:
-    return len(order.boots) * (order.usual_s / 60 + BOOT_MINUTES)
+    return len(order.boots) * boot_minutes(order.usual_s)
 
 
 def _time(text: str) -> datetime | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -107,7 +107,7 @@ class MeasurementRequest:
     @property
     def usual_s(self) -> float:
         """Seconds that one boot with its tests usually takes."""
-        return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in self._lengths())
+        return usual_test_s(self._lengths())
 
     def _lengths(self) -> list[float]:
         job_profile = profile(self.profile)
@@ -150,6 +150,11 @@ class MeasurementRequest:
         text = json.dumps(data, separators=(",", ":"))
         parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
         return {f"{_KEYS[role_name]}.{number}": part for number, part in enumerate(parts, 1)}
+
+
+def usual_test_s(lengths_s: Iterable[float]) -> float:
+    """Return the seconds that the tests of one boot usually take, whose measurements are so long."""
+    return _USUAL_AROUND_S + sum(length + _USUAL_CASE_S for length in lengths_s)
 
 
 def new_nonce() -> str:
