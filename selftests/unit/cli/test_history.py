@@ -169,6 +169,29 @@ def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_su
     )
 
 
+@pytest.mark.parametrize(("name", "threads"), [("quick", 2), ("mine", 3)])
+def test_options_that_no_profile_asks_for_make_no_limits(
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    threads: int,
+) -> None:
+    """As those of a site's suite: the limits would name a profile that asks for something else."""
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "profiles.yaml").write_text(PROFILE)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "lab"))
+    for one in image(20):
+        write(replace(asking(one, options={"threads": threads}), profile=name), tmp_path / "own")
+    assert main(["history", "add", str(tmp_path / "own"), "--run", "own"]) == 0
+    assert main(["baseline", "promote", "own", "--unjudged", "a harmless change"]) == 0
+    assert main(["calibrate", "--board", "virt-arm64"]) == 2
+    said = capsys.readouterr().err
+    assert f"was measured with threads {threads}, which the profile {name} does not ask for" in said
+    assert "put them into a profile of your site, measure with it, and calibrate again" in said
+
+
 def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
     before.write_text(LIMITS)

@@ -24,9 +24,11 @@ from rtgate.judge.applicable import options_of
 from rtgate.judge.learn.proposing import Ask, Decision, GoodBoot, LimitProposal, propose_limits, ratchet
 from rtgate.judge.learn.screening import ScreenProposal, propose_screen
 from rtgate.judge.thresholds import LimitKind, Threshold, Thresholds
+from rtgate.measure.profiles import profile
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.report.notices import say
+from rtgate.tools.case_name import CaseName
 from rtgate.workflow.verdicts import limits
 
 DESCRIPTION = """\
@@ -82,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     with History.open(require_url(arguments.history)) as history:
         cases = by_case(_good_boots(history, arguments))
         past = {case: _records(history, boots, virtual=board.virtual) for case, boots in cases.items()}
+        for boots in past.values():
+            _check_profile(boots[0].record)
         require_runs("--looser-because", arguments.looser_because, (boot.run for of in past.values() for boot in of))
         proposals = _proposals(arguments, past, before)
         _check_runs_needed(arguments.looser_because, proposals)
@@ -156,6 +160,21 @@ def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Bo
         what = f"{rest} of {len(rows)} boots are left out"
         say(f"{newest.case}: {what}: they were measured with other options than the newest")
     return same
+
+
+def _check_profile(record: Record) -> None:
+    """Check that a limit for a record's options can name its profile, as only a profile can. Raises ConfigError."""
+    options, case = options_of(record), CaseName.parse(record.case)
+    if not options:
+        return
+    own = profile(record.profile, record.board)
+    if own.has(case.suite, case.tool, case.load) and own.asks(case.tool, case.suite, case.load) == options:
+        return
+    text = ", ".join(f"{name} {value}" for name, value in options.items())
+    raise ConfigError(
+        f"{record.case} was measured with {text}, which the profile {record.profile} does not ask for, and a limit for "
+        "options names a profile: put them into a profile of your site, measure with it, and calibrate again"
+    )
 
 
 def _check_runs_needed(runs: Sequence[str], proposals: Sequence[tuple[LimitProposal, Decision]]) -> None:
