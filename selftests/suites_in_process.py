@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from rtgate.lava.job import cases as cases_file
+from rtgate.measure.case import Case
 from rtgate.workflow import suite_process, suites
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)  # the plugin ignores SIGTERM when its session ends
@@ -35,3 +37,11 @@ def _run(argv: Sequence[str], log: Path) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def listed_cases(profile: str, directory: Path) -> dict[str, Case]:
+    """Return the cases of all suites that a profile selects, by name, on a board that it does not name."""
+    path = directory / f"{profile}.json"
+    words = ["--collect-only", "--cases", str(path), "--profile", profile, "--tuning", "default"]
+    assert _run(suites.command((), words), directory / "log") == 0
+    return {case.name: case for case in cases_file.read(path)}
