@@ -220,6 +220,26 @@ def test_what_boots_of_the_baseline_differ_by_is_kept(boots: Boots, tmp_path: Pa
     assert one.growth == 10
 
 
+def test_a_call_that_the_baseline_has_as_long_elsewhere_is_counted_and_hides_no_other(
+    boots: Boots, tmp_path: Path
+) -> None:
+    seeds = (1, 2, 3, 4)
+    boots.altered = frozenset({"f", "g"})
+    before = {seed: (section("tick", 9000, seed, {"f": 50, "g": 50}),) for seed in seeds}
+    before[1] += (section("elsewhere", 9000, 1, {"f": 2000}, Kind.IRQSOFF),)
+    after = {seed: (section("tick", 9000, seed, {"f": 50, "g": 50}),) for seed in seeds}
+    boots.found = {"baseline": before, "candidate": after | {2: (section("tick", 9000, 2, {"f": 2000, "g": 50}),)}}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    (one,) = seen.longer
+    assert (one.function, one.call, one.call_elsewhere, one.call_boots) == ("f", 2000, 2000, 1)
+    boots.found["candidate"] = after | {2: (section("tick", 9000, 2, {"f": 2000, "g": 600}),)}
+    seen = compared(tmp_path, verdict(IDLE))
+    assert seen is not None
+    (one,) = seen.longer
+    assert (one.function, one.call, one.call_elsewhere, one.call_boots) == ("g", 600, 50, None)
+
+
 @pytest.fixture
 def two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(section_tracing, "find_board", lambda name: replace(board(name), cpus=2))

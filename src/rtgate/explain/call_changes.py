@@ -71,6 +71,16 @@ class CallsBefore:
             for boot in boots
         )
 
+    def is_usual(self, call: Call) -> bool:
+        """Return whether the function takes as long in some section of the baseline, of whatever kind and context."""
+        return call.instructions <= self.anywhere.get(call.function, 0)
+
+    def beyond(self, site: Site, call: Call) -> int:
+        """Return by how much a call gained more than what may be chance; negative if it did not."""
+        return (
+            call.instructions - self.of_function(site, call.function) - least_gain(self.spreads.of_call(call.function))
+        )
+
     def longest(self, site: Site, calls: Sequence[Call]) -> Call | None:
         """Return the call that gained most beyond what is usual for it; if none did, one that gained as much as counts.
 
@@ -79,7 +89,7 @@ class CallsBefore:
         gains = {call: call.instructions - self.of_function(site, call.function) for call in calls}
         if not gains:
             return None
-        beyond = {call: gain - least_gain(self.spreads.of_call(call.function)) for call, gain in gains.items()}
+        beyond = {call: self.beyond(site, call) for call in gains}
         most = max(beyond, key=lambda call: (beyond[call] >= 0, gains[call] >= GAINED, beyond[call]))
         alike = [
             call

@@ -62,6 +62,8 @@ class LongerSection:
         call_seed: the boot with this call.
         call_before: the longest of this function in the baseline's sections of this kind and context; where there is
             none, what may stand for it (`explain.call_changes`).
+        call_elsewhere: the longest of this function in all of the baseline's sections; 0 if there is none, or if nobody
+            looked.
         call_spread: by how much the baseline's boots differ in its calls (`explain.section_spread`); None if too few
             show it.
         call_boots: in how many of the candidate's boots a call of it, in any section, gained more than harmless changes
@@ -82,6 +84,7 @@ class LongerSection:
     function: str = ""
     call_seed: int = 0
     call_before: int = 0
+    call_elsewhere: int = 0
     call_spread: int | None = None
     call_boots: int | None = None
     longer_boots: int | None = None

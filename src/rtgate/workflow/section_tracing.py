@@ -18,7 +18,7 @@ from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, boots_with_longer, changes
 from rtgate.explain.section_spread import Spreads
-from rtgate.explain.sections import BootSections, Call, Section, merge_boots
+from rtgate.explain.sections import BootSections, Call, Section, Site, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.kernel.vmlinux import Vmlinux
@@ -271,6 +271,33 @@ def _section_boots(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CallRule:
+    """Which longer calls of the candidate are no chance.
+
+    Attributes:
+        before: the baseline's calls.
+        boots: the candidate's.
+        several_cpus: whether other CPUs decide which way a call takes.
+    """
+
+    before: CallsBefore
+    boots: Sequence[BootSections]
+    several_cpus: bool
+
+    def needs_boots(self, call: Call) -> bool:
+        """Return whether enough boots must have a longer call: else it is longer than any of the baseline's."""
+        return self.several_cpus or self.before.is_usual(call)
+
+    def boots_with(self, function: str) -> int:
+        """Return in how many boots a function has a longer call."""
+        return self.before.boots_with_longer(function, self.boots)
+
+    def is_enough(self, call: Call) -> bool:
+        """Return whether a call that gained beyond what is usual tells a change."""
+        return not self.needs_boots(call) or self.boots_with(call.function) >= boots_needed(len(self.boots))
+
+
 def _grown(
     before: CallsBefore,
     sites: Sequence[SiteChange],
@@ -280,14 +307,13 @@ def _grown(
 ) -> tuple[LongerSection, ...]:
     """Return the sites that grew, what altered functions made longer first.
 
-    With several CPUs enough of the candidate's boots must have a longer call.
+    Enough of the candidate's boots must have a longer call with several CPUs, or where the baseline has one as long
+    elsewhere.
     """
-    called = {call.function for change in sites if change.candidate for call in change.candidate.calls}
     new = tuple(boots["candidate"].values())
     new_sections = [boot.sections for boot in new]
     old_sections = [section for boot in boots["baseline"].values() for section in boot.sections]
-    counts = {function: before.boots_with_longer(function, new) for function in called} if cpus > 1 else {}
-    fewest = boots_needed(len(new))
+    rule = _CallRule(before=before, boots=new, several_cpus=cpus > 1)
     sections = []
     for change in sites:
         if change.candidate is None:
@@ -295,12 +321,7 @@ def _grown(
         section = _compared(change, change.candidate, names, before.spreads)
         if section.growth >= GROWN:
             section = replace(section, longer_boots=boots_with_longer(change, old_sections, new_sections, GROWN))
-        enough = [call for call in change.candidate.calls if counts.get(call.function, fewest) >= fewest]
-        call = before.longest(change.site, enough or change.candidate.calls)
-        if call:
-            section = _with_call(section, call, before.of_function(change.site, call.function))
-            spread = before.spreads.of_call(call.function)
-            section = replace(section, call_spread=spread, call_boots=counts.get(call.function))
+        section = _with_call(section, change.site, change.candidate.calls, rule)
         if max(section.growth, section.gained) >= LEAST:
             sections.append(section)
     return tuple(sorted(sections, key=lambda section: (-section.gained, -section.growth)))
@@ -322,12 +343,21 @@ def _compared(change: SiteChange, candidate: Section, names: frozenset[str], spr
     )
 
 
-def _with_call(section: LongerSection, call: Call, call_before: int) -> LongerSection:
-    """Return a section with the call that gained most."""
+def _with_call(section: LongerSection, site: Site, calls: Sequence[Call], rule: _CallRule) -> LongerSection:
+    """Return a section with the call that gained most; one that is no chance before any other."""
+    before = rule.before
+    beyond = [call for call in calls if before.beyond(site, call) >= 0]
+    call = before.longest(site, [call for call in beyond if rule.is_enough(call)] or calls)
+    if call is None:
+        return section
+    call_before = before.of_function(site, call.function)
     return replace(
         section,
         call=call.instructions,
         function=call.function if call.instructions - call_before >= LEAST else "",
         call_seed=call.seed,
         call_before=call_before,
+        call_elsewhere=before.anywhere.get(call.function, 0),
+        call_spread=before.spreads.of_call(call.function),
+        call_boots=rule.boots_with(call.function) if call in beyond and rule.needs_boots(call) else None,
     )

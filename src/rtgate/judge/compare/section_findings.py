@@ -171,9 +171,10 @@ def _doubt_of_call(section: LongerSection, comparison: SectionComparison) -> str
     """Return why the gain of a call may be chance; empty if it is none."""
     if section.call_gain < least_gain(section.call_spread):
         return _by_spread(section.call_spread)
-    if comparison.cpus == 1:
+    if comparison.cpus == 1 and section.call > section.call_elsewhere:
         return ""
-    return _by_boots(section.call_boots, "a longer call of it", "what other CPUs do decides its way", comparison)
+    why = "what other CPUs do decides its way" if comparison.cpus > 1 else "calls of the baseline elsewhere are as long"
+    return _by_boots(section.call_boots, "a longer call of it", why, comparison)
 
 
 def _doubt_of_length(section: LongerSection, comparison: SectionComparison) -> str:
