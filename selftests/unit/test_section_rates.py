@@ -30,9 +30,8 @@ RENAMED = "placebos/renamed-hrtimer-wakeup virt-arm64 latency/cyclictest:idle"
 """Its kernel lacks the function by which wake-ups are found, so nobody can follow it."""
 BEFORE_VERDICTS = {
     "planted": (
-        *("address-space", "exit", "file-read", "fork", "mutex-unlock", "page-refill", "path-lookup", "pipe-write"),
-        *("poll", "rcu-batch", "real-time-enqueue", "slab-free", "softirq-start", "task-switch", "timer-queue"),
-        *("wake-up", "work-queue"),
+        *("address-space", "exit", "file-read", "fork", "page-refill", "path-lookup", "pipe-write"),
+        *("poll", "rcu-batch", "slab-free", "softirq-start", "timer-queue", "work-queue"),
     ),
     "harmless": (
         *("mutex-unlock", "page-fault", "real-time-enqueue", "socket-send", "softirq-start", "task-switch", "wake-up"),
