@@ -192,6 +192,27 @@ def test_options_that_no_profile_asks_for_make_no_limits(
     assert "put them into a profile of your site, measure with it, and calibrate again" in said
 
 
+def test_options_name_the_newest_profile_that_asks_for_them(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Boots of before, whose profile did not ask for them, count and are nothing to refuse."""
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "profiles.yaml").write_text(PROFILE)
+    monkeypatch.setenv("RTGATE_SITE", str(tmp_path / "lab"))
+    for number in range(20, 32):
+        run, name = f"own-{number}", "quick" if number < 26 else "mine"
+        for one in image(number):
+            write(replace(asking(one, options={"threads": 2}), profile=name), tmp_path / run)
+        assert main(["history", "add", str(tmp_path / run), "--run", run]) == 0
+        assert main(["baseline", "promote", run, "--unjudged", "a harmless change"]) == 0
+    out = tmp_path / "proposed.yaml"
+    assert main(["calibrate", "--board", "virt-arm64", "--target", "20%", "-o", str(out)]) == 0
+    entries = load_thresholds([out], {"virt-arm64": True}, LimitProfiles().case).entries
+    proposed = [limit for limit in entries if "60 boots in 12 sessions" in limit.source]
+    assert proposed
+    assert {limit.profile for limit in proposed} == {"mine"}
+
+
 def test_the_ratchet(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, out = tmp_path / "before.yaml", tmp_path / "proposed.yaml"
     before.write_text(LIMITS)

@@ -150,11 +150,14 @@ def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple
 
 
 def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Boot, Record]]:
-    """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out."""
+    """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out.
+
+    All get the name of the newest one's profile, as limits for these options name it.
+    """
     rows = list(zip(boots, queries.records(history, boots), strict=True))
     _, newest = max(rows, key=lambda row: row[0].id)
     options = options_of(newest)
-    same = [(boot, record) for boot, record in rows if options_of(record) == options]
+    same = [(boot, replace(record, profile=newest.profile)) for boot, record in rows if options_of(record) == options]
     if len(same) < len(rows):
         rest = len(rows) - len(same)
         what = f"{rest} of {len(rows)} boots are left out"
