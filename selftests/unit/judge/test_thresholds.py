@@ -366,7 +366,7 @@ def test_the_limits_of_some_cases_in_a_file_of_their_own(tmp_path: Path) -> None
     cases = {"latency/cyclictest:idle", "pcie/edu-msi:idle"}
     path = tmp_path / "limits.yaml"
     for board in every:
-        path.write_text(excerpt(files, all_of, board, {case: {} for case in cases}, "quick"))
+        path.write_text(excerpt(files, all_of, board, dict.fromkeys(cases, ProfileCase({}, 10)), "quick"))
         mine = [one for one in all_of.entries if one.board == board and one.case in cases and not one.profile]
         read = load_thresholds([path], every, LimitProfiles().case).entries
         assert [replace(one, location=None) for one in read] == [replace(one, location=None) for one in mine]
@@ -382,7 +382,8 @@ def test_an_excerpt_is_of_the_first_file_that_has_the_board_and_of_one_profile(t
     case = "latency/cyclictest:idle"
 
     def text(paths: list[Path], profile: str, where: str = "virt", **options: int | str) -> str:
-        return excerpt(paths, load_thresholds(paths, BOARDS, _case), where, {case: options}, profile)
+        profile_cases = {case: ProfileCase(options, 60)}
+        return excerpt(paths, load_thresholds(paths, BOARDS, _case), where, profile_cases, profile)
 
     assert text([first, second], "quick") == "virt: {}\n"
     assert "100 virtual us" in text([second, first], "quick")

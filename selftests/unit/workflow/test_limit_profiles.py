@@ -15,6 +15,8 @@ from rtgate.cli.main import main
 from rtgate.errors import ConfigError
 from rtgate.lava.job.definition import Files
 from rtgate.lava.job.request import MeasurementRequest
+from rtgate.measure.case import Case
+from rtgate.tools.pi_stress import PiStress
 from rtgate.workflow import references
 from rtgate.workflow.job_writer import JobOptions, JobWriter
 from rtgate.workflow.verdicts import limits
@@ -130,6 +132,18 @@ def test_a_job_has_the_limits_of_the_options_that_its_profile_has_here(
     path = _limits_of_a_job(lab, replace(ORDER, board="rk3568-evb1", profile=profile))
     assert {one.profile for one in limits(path).entries if one.limit} == expected
     assert all(one.options["threads"] == threads for one in limits(path).entries if one.profile)
+
+
+@pytest.mark.parametrize(("duration", "expected"), [("60 s", 1), ("600 s", 0)])
+def test_a_job_has_a_least_count_only_for_runs_of_its_length(lab: Path, duration: str, expected: int) -> None:
+    """In the job the limit's profile is the job's, and so would be its length."""
+    own = PROFILES.replace("{cyclictest: {options: {threads: THREADS}}}", "{pi_stress: {options: {verbose: true}}}")
+    own = own.replace("[cyclictest]", "[pi_stress]").replace("[latency]", "[scheduling]")
+    (lab / "profiles.yaml").write_text(own.replace("10 s", duration))
+    case = Case(suite="scheduling", tool=PiStress(), load="idle")
+    path = _limits_of_a_job(lab, replace(ORDER, board="nuc-j3455", profile="mine", cases=(case,)))
+    counts = [limit for limit in limits(path).entries if limit.measurement == "inversions" and limit.profile]
+    assert len([limit for limit in counts if limit.flavour == "preempt_rt"]) == expected
 
 
 def test_a_case_that_the_profile_does_not_measure_has_no_limit_of_its_own_in_a_job(lab: Path) -> None:

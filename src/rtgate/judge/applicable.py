@@ -76,9 +76,8 @@ def _missed(limits: Sequence[Threshold], same: Sequence[Threshold]) -> list[Thre
 
 
 def _has_length(limit: Threshold, records: Sequence[Record]) -> bool:
-    """Return whether boots measured for as long as a limit needs; some tools measure for whole seconds only."""
-    lengths = (record.evidence.expectation.duration_s for record in records)
-    return not limit.duration_s or all(abs(limit.duration_s - length) < 1 for length in lengths)
+    """Return whether boots measured for as long as a limit needs."""
+    return all(limit.fits_length(record.evidence.expectation.duration_s) for record in records)
 
 
 _OWN = "the tool's own options"

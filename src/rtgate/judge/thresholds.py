@@ -92,6 +92,10 @@ class Threshold:
             return self.source
         return f"{self.source}; {self.location.path.name}:{self.location.line}"
 
+    def fits_length(self, duration_s: float) -> bool:
+        """Return whether a run of this length is one that it is for; some tools measure for whole seconds only."""
+        return not self.duration_s or abs(self.duration_s - duration_s) < 1
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
@@ -179,19 +183,19 @@ def excerpt(
     paths: Iterable[Path],
     thresholds: Thresholds,
     board: str,
-    options: Mapping[str, Mapping[str, bool | int | str]],
+    profile_cases: Mapping[str, ProfileCase],
     profile: str,
 ) -> str:
     """Return the limits of some cases of a board as the text of a limits file of their own.
 
-    A limit for a profile is left out if it is for other options; else it becomes one for `profile`. Where the text is
-    read other profiles need not be known, and one of that name may be another one.
+    A limit for a profile is left out if it is for other options or another length; else it becomes one for `profile`.
+    Where the text is read other profiles need not be known, and one of that name may be another one.
 
     Args:
         paths: limits files, the winner first.
         thresholds: what `load_thresholds` read from them.
         board: the board.
-        options: what the profile that measures them asks, by case.
+        profile_cases: how the profile that measures them does so, by case.
         profile: its name.
 
     Raises:
@@ -203,17 +207,23 @@ def excerpt(
     left_out = {
         limit.location
         for limit in thresholds.entries
-        if limit.board == board and limit.profile and limit.options != options.get(limit.case)
+        if limit.board == board and limit.profile and not _is_for(limit, profile_cases.get(limit.case))
     }
     limits = {
         flavour: {
             case: [_for_profile(limit, profile) for limit in limits.value.items() if limit.location not in left_out]
             for case, limits in by_case.value.entries().items()
-            if case in options
+            if case in profile_cases
         }
         for flavour, by_case in by_flavour.items()
     }
     return dump({board: limits})
+
+
+def _is_for(limit: Threshold, profile_case: ProfileCase | None) -> bool:
+    if profile_case is None:
+        return False
+    return limit.options == profile_case.options and limit.fits_length(profile_case.duration_s)
 
 
 def _for_profile(limit: Value, profile: str) -> object:

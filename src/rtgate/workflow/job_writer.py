@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rtgate.board.boards import Board
 from rtgate.errors import ConfigError
-from rtgate.judge.thresholds import excerpt
+from rtgate.judge.thresholds import ProfileCase, excerpt
 from rtgate.lava.in_job import on_board
 from rtgate.lava.job import multinode
 from rtgate.lava.job.definition import Files, JobArm, JobRequest, Transport, render
@@ -145,9 +145,9 @@ class JobWriter:
         if order.transport is not Transport.DOCKER:
             return ""
         own = profile(order.profile, order.board)
-        options = {case.name: _asks(own, case) for case in order.cases}
+        profile_cases = {case.name: _profile_case(own, case) for case in order.cases}
         paths = limits_files(self.thresholds)
-        return excerpt(paths, limits(self.thresholds), order.board, options, order.profile)
+        return excerpt(paths, limits(self.thresholds), order.board, profile_cases, order.profile)
 
     def _steps(self, order: MeasurementRequest) -> tuple[tuple[str, ...], ...]:
         """Return what each boot's own shell carries out, for the transport that needs nothing else."""
@@ -157,10 +157,11 @@ class JobWriter:
         return tuple(on_board.steps(expectation, number) for number in range(1, len(order.boots) + 1))
 
 
-def _asks(own: Profile, case: Case) -> Mapping[str, bool | int | str]:
-    """Return what a profile asks of a case; nothing of one that it does not measure, as a file of cases may name."""
+def _profile_case(own: Profile, case: Case) -> ProfileCase:
+    """Return how a profile measures a case; it asks nothing of one that only a file of cases names."""
     is_measured = own.has(case.suite, case.tool.name, case.load)
-    return own.asks(case.tool.name, case.suite, case.load) if is_measured else {}
+    options = own.asks(case.tool.name, case.suite, case.load) if is_measured else {}
+    return ProfileCase(options, own.of(case.tool.name, case.suite, case.load).duration_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
