@@ -69,9 +69,15 @@ def test_limits_for_another_profile_are_not_expected() -> None:
     assert found.status is Status.PASS
 
 
-def test_a_profile_may_limit_a_measurement_in_another_way() -> None:
-    by_class = replace(_for(maximum()), cpu_class="big")
-    assert applicable([maximum(BROKEN), by_class], [OWN]).left_out == ()
+def test_a_limit_for_a_profile_stands_for_no_limit_of_another_class_or_level() -> None:
+    """They would be gone, and nobody would be told."""
+    big, little = replace(maximum(BROKEN), cpu_class="big"), replace(maximum(BROKEN), cpu_class="little")
+    assert applicable([big, _for(big)], [OWN]).left_out == ()
+    (sentence,) = applicable([maximum(BROKEN), big, little, _for(big)], [OWN]).left_out
+    assert sentence.startswith("2 limits are for the tool's own options (")
+    low, high = share(over="50 virtual us"), share(over="90 virtual us")
+    (sentence,) = applicable([low, high, _for(low)], [OWN]).left_out
+    assert sentence.startswith("1 limit is for the tool's own options (")
 
 
 def test_an_option_that_says_what_the_tool_does_anyway_is_none() -> None:

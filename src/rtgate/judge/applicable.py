@@ -34,8 +34,8 @@ def applicable(limits: Sequence[Threshold], records: Sequence[Record]) -> Applic
 
     The options are those of the boots that measured, if there are any: a record that somebody else made, of a boot
     that died, says less of them. Limits for other kernels are left out without a word where what they are of has a
-    limit for these; and those for the tool's own options where the measurement has one for these. Limits for another
-    profile are left out where any is for these options: nobody who measures with one profile expects another's.
+    limit for these, and so are those for the tool's own options. Limits for another profile are left out where any is
+    for these options: nobody who measures with one profile expects another's.
     """
     measured = [record for record in records if record.has_results] or records
     same = [limit for limit in limits if limit.kind is LimitKind.FAULT or _has_options(limit, measured)]
@@ -70,9 +70,9 @@ def _has_options(limit: Threshold, records: Sequence[Record]) -> bool:
 
 def _missed(limits: Sequence[Threshold], same: Sequence[Threshold]) -> list[Threshold]:
     """Return the limits for other options that one would expect to hold, beside those for these options, `same`."""
-    names = {limit.name for limit in same if limit.kind is not LimitKind.FAULT}
+    subjects = {_subject(limit) for limit in same if limit.kind is not LimitKind.FAULT}
     others = [limit for limit in limits if limit not in same]
-    return [limit for limit in others if not limit.options and limit.name not in names] if names else others
+    return [limit for limit in others if not limit.options and _subject(limit) not in subjects] if subjects else others
 
 
 def _has_length(limit: Threshold, records: Sequence[Record]) -> bool:
