@@ -111,6 +111,17 @@ def test_the_command_names_a_site_s_build_and_its_site(
     assert stored(made.directory)["command"] == [*environment, "rtgate", "build", str(other), *tree]
 
 
+def test_the_command_names_the_path_of_a_kernel_repository_s_build(
+    describe: Describe, fake_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is found only from there."""
+    own = tmp_path / "linux" / ".rtgate" / "kernel-configs" / "fake.yaml"
+    shutil.copytree(describe().path.parent, own.parent)
+    monkeypatch.chdir(tmp_path / "linux")
+    made = build(load_description(own), open_tree(fake_tree), tmp_path / "out")
+    assert stored(made.directory)["command"] == ["rtgate", "build", str(own), "--tree", str(fake_tree)]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "refused"),
     [

@@ -204,7 +204,11 @@ def _environment(work: Work) -> list[str]:
 
 
 def _build_word(description: BuildDescription) -> str:
-    """Return how a build is named: by its path where its name is that of another one, or of none."""
+    """Return how a build is named: by its path where its name may be that of another one, or of none."""
     hits = site.matches("kernel-configs", f"{description.name}.yaml")
-    by_name = bool(hits) and hits[0][1].resolve() == description.path.resolve()
+    if not hits:
+        return str(description.path.absolute())
+    layer, path = hits[0]
+    # A kernel repository's builds go by their names only where the current directory is in it.
+    by_name = layer.origin != "kernel repository" and path.resolve() == description.path.resolve()
     return description.name if by_name else str(description.path.absolute())
