@@ -54,6 +54,7 @@ class JobPlanner:
             suites=tuple(dict.fromkeys(case.suite for case in cases)),
             boots=in_turns(tuple(self.whole.kernels), measure.pairs),
             before=max(self.queue.stored.count_pair_numbers(case.name) for case in cases),
+            is_part=True,  # also the first pairs after a screen, before which there are none
         )
         what = measure.sentence
         refusal = self.budget.refusal(_minutes(order), what)

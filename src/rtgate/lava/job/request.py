@@ -56,7 +56,7 @@ class MeasurementRequest:
         before: pairs of boots that earlier jobs of the same comparison measured.
         looks: when somebody is going to look at the pairs; empty if not before all are measured.
         screen: whether the boots are compared with the history only.
-        is_part: whether other jobs measure further boots of the same order (`parts`); the job itself need not know.
+        is_part: whether other jobs measure other boots of the same comparison; the job itself need not know.
     """
 
     board: str
@@ -125,7 +125,7 @@ class MeasurementRequest:
                 self,
                 boots=self.boots[start : start + many],
                 before=self.before + start // together,
-                is_part=len(self.boots) > many,
+                is_part=self.is_part or len(self.boots) > many,
             )
             for start in range(0, len(self.boots), many)
         )
