@@ -72,8 +72,8 @@ def ending_with_endpoint(ending: Ending, lines: Sequence[LogLine], endpoint: End
     """Return how the root complex's job ended, by its log and by how job `number`, its endpoint's, did.
 
     LAVA cancels the job of the one where that of the other breaks. A root complex without its endpoint may fail in any
-    way, so it is blamed for what it said itself: that its kernel died. Nobody knows when the endpoint went, so nothing
-    else that the root complex recorded counts.
+    way, so it is blamed for what it said itself: that its kernel died. Nobody knows when the endpoint went, so what the
+    root complex recorded does not count, unless it came to its end or the console shows its death.
     """
     died = ending.panics or any(fault.kind in FATAL for fault in ending.faults)
     if ending.blame is Blame.NOBODY or died:
