@@ -225,10 +225,12 @@ def test_a_call_that_the_baseline_has_as_long_elsewhere_is_counted_and_hides_no_
 ) -> None:
     seeds = (1, 2, 3, 4)
     boots.altered = frozenset({"f", "g"})
-    before = {seed: (section("tick", 9000, seed, {"f": 50, "g": 50}),) for seed in seeds}
-    before[1] += (section("elsewhere", 9000, 1, {"f": 2000}, Kind.IRQSOFF),)
     after = {seed: (section("tick", 9000, seed, {"f": 50, "g": 50}),) for seed in seeds}
-    boots.found = {"baseline": before, "candidate": after | {2: (section("tick", 9000, 2, {"f": 2000, "g": 50}),)}}
+    elsewhere = section("elsewhere", 9000, 1, {"f": 2000}, Kind.IRQSOFF)
+    boots.found = {
+        "baseline": {**after, 1: (*after[1], elsewhere)},
+        "candidate": after | {2: (section("tick", 9000, 2, {"f": 2000, "g": 50}),)},
+    }
     seen = compared(tmp_path, verdict(IDLE))
     assert seen is not None
     (one,) = seen.longer
