@@ -95,9 +95,11 @@ def select_cases(verdicts: Sequence[Verdict], wish: Wish) -> Selection:
     excluded = _excluded(every_case, _arm(wish, lengths))
     cases = [case for case in every_case if case.name not in excluded]
     entries = [
-        SelectableCase(case=case.name, minutes=wish.minutes(length) - wish.booting)
+        SelectableCase(
+            case=case.name,
+            minutes=wish.minutes(lengths.of(case.tool.name, case.suite, case.load).duration_s) - wish.booting,
+        )
         for case in cases
-        for length in [lengths.of(case.tool.name, case.suite, case.load).duration_s]
     ]
     minimum = _minimum(wish, lengths.minimum, every_case, excluded)
     choices = choose(verdicts, entries, minimum, wish.budget - wish.booting)
