@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,6 +91,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:_FILES]:
         terminalreporter.write_line(f"{spent:7.0f} s  {100 * spent / total:3.0f} %  {name}")
     terminalreporter.write_line(f"{total:7.0f} s  in all, of every worker")
+
+
+@pytest.fixture(autouse=True)
+def _no_site_of_another_test() -> Iterator[None]:
+    """Undo what `rtgate --site` does: a process keeps the directory in RTGATE_SITE, and here all tests are one."""
+    before = os.environ.get("RTGATE_SITE")
+    yield
+    if before is None:
+        os.environ.pop("RTGATE_SITE", None)
+    else:
+        os.environ["RTGATE_SITE"] = before
 
 
 @pytest.fixture
