@@ -102,6 +102,14 @@ def test_the_numbers_of_a_regression_are_the_verdict_s_and_a_limit_is_about_the_
     assert shown["max"] == ("61.2", "61.2", "+0.0%", "80.0")
 
 
+def test_a_regression_by_few_boots_has_the_largest_of_all_boots_alone(world: World) -> None:
+    """Its numbers are those of the worst boot of each kernel: of the median they say nothing."""
+    worst, before = (Figure.of(Quantity(us, Unit.VIRTUAL_US), f"{us} virtual us") for us in (5000.0, 61.2))
+    worse = world.verdict(Status.FAIL, Kind.REGRESSION, "4 of 12 boots", measurement="latency maximum")
+    (table,) = tables(cases(_both(world), [replace(worse, value=worst, baseline=before), world.within_limit()]))
+    assert [row.cells[0] for row in table.rows] == ["mean", "max"]
+
+
 def test_a_baseline_that_is_judged_alone_stands_in_its_own_column(world: World) -> None:
     records = [*_both(world), world.record(world.boot(case="latency/cyclictest:disk", arm="baseline", high_us=70.0))]
     alone = world.within_limit(case="latency/cyclictest:disk", arm="baseline")

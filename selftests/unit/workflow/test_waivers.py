@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ from selftests.unit.judge.conftest import record
 
 from rtgate.errors import ConfigError
 from rtgate.judge.compare import looks
+from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.looks import compare
 from rtgate.judge.compare.paired import Prior, Series
 from rtgate.judge.compare.pairing import finding
-from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code
+from rtgate.judge.compare.phase_findings import PhaseComparison, findings
+from rtgate.judge.compare.phases import Placebo, decide, shifts
+from rtgate.judge.verdict import Figure, Finding, Kind, Status, Verdict, exit_code
 from rtgate.records.record import Record
-from rtgate.units import Quantity
+from rtgate.units import Quantity, Unit
 from rtgate.workflow import judging as workflow_judging
 from rtgate.workflow.waivers import Waiver, read, waive, waiver_notes
 
@@ -276,6 +280,59 @@ def test_a_rate_that_breaks_down_is_not_waived(waivers: tuple[Waiver, ...], kind
     found = _waive(verdict, (waiver,))
     assert (found.status, found.kind) == (Status.FAIL, kind)
     assert "and this one is too small" in found.sentence
+
+
+def _spiked(*boots_us: float) -> Verdict:
+    """Return the regression of boots against 12 ordinary ones that lie 0.1 us higher than most of them."""
+
+    def boots(values_us: Sequence[float]) -> list[dict[str, BootFigure]]:
+        return [
+            {"latency maximum": BootFigure(name="", part=Part.EXTREME, value=1000 * us, unit=Unit.VIRTUAL_NS)}
+            for us in values_us
+        ]
+
+    placebos = {"latency maximum": Placebo(move=0.01, spike=1.3, kernels=30, boots=12)}
+    decided = decide(shifts(boots([45.6] * 12), boots([*boots_us, *[45.5] * (12 - len(boots_us))]), placebos))
+    case = PhaseComparison(board="virt-arm64", shifts=decided, lost=0, instruction_ns="8", boot_s=7.0)
+    (told,) = findings(case, decided)
+    return _verdict_of(told)
+
+
+def _verdict_of(told: Finding) -> Verdict:
+    return Verdict.of(told, board="virt-arm64", arm="candidate", flavour="preempt_rt", case=CASE)
+
+
+def test_few_boots_above_the_largest_are_not_waived_by_the_median_of_all(waivers: tuple[Waiver, ...]) -> None:
+    waiver = replace(waivers[0], measurement="")
+    found = _waive(_spiked(*[5000.0] * 4), (waiver,))
+    assert (found.status, found.kind) == (Status.FAIL, Kind.REGRESSION)
+    assert "its waiver allows no more than 120 virtual us" in found.sentence
+
+
+def test_few_boots_below_the_largest_are_waived_where_the_others_are_faster(waivers: tuple[Waiver, ...]) -> None:
+    waiver = replace(waivers[0], measurement="")
+    assert _waive(_spiked(*[110.0] * 4), (waiver,)).kind is Kind.WAIVED
+
+
+@pytest.mark.parametrize(("largest", "waived"), [("1.5 ratio", False), ("2.5 ratio", True)])
+def test_the_largest_ratio_of_a_board_must_be_waived(
+    waivers: tuple[Waiver, ...], largest: str, *, waived: bool
+) -> None:
+    clear = Series(case=CASE, metric="1 h return level", differences=(0.3,) * 6, prior=Prior(1e-6, 12))
+    large = Series(case=CASE, metric="exceedance rate", differences=(0.75,) * 6, prior=Prior(0.01, 12))
+    told = _verdict_of(finding(compare([clear, large], looks.once(6))[0]))
+    assert told.sentence.startswith("worse than the baseline in 6 pairs: 1 h return level x1.35")
+    assert told.measurement == "exceedance rate"
+    found = _waive(told, (replace(waivers[0], largest=Quantity.parse(largest), measurement=""),))
+    assert (found.kind is Kind.WAIVED) is waived
+
+
+def test_a_rate_among_what_became_worse_on_a_board_is_not_waived(waivers: tuple[Waiver, ...]) -> None:
+    level = Series(case=CASE, metric="1 h return level", differences=(0.3,) * 6, prior=Prior(1e-6, 12))
+    rate = Series(case=CASE, metric="throughput bandwidth", differences=(0.2,) * 6, prior=Prior(1e-4, 12))
+    told = _verdict_of(finding(compare([level, rate], looks.once(6))[0]))
+    waiver = replace(waivers[0], largest=Quantity.parse("2 ratio"), measurement="")
+    assert "and this one is too small" in _waive(told, (waiver,)).sentence
 
 
 def test_a_throughput_that_breaks_down_on_a_board_is_not_waived_by_a_ratio(waivers: tuple[Waiver, ...]) -> None:

@@ -185,9 +185,10 @@ def _compared_line(line: Line, verdict: Verdict, typical: str) -> list[Line]:
     """Return a line with the numbers of the verdict, so that table and sentence say the same.
 
     Of a maximum it is called `typical`, and the largest of all boots stands beside it: that is what limits are about.
+    Few boots that are far worse (spikes) have no change of all boots: of them the line says enough.
     """
     value, baseline = (figure.quantity if figure else None for figure in (verdict.value, verdict.baseline))
-    if value is None or baseline is None:
+    if value is None or baseline is None or verdict.change is None:
         return [line]
     largest = _SHOWN.get(_short(verdict.measurement)) == "max"
     verdict_line = replace(

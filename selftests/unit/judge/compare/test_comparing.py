@@ -15,6 +15,7 @@ from selftests.unit.report.conftest import Boot, make
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.console.faults import Fault, FaultKind
 from rtgate.judge.compare import on_virtual_time, usable
+from rtgate.judge.compare.boot_figures import boot_figures
 from rtgate.judge.compare.comparing import compare
 from rtgate.judge.compare.exercise import run_exercise
 from rtgate.judge.compare.inputs import ComparisonInputs, HistoryProvider, NoHistory
@@ -116,6 +117,18 @@ def test_a_rare_slow_wake_up_is_a_regression_that_names_the_boots() -> None:
     found = [one for one in told(arm("candidate", rare=4)) if one.status is Status.FAIL]
     assert [one.measurement for one in found] == ["latency maximum"]
     assert "4 of 12 boots" in found[0].sentence
+
+
+def test_a_rare_slow_wake_up_has_the_figure_of_its_worst_boot() -> None:
+    (failed,) = [verdict for verdict in told(arm("candidate", rare=4)) if verdict.status is Status.FAIL]
+    worst = max(boot_figures(record)["latency maximum"].value for record in arm("candidate", rare=4))
+    assert failed.value is not None
+    assert failed.value.number == worst
+    assert f", up to {failed.value}; median" in failed.sentence
+    for bound in (failed.limit, failed.baseline):
+        assert bound is not None
+        assert bound.number is not None
+        assert bound.number < worst
 
 
 def test_without_placebos_figures_are_shown_and_nothing_is_judged() -> None:

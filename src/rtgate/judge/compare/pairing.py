@@ -102,23 +102,34 @@ def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes:
     if decisive.enough and measured_minutes and comparison.outcome is Outcome.INCONCLUSIVE:
         cost = cost_minutes(decisive.enough - comparison.pairs, measured_minutes, boot_minutes)
         sentence += f", {cost:.0f} board-minutes"
-    effect = decisive.effect
-    is_rate = decisive.metric.startswith(f"{THROUGHPUT} ")
+    worst = _worst(comparison) if comparison.outcome is Outcome.REGRESSION else decisive
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
-        value=_ratio(_as_measured(decisive.metric, effect.ratio)) if effect else None,
-        baseline=_ratio(1.0) if is_rate else None,  # a rate that falls is below it, and so not waived
-        measurement=decisive.metric,
+        value=_ratio(_as_measured(worst.metric, worst.effect.ratio)) if worst.effect else None,
+        baseline=_ratio(1.0) if _is_rate(worst) else None,  # a rate that falls is below it, and so not waived
+        measurement=worst.metric,
     )
+
+
+def _worst(comparison: Comparison) -> Result:
+    """Return the regression that a waiver must cover, which then covers all: a rate, or the largest ratio."""
+    return max(
+        _regressions(comparison), key=lambda result: (_is_rate(result), result.effect.ratio if result.effect else 0.0)
+    )
+
+
+def _is_rate(result: Result) -> bool:
+    return result.metric.startswith(f"{THROUGHPUT} ")
+
+
+def _regressions(comparison: Comparison) -> list[Result]:
+    return [result for result in comparison.results if result.outcome is Outcome.REGRESSION]
 
 
 def _regression(comparison: Comparison) -> str:
-    worse = sorted(
-        (result for result in comparison.results if result.outcome is Outcome.REGRESSION),
-        key=lambda result: result.adjusted,
-    )
+    worse = sorted(_regressions(comparison), key=lambda result: result.adjusted)
     effects = "; ".join(f"{format_effect(result)}, p {result.adjusted:.2g}" for result in worse)
     return f"worse than the baseline in {comparison.pairs} pairs: {effects}"
 

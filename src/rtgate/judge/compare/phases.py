@@ -68,6 +68,8 @@ class Shift:
     """What the boots of two kernels show of one figure, in the figure's unit; larger is worse.
 
     Attributes:
+        baseline, candidate: medians of the boots.
+        baseline_worst, candidate_worst: their largest boots.
         shift: how far the candidate lies above the baseline.
         most: its upper bound, at 95 % over both looks.
         p: how probable so much is for equal kernels.
@@ -93,6 +95,8 @@ class Shift:
     unit: Unit
     baseline: float
     candidate: float
+    baseline_worst: float
+    candidate_worst: float
     boots: int
     shift: float
     most: float
@@ -207,6 +211,8 @@ def _shift(before: Sequence[BootFigure], after: Sequence[BootFigure], placebo: P
         unit=figure.unit,
         baseline=middle,
         candidate=median(new),
+        baseline_worst=max(old),
+        candidate_worst=max(new),
         boots=min(len(old), len(new)),
         shift=ranks.shift(old, new),
         most=ranks.at_most(old, new, _CONFIDENCE),
