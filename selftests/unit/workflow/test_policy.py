@@ -41,6 +41,11 @@ def test_a_policy_says_which_boards_and_builds(written: Path) -> None:
     )
 
 
+def test_a_board_whose_cases_another_screen_leaves_out_may_be_a_screen(written: Path) -> None:
+    written.write_text("screen: [{board: virt-arm64, select: cyclictest and idle}, {board: virt-arm64-smp2}]")
+    assert [screen.board for screen in read_policy().screens] == ["virt-arm64", "virt-arm64-smp2"]
+
+
 def test_a_policy_says_what_a_build_may_take(written: Path) -> None:
     written.write_text("build_time: 90 min\nbuild_disk: 900 MiB\n")
     assert read_policy().limits == BuildLimits(time_s=5400.0, disk=900 << 20)
@@ -80,6 +85,10 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
         ("screen: [{board: rk3588-evb1}]", "1:18: rk3588-evb1 is not a virtual board"),
         (
             "screen: [{board: virt-arm64}, {board: virt-arm64-smp2, build: virt-arm64-generic}]",
+            "1:9: compare measures virt-arm64-smp2 beside virt-arm64, and virt-arm64-smp2 is a screen of its own",
+        ),
+        (
+            "screen: [{board: virt-arm64, select: not hackbench}, {board: virt-arm64-smp2, build: virt-arm64-generic}]",
             "1:9: compare measures virt-arm64-smp2 beside virt-arm64, and virt-arm64-smp2 is a screen of its own",
         ),
         ("screen: [{board: virt-arm64}, {board: virt-arm64}]", "1:9: names a board twice"),

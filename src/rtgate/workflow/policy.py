@@ -6,6 +6,7 @@ Only the target branch's own file counts: a merge request cannot change what it 
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,13 +96,14 @@ def read_policy() -> Policy:
 
     Raises:
         ConfigError: the file is wrong.
+        InfrastructureError: this machine is too busy to list cases.
     """
     paths = site.files(FILE)
     return read(paths[0]) if paths else Policy(screens=_default())
 
 
 def read(path: Path) -> Policy:
-    """Read one policy.yaml. Raises ConfigError."""
+    """Read one policy.yaml. Raises as `read_policy`."""
     data = load(path).mapping(optional=("screen", "boards", "builds", "build_time", "build_disk", "unproven"))
     screens = tuple(map(_screen, data["screen"].items())) if "screen" in data else _default()
     if not screens:
@@ -111,7 +113,7 @@ def read(path: Path) -> Policy:
         if len({entry.board for entry in entries}) < len(entries):
             data[name].fail("names a board twice: its boots would be taken for each other's")
     for screen in screens:
-        for board in {screen.board for screen in screens} & set(_beside(screen)):
+        for board in _beside(screen, {screen.board for screen in screens}):
             data["screen"].fail(
                 f"{screen.profile} measures {board} beside {screen.board}, and {board} is a screen of its own: its "
                 f"boots would be taken for each other's: leave one out (`select` of {screen.board}, as `cyclictest`)"
@@ -126,9 +128,22 @@ def read(path: Path) -> Policy:
     )
 
 
-def _beside(screen: Screen) -> tuple[str, ...]:
-    """Return the boards that a screen's profile measures with its own; who selects cases has thought of them."""
-    return () if screen.select else profile(screen.profile).further_boards(screen.board)
+def _beside(screen: Screen, names: AbstractSet[str]) -> list[str]:
+    """Return those of some boards that a screen measures with its own: with `select` where a case of theirs matches.
+
+    Raises:
+        InfrastructureError: this machine is too busy to list cases.
+    """
+    further = [board for board in profile(screen.profile).further_boards(screen.board) if board in names]
+    return [board for board in further if not screen.select or _has_case(screen, board)]
+
+
+def _has_case(screen: Screen, board: str) -> bool:
+    """Return whether `select` leaves a board a case; a wrong one is refused when the screen is measured."""
+    try:
+        return bool(suites.cases((), screen.profile, "default", screen.select, board))
+    except ConfigError:
+        return False
 
 
 def _screen(value: Value) -> Screen:
