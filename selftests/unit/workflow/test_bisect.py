@@ -106,22 +106,33 @@ def test_what_else_was_not_measured_or_is_open_makes_nobody_innocent(status: Sta
     assert passes_without(verdicts, lambda verdict: verdict is bisected, allow_unjudged=False) is passes
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "innocents"),
+    [
+        (Status.PASS, Kind.NO_WORSE, 1),
+        (Status.SKIP, Kind.NOT_EXERCISED, 0),
+        (Status.DONE, Kind.NO_WORSE, 0),
+        (Status.DONE, Kind.INCONCLUSIVE, 0),
+    ],
+)
 def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status, kind: Kind, innocents: int
 ) -> None:
-    """The default policy measures virt-arm64-smp2, too."""
+    """The default policy measures virt-arm64-smp2, too. The first commit is innocent if it passes by itself."""
     repository = Repository(tmp_path)
     repository.branch("mine")
     repository.commit("be tidy", **{"kernel/time.c": "two"})
     guilty = repository.commit("be late", **{"kernel/time.c": "slow"})
     repository.commit("be tidy again", README="x")
     failure = replace(_verdict(Status.FAIL, Kind.REGRESSION, "latency/signaltest:idle"), board="virt-arm64-smp2")
+    unproven = replace(failure, status=Status.DONE, kind=Kind.NO_WORSE)
 
     def build(_build: str, tree: Path, commit: str, *_: Any) -> Path:
         return tmp_path / repository.git("show", f"{commit}:kernel/time.c").strip()
 
-    def gate(arms: Mapping[str, Path], *_: Any, **__: Any) -> Any:
-        verdicts = [failure] if arms["candidate"].name == "slow" else []
+    def gate(arms: Mapping[str, Path], *_: Any, explain: bool, **__: Any) -> Any:
+        good = replace(failure, status=status, kind=kind) if explain else unproven
+        verdicts = [failure if arms["candidate"].name == "slow" else good]
         return SimpleNamespace(judging=SimpleNamespace(verdicts=verdicts), whole=True)
 
     monkeypatch.setattr(kernels, "build_commit", build)
@@ -132,4 +143,4 @@ def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
     bad = bisect(kernels.CommitBuilds(tmp_path), commits, policy, [failure], tmp_path)
     assert bad is not None
     assert bad.blame.suspects == (guilty,)
-    assert len(bad.blame.innocents) == 1
+    assert len(bad.blame.innocents) == innocents

@@ -38,7 +38,7 @@ class FirstBadCommit:
         suspects: which commits it can be, from 0 without the last one: several where those between were not tried.
         gates: how many it took to find it.
         skipped: why commits could not be tried, by their place.
-        alone: whether the whole passes but for the case that is bisected.
+        alone: whether the whole passes but for the case that is bisected, and the last good commit passes in that one.
     """
 
     series: tuple[str, ...]
@@ -127,14 +127,19 @@ def _first_bad(
 
     say(f"bisecting {len(commit_ids)} commits for {verdict.case or 'the build'} on {verdict.board}")
     suspects, gates = first_bad_range(len(commit_ids), fails)
+    alone = verdict.kind is not Kind.BUILD and passes_without(
+        verdicts, attempt.is_failure, allow_unjudged=allow_unjudged
+    )
     return FirstBadCommit(
         series=commit_ids,
         subject=subject_of(attempt.builds.tree, commit_ids[suspects[-1]]),
         suspects=suspects,
         gates=gates,
         skipped=skip_reasons,
-        alone=verdict.kind is not Kind.BUILD
-        and passes_without(verdicts, attempt.is_failure, allow_unjudged=allow_unjudged),
+        # A commit that is not worse need not be good: nothing of its change may have run.
+        alone=alone
+        and suspects.start > 0
+        and attempt.passes(commit_ids[suspects.start - 1], allow_unjudged=allow_unjudged),
     )
 
 
@@ -201,8 +206,7 @@ class _Attempt:
         """
         with step(f"is {commit[:12]} good"):
             try:
-                candidate = prepare_merge(self.builds.tree, self.base, commit).candidate
-                kernel = self.builds.candidate(self.screen.build, candidate)
+                kernel = self._build(commit)
             except ConflictError as error:
                 raise _Untestable("conflicts with the target branch") from error
             except (BuildError, ConfigError) as error:
@@ -226,6 +230,20 @@ class _Attempt:
         is_of_case = (verdict.board, verdict.case) == (self.verdict.board, self.verdict.case)
         return is_of_case and verdict.status is Status.FAIL and _findings([verdict]).isdisjoint(self.known_findings)
 
+    def passes(self, commit: str, *, allow_unjudged: bool) -> bool:
+        """Return whether a commit that is not worse passes: its boots are there, and tracing shows what ran in them."""
+        with step(f"does {commit[:12]} pass"):
+            try:
+                verdicts, whole = self._gate(f"{commit[:12]}-traced", self._build(commit), explain=True)
+            except (BuildError, ConfigError, InfrastructureError, ChangedError) as error:  # what was found stands
+                say(f"whether {commit[:12]} passes is not known: {error}")
+                return False
+        return whole and exit_code(verdicts, allow_unjudged=allow_unjudged) == 0
+
+    def _build(self, commit: str) -> Path:
+        candidate = prepare_merge(self.builds.tree, self.base, commit).candidate
+        return self.builds.candidate(self.screen.build, candidate)
+
     def _is_worse(self, commit: str, kernel: Path) -> bool:
         verdicts, whole = self._gate(commit[:12], kernel)
         new = _findings(verdicts) - self.known_findings
@@ -238,7 +256,7 @@ class _Attempt:
             raise _Untestable("is not decided")
         return False
 
-    def _gate(self, name: str, kernel: Path) -> tuple[list[Verdict], bool]:
+    def _gate(self, name: str, kernel: Path, *, explain: bool = False) -> tuple[list[Verdict], bool]:
         """Gate a kernel in the case, as the review did; return what is said of it, and whether all was measured."""
         output = self.output / name
         output.mkdir(parents=True, exist_ok=True)
@@ -248,7 +266,7 @@ class _Attempt:
         outcome = run_gate(
             prepare_suites(suite_options, arms, output),
             ComparisonOptions(budget=Budget(minutes(DEFAULT)), first=first),
-            explain=False,
+            explain=explain,
             sections=self.screen.sections,
         )
         place = (self.verdict.board, self.verdict.case)
