@@ -98,13 +98,15 @@ def github(clone: Clone) -> Iterator[GitHubServer]:
         yield running
 
 
-def dispatched(clone: Clone, server: GitHubServer, said: list[str] | None = None, **inputs: str) -> GitHub:
+def dispatched(
+    clone: Clone, server: GitHubServer, said: list[str] | None = None, tip: str = "target", **inputs: str
+) -> GitHub:
     path = clone.tree.parent / "event.json"
     path.write_text(json.dumps({"inputs": {"pull-request": "7", "commit": clone.commits["change"], **inputs}}))
     variables = {
         "GITHUB_EVENT_NAME": "workflow_dispatch",
         "GITHUB_EVENT_PATH": str(path),
-        "GITHUB_SHA": clone.commits["target"],
+        "GITHUB_SHA": clone.commits[tip],
         "GITHUB_REPOSITORY": gh.REPOSITORY,
         "GITHUB_API_URL": server.url,
         "GITHUB_RUN_ID": "500",
@@ -122,6 +124,15 @@ def test_github_reviews_the_commit_that_was_allowed(clone: Clone, github: GitHub
     forge.publish(ANSWER)
     assert [(one["head_sha"], one["conclusion"]) for one in github.checks] == [(clone.commits["change"], "success")]
     assert "good" in github.comments[0].body
+
+
+def test_a_commit_that_was_merged_into_the_default_branch_is_compared_with_its_own_target(
+    clone: Clone, github: GitHubServer
+) -> None:
+    """Another pull request of the same branch was merged: the tip's second parent is what is asked about."""
+    clone.git("fetch", "-q", "origin", "refs/heads/merge:refs/remotes/origin/merge")
+    found = dispatched(clone, github, tip="merge").merge_request()
+    assert (found.base, found.head, found.merged) == (clone.commits["target"], clone.commits["change"], False)
 
 
 def test_the_job_that_is_asked_about_a_fork_is_told_which_permissions_it_lacks(

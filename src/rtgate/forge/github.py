@@ -165,8 +165,11 @@ class GitHub:
         return self.patience.repeat(attempt, self._value("GITHUB_API_URL"), self.say)
 
     def _merge(self) -> str:
-        """Return GitHub's merge of the pull request; empty where the clone does not have it, and of a group."""
-        if self.event.group:
+        """Return GitHub's merge of the pull request; empty where the clone does not have it, and of a group.
+
+        `GITHUB_SHA` of a dispatched job is the default branch's tip: perhaps a merge of the same commit, into that.
+        """
+        if self.event.group or not self.event.base:
             return ""
         merge = self._value("GITHUB_SHA")
         try:
