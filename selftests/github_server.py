@@ -84,6 +84,7 @@ class GitHubServer(StandIn):
     """
 
     head: str = HEAD
+    older: tuple[str, ...] = ()  # commits at which the pull request ended before
     tokens: dict[str, App] = field(default_factory=lambda: {TOKEN: App()})
     comments: list[FakeComment] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
@@ -207,7 +208,7 @@ class GitHubServer(StandIn):
 
     def _wrong(self, body: Any) -> str:
         output = body.get("output", {})
-        if not body.get("name") or body.get("head_sha") != self.head:
+        if not body.get("name") or body.get("head_sha") not in {self.head, *self.older}:
             return "name or head_sha wasn't supplied, or there is no such commit"
         if body.get("status") != "completed" or body.get("conclusion") not in _CONCLUSIONS:
             return "status or conclusion is invalid"

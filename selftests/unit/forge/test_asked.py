@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from selftests import github_server as gh
@@ -146,15 +147,24 @@ def test_the_job_that_is_asked_about_a_fork_is_told_which_permissions_it_lacks(
 
 
 def test_a_commit_that_the_pull_request_no_longer_ends_at(clone: Clone, github: GitHubServer) -> None:
-    github.head = "f" * 40
+    github.older, github.head = (github.head,), "f" * 40
+    forge = dispatched(clone, github)
     with pytest.raises(ConfigError, match=r"#7 ends at ffffffffffff, and .* was to run: look at what was pushed"):
-        dispatched(clone, github)
+        forge.merge_request()
+    forge.publish(replace(ANSWER, exit_code=2))
+    assert [(check["head_sha"], check["conclusion"]) for check in github.checks] == [
+        (clone.commits["change"], "action_required")
+    ]
+    assert len(github.comments) == 1
 
 
 def test_a_pull_request_that_was_closed(clone: Clone, github: GitHubServer) -> None:
     github.state = "closed"
+    forge = dispatched(clone, github)
     with pytest.raises(ConfigError, match="#7 is not open"):
-        dispatched(clone, github)
+        forge.merge_request()
+    forge.publish(replace(ANSWER, exit_code=2))
+    assert len(github.comments) == 1
 
 
 @pytest.mark.parametrize("inputs", [{"pull-request": "0"}, {"pull-request": "7/.."}, {"commit": "main"}])

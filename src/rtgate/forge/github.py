@@ -59,6 +59,7 @@ class GitHub:
         token: writes the answer; without one it stays with the job.
         say: is told what people should know while they wait.
         patience: how long to wait for GitHub.
+        refusal: why the pull request is not reviewed that a job is asked about; empty if it is.
     """
 
     event: PullRequest
@@ -67,6 +68,7 @@ class GitHub:
     token: Token | None = None
     say: Callable[[str], None] = nobody
     patience: Patience = field(default_factory=Patience)
+    refusal: str = ""
 
     @classmethod
     def from_environment(
@@ -86,17 +88,21 @@ class GitHub:
         present = os.environ if variables is None else dict(variables)
         token = take_token(present, TOKEN, TOKEN_FILE)
         environment, patience = dict(present), patience or Patience()
-        event = _event(environment)
+        event, refused = _event(environment), ""
         if isinstance(event, DispatchRequest):
-            event = _requested_pull_request(event, _api(environment, token, patience), patience, say)
-        return cls(event=event, variables=environment, tree=tree, token=token, say=say, patience=patience)
+            event, refused = _requested_pull_request(event, _api(environment, token, patience), patience, say)
+        return cls(
+            event=event, variables=environment, tree=tree, token=token, say=say, patience=patience, refusal=refused
+        )
 
     def merge_request(self) -> MergeRequest:
         """Return what is to be reviewed.
 
         Raises:
-            ConfigError: the clone lacks a commit.
+            ConfigError: the clone lacks a commit, or the pull request is closed or ends at another one by now.
         """
+        if self.refusal:
+            raise ConfigError(self.refusal)
         event, merge = self.event, self._merge()
         base = f"{merge}^1" if merge else event.base or f"refs/remotes/origin/{event.target}"
         number = f"#{event.number}" if event.number else ""
@@ -230,22 +236,29 @@ def _event(variables: Mapping[str, str]) -> PullRequest | DispatchRequest:
 
 def _requested_pull_request(
     request: DispatchRequest, api: GitHubApi, patience: Patience, say: Callable[[str], None]
-) -> PullRequest:
-    """Return the pull request that a job is asked about. Raises ConfigError: it ends at another commit by now."""
+) -> tuple[PullRequest, str]:
+    """Return the pull request that a job is asked about, and why it is not reviewed; empty if it is.
+
+    Raises:
+        ConfigError: GitHub refuses the token.
+        InfrastructureError: GitHub does not answer.
+    """
     answer = patience.repeat(lambda: api.get(f"pulls/{request.number}"), api.url, say)
     try:
         pull = pull_request(answer)
     except (KeyError, TypeError, ValueError):
         raise InfrastructureError(f"{api.url} did not answer with a pull request: a proxy's page?") from None
+    refused = ""
     if answer.get("state") != "open":
-        raise ConfigError(f"#{request.number} is not open: there is nothing to review")
-    if pull.head != request.commit:
-        raise ConfigError(
+        refused = f"#{request.number} is not open: there is nothing to review"
+    elif pull.head != request.commit:
+        refused = (
             f"#{request.number} ends at {pull.head[:12]}, and {request.commit[:12]} was to run: look at what was "
             "pushed, and say `/rtgate run` again"
         )
     # `base` is what the branch had when the pull request was opened, and the token is of a job of the default branch.
-    return replace(pull, base="", fork=False)
+    # The commit that was to run gets the check run: another job may have reviewed the later one already.
+    return replace(pull, base="", fork=False, head=request.commit), refused
 
 
 def _api(variables: Mapping[str, str], token: Token | None, patience: Patience) -> GitHubApi:
