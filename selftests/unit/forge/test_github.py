@@ -294,6 +294,13 @@ def test_a_token_from_a_file(clone: Clone, github: GitHubServer, tmp_path: Path)
 def test_a_summary_that_cannot_be_written(clone: Clone, github: GitHubServer) -> None:
     with pytest.raises(InfrastructureError, match="the job's summary /nowhere/x cannot be written: No such file"):
         publish(clone, github, GITHUB_STEP_SUMMARY="/nowhere/x")
+    assert (len(github.checks), len(github.comments)) == (1, 1)
+
+
+def test_the_summary_has_an_answer_that_github_does_not_take(clone: Clone, github: GitHubServer) -> None:
+    with pytest.raises(ConfigError):
+        publish(clone, github, GITHUB_TOKEN="ghs_wrong0123456789")
+    assert "worse" in summary(clone)
 
 
 def test_a_long_answer_is_cut_to_what_github_takes(clone: Clone, github: GitHubServer) -> None:

@@ -135,14 +135,19 @@ class GitHub:
     def publish(self, answer: Answer) -> None:
         """Write the check run `rtgate` and our comment; what the token may not do is said once, also for a fork.
 
-        Of a group in a merge queue there is only the check run: the queue waits for it.
+        Of a group in a merge queue there is only the check run: the queue waits for it. The job's summary has the
+        answer, whatever GitHub says.
 
         Raises:
             ConfigError: GitHub refuses the token or the answer.
             InfrastructureError: GitHub does not answer, or the job's summary cannot be written.
         """
-        run = self._run()
-        self._write_summary(harmless(answer.markdown))
+        try:
+            self._write_to_pull_request(answer, self._run())
+        finally:
+            self._write_summary(harmless(answer.markdown))
+
+    def _write_to_pull_request(self, answer: Answer, run: int | None) -> None:
         if self.token is None:
             self.say(f"nothing is written to the pull request: set {TOKEN} to `${{{{ github.token }}}}`; {_ONLY_HERE}")
             return
