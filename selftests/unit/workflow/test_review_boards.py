@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,10 +20,12 @@ from rtgate.board import boards
 from rtgate.cli import submit
 from rtgate.errors import BuildError, ConfigError, InfrastructureError, RtgateError
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code
+from rtgate.kernel import artefacts
 from rtgate.kernel.merge import Commits
 from rtgate.lava.client import access
 from rtgate.lava.client.server import Lava
 from rtgate.measure.case import Case
+from rtgate.rootfs import images
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.xenomai import XenomaiLatency
 from rtgate.workflow import kernels, lab_jobs, review_boards, suites
@@ -152,6 +156,40 @@ def test_a_kernel_that_cannot_be_built_for_the_board_fails(
     (verdict,) = measure_on_boards(_request(tmp_path), []).verdicts
     assert (verdict.status, verdict.kind, verdict.board) == (Status.FAIL, Kind.BUILD, "lab-virt-arm64")
     assert asked == []
+
+
+def _kernel(place: Path, dtb: str) -> Path:
+    """Return a build of a kernel, whose archive of device trees has one of this name."""
+    place.mkdir()
+    (place / "Image").write_bytes(bytes(56) + b"ARM\x64" + bytes(8))
+    (place / "config").write_text("CONFIG_PREEMPT_RT=y\n")
+    with tarfile.open(place / "dtbs.tar.xz", "w:xz") as archive:
+        archive.addfile(tarfile.TarInfo(f"rockchip/{dtb}"))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "kinds"),
+    [("rk3568-evb1-v10.dtb", "other.dtb", [Kind.BUILD]), ("other.dtb", "other.dtb", [])],
+    ids=["lost", "never there"],
+)
+def test_a_kernel_that_lost_the_boards_device_tree_fails(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, baseline: str, candidate: str, kinds: list[Kind]
+) -> None:
+    """Where the baseline has none either, whoever runs the lab must act: `prepare_series` says it."""
+    (tmp_path / "ramdisk").touch()
+    monkeypatch.setattr(images, "image", lambda *_, **__: SimpleNamespace(path=tmp_path / "ramdisk"))
+    load = artefacts.load
+    monkeypatch.setattr(artefacts, "load", lambda place: replace(load(place), dtbs=place / "dtbs.tar.xz"))
+    built = {"base": _kernel(tmp_path / "old", baseline), "candidate": _kernel(tmp_path / "new", candidate)}
+    monkeypatch.setattr(kernels, "build_commit", lambda _build, _tree, _commit, label, *_: built[label])
+    entry = replace(ENTRY, board="rk3568-evb1", build="rk3568-preempt_rt")
+    done = measure_on_boards(replace(_request(tmp_path), entries=[entry]), [])
+    assert [verdict.kind for verdict in done.verdicts] == kinds
+    assert len(asked) == len(done.cases) == (0 if kinds else 1)
+    for verdict in done.verdicts:
+        assert (verdict.status, verdict.board) == (Status.FAIL, "rk3568-evb1")
+        assert "has no rockchip/rk3568-evb1-v10.dtb" in verdict.sentence
 
 
 @pytest.mark.parametrize("kind", [InfrastructureError, ConfigError])

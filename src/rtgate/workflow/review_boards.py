@@ -24,7 +24,7 @@ from rtgate.report.notices import say, step
 from rtgate.workflow import suites
 from rtgate.workflow.budget import Budget
 from rtgate.workflow.case_selection import Wish, select_cases
-from rtgate.workflow.job_files import NamedFiles
+from rtgate.workflow.job_files import NamedFiles, source
 from rtgate.workflow.job_results import of_jobs
 from rtgate.workflow.job_series import carry_out
 from rtgate.workflow.job_watch import JobWatch
@@ -33,7 +33,7 @@ from rtgate.workflow.judging import Criteria
 from rtgate.workflow.kernels import CommitBuilds, find_description
 from rtgate.workflow.lab_jobs import REVIEW, cancel_former
 from rtgate.workflow.policy import FILE, LabBoard
-from rtgate.workflow.review_builds import build_both
+from rtgate.workflow.review_builds import build_both, build_verdict
 from rtgate.workflow.submission import Submission, prepare_series
 from rtgate.workflow.verdicts import lab_verdict
 
@@ -162,8 +162,33 @@ def _measure_on_board(
     if isinstance(both, Verdict):
         on_boards.verdicts.append(both)
         return
+    lack = _lack(entry, cases, both)
+    if lack is not None:
+        on_boards.verdicts.append(lack)
+        return
     on_boards.cases[entry.board] = [case.name for case in cases]
     on_boards.verdicts += _measure(request, entry, cases, both)
+
+
+def _lack(entry: LabBoard, cases: Sequence[Case], both: Mapping[str, Path]) -> Verdict | None:
+    """Return that the candidate lost what the board boots, such as its device tree.
+
+    None where it has all, and where the baseline has not either.
+
+    Raises:
+        InfrastructureError: a program is missing on this machine.
+    """
+    board = boards.board(entry.board)
+    with ExitStack() as stack:
+        try:
+            source(board, NamedFiles(kernel=str(both["baseline"])), None, stack, cases)
+        except (ConfigError, InfrastructureError):  # is said when the job is prepared
+            return None
+        try:
+            source(board, NamedFiles(kernel=str(both["candidate"])), None, stack, cases)
+        except ConfigError as error:
+            return build_verdict(entry.board, Status.FAIL, f"{entry.board} cannot boot the candidate: {error}")
+    return None
 
 
 def _not_asked(entry: LabBoard) -> Verdict:
