@@ -116,6 +116,17 @@ def test_what_is_always_measured_and_does_not_fit_the_budget_is_open(
     assert len(done.verdicts) == 1 - measured
 
 
+@pytest.mark.parametrize(("budget", "warnings"), [(1.0, 1), (600.0, 0)])
+def test_all_cases_are_measured_once_whatever_the_budget_is_and_a_smaller_one_is_said(
+    asked: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], budget: float, warnings: int
+) -> None:
+    entry = replace(ENTRY, budget=budget)
+    measure_on_boards(replace(_request(tmp_path), entries=[entry]), [])
+    assert len(asked) == 1
+    said = capsys.readouterr().err
+    assert said.count("min for the first 3 pairs of boots; its budget of 1 min allows no more after them") == warnings
+
+
 def test_what_the_screen_left_open_and_the_board_cannot_answer_stays_open(
     asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from rtgate.lava.client.access import TOKEN_FILE, URL, access, is_named
 from rtgate.lava.client.server import Lava
 from rtgate.lava.client.waiting import QUEUE_S, RETRIES
 from rtgate.measure.case import Case
+from rtgate.measure.profiles import profile
 from rtgate.report.notices import say, step
 from rtgate.workflow import suites
 from rtgate.workflow.budget import Budget
@@ -236,13 +237,26 @@ def _wish(entry: LabBoard) -> Wish:
 def _cases(entry: LabBoard, screen_verdicts: Sequence[Verdict]) -> tuple[tuple[Case, ...], list[Verdict]]:
     """Return what a board measures, and what is said of cases that it should measure and cannot, or has no time for."""
     if entry.all_cases:
-        return suites.cases(entry.suites, entry.profile, "default", board=entry.board), []
+        cases = suites.cases(entry.suites, entry.profile, "default", board=entry.board)
+        _say_costs(entry, cases)
+        return cases, []
     selection = select_cases(screen_verdicts, _wish(entry))
     surplus = len(selection.choices) - len(selection.cases)
     more = f", {surplus} more do not fit its budget of {entry.budget:.0f} min" if surplus else ""
     say(f"{entry.board} measures {', '.join(case.name for case in selection.cases) or 'nothing'}{more}")
     unanswered = [_cannot_answer(entry, choice, selection.excluded[choice.case]) for choice in selection.unanswered]
     return selection.cases, [*(_does_not_fit(entry, choice) for choice in selection.short), *unanswered]
+
+
+def _say_costs(entry: LabBoard, cases: Sequence[Case]) -> None:
+    """Say that all cases take more than the budget, if so: they are asked for, and the budget bounds what follows."""
+    lengths = profile(entry.profile, entry.board)
+    cost = _wish(entry).minutes(*(lengths.of(case.tool.name, case.suite, case.load).duration_s for case in cases))
+    if cost > entry.budget:
+        say(
+            f"{entry.board}: `cases: all` takes {cost:.0f} min for the first {_PAIRS} pairs of boots; its budget of "
+            f"{entry.budget:.0f} min allows no more after them"
+        )
 
 
 def _measure(
