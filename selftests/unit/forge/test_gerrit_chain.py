@@ -44,6 +44,7 @@ def test_a_chain_is_measured_at_its_tip(one: PatchSet) -> None:
         (LINKS, (3,), (2, 3)),  # the first one was
         ((link(3, 2, newest=False), link(2, 1), link(1, 99)), (1, 3), (1, 2)),  # made of an old patch set
         ((link(3, 2), link(4, 2), link(2, 99)), (3, 4), (2, 3)),  # two on top of one
+        ((link(3, 1, 2), link(2, 99), link(1, 99)), (1, 3), (2,)),  # merged by the last one, which is on top of another
     ],
 )
 def test_what_does_not_wait_is_not_in_a_chain(

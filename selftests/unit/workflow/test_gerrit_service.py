@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rtgate import files
-from rtgate.errors import ConfigError, InfrastructureError
+from rtgate.errors import ConfigError, InfrastructureError, RtgateError
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.forge.gerrit_events import Event
 from rtgate.forge.gerrit_server import Access, GerritServer
@@ -172,6 +172,23 @@ def test_a_full_disk_costs_no_member_of_a_chain_an_attempt(tmp_path: Path, monke
             full.setattr(files, "write_text", raise_full)
             assert service._end_review("patch set 4 replaces it") == chain[:-1]
     assert all(service._queue.journal.open(member) for member in chain)
+
+
+@pytest.mark.parametrize("kind", [InfrastructureError, ConfigError])
+def test_a_patch_set_whose_chain_is_not_known_goes_on_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[RtgateError]
+) -> None:
+    """Gerrit is in trouble just then. It would be asked about every change later, but for those that are too old."""
+    service = service_in(tmp_path, [])
+    service._queue.offer(ONE)
+
+    def related_changes(*_: object) -> None:
+        raise kind("Gerrit does not answer")
+
+    monkeypatch.setattr(GerritServer, "related_changes", related_changes)
+    with pytest.raises(kind):
+        service._begin_review()
+    assert service._queue.changes == (ONE.change,)
 
 
 def test_who_wants_a_review_again_while_it_runs_is_told_so(tmp_path: Path) -> None:

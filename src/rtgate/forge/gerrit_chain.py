@@ -56,7 +56,8 @@ def chain(chain_links: Iterable[Link], patch_set: PatchSet, queue: Mapping[int, 
     """Return the patch sets that are measured together with `patch_set`, the first one first.
 
     It is followed up to the last change, and down to where the target branch begins, as far as those wait, too, for
-    the same branch. Of several changes on top of one the first one counts.
+    the same branch. Of several changes on top of one the first one counts. A merge is on top of its first parent alone:
+    down from it the other one is not met.
     """
     present = {**queue, patch_set.change: patch_set}
     by_commit = {
@@ -69,7 +70,7 @@ def chain(chain_links: Iterable[Link], patch_set: PatchSet, queue: Mapping[int, 
     }
     tip = patch_set.revision
     for _ in by_commit:  # not for ever, whatever an answer says
-        tip = next((commit for commit, (link, _) in by_commit.items() if tip in link.parents), tip)
+        tip = next((commit for commit, (link, _) in by_commit.items() if tip in link.parents[:1]), tip)
     return _down(by_commit, tip) or (patch_set,)
 
 

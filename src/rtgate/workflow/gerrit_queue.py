@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rtgate import files
 from rtgate.durations import DAY_S
+from rtgate.errors import RtgateError
 from rtgate.forge.gerrit_change import PatchSet
 from rtgate.records.codec import decode
 from rtgate.records.document import read_document
@@ -130,6 +132,17 @@ class ReviewQueue:
             if self.journal.open(patch_set):
                 return patch_set
         return None
+
+    @contextmanager
+    def next(self) -> Iterator[PatchSet | None]:
+        """Yield what `take` returns; it waits again, behind the others, if what is done with it fails."""
+        patch_set = self.take()
+        try:
+            yield patch_set
+        except RtgateError:
+            if patch_set is not None:
+                self.offer(patch_set)
+            raise
 
     @property
     def waiting(self) -> Mapping[int, PatchSet]:

@@ -327,8 +327,8 @@ class GerritService:
         """Start the next review, unless one runs."""
         if self._review is not None or time.monotonic() < self._begin_at:
             return
-        patch_set = self._queue.take()
-        members = self._chain(patch_set) if patch_set else ()
+        with self._queue.next() as patch_set:
+            members = self._chain(patch_set) if patch_set else ()
         for member in members:
             self._queue.withdraw(member.change)
         if members:
