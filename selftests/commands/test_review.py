@@ -153,6 +153,24 @@ def test_a_root_filesystem_that_cannot_be_had_is_said_and_what_does_not_build_st
     assert builds.made
 
 
+@pytest.mark.parametrize("name", ["index.html", "summary.html"])
+def test_the_answer_links_the_page_that_the_report_has(
+    repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def generate(_results: Path, output: Path) -> Path:
+        if name == "summary.html":
+            raise html.NoAllureError("no Node")
+        (output / name).touch()
+        return output / name
+
+    monkeypatch.setattr(html, "generate", generate)
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    assert _review("--report-url", "https://example.org/4711-3/") == 1
+    for text in _left()[1:]:
+        assert f"https://example.org/4711-3/{name}" in text
+
+
 def test_the_policy_says_what_a_build_may_take_and_the_command_line_where_it_goes(
     repository: Repository, builds: Builds, tmp_path: Path
 ) -> None:

@@ -52,7 +52,7 @@ def test_the_report_is_where_a_web_server_shows_it() -> None:
     one = PatchSet(project="a", branch="b", change=4711, number=3, revision="a" * 40)
     assert settings("a").review(one) == ("x", "-o", "o/4711-3")
     shown = replace(settings("a"), report_url="https://example.org/reviews/")
-    assert shown.review(one)[1:3] == ("--report-url", "https://example.org/reviews/4711-3/index.html")
+    assert shown.review(one)[1:3] == ("--report-url", "https://example.org/reviews/4711-3/")
 
 
 @pytest.mark.parametrize(

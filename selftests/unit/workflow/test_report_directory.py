@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rtgate.errors import ConfigError
-from rtgate.workflow.report_directory import replacing, require_report_directory
+from rtgate.workflow.report_directory import page_url, replacing, require_report_directory
 
 RECORD = "records/board/candidate/case/001/record.json"
 
@@ -86,3 +86,12 @@ def test_nothing_is_left_where_nothing_was(tmp_path: Path) -> None:
     with replacing(tmp_path / "report"):
         require_report_directory(tmp_path / "report")
     assert list((tmp_path / "report").iterdir()) == []
+
+
+def test_a_directory_is_linked_by_the_page_that_it_has(tmp_path: Path) -> None:
+    """Without Node there is no index.html, nor where the merge request conflicts."""
+    assert page_url("https://example.org/r/", tmp_path) == "https://example.org/r/summary.html"
+    (tmp_path / "index.html").touch()
+    assert page_url("https://example.org/r/", tmp_path) == "https://example.org/r/index.html"
+    assert page_url("https://example.org/r", tmp_path) == "https://example.org/r"
+    assert page_url("", tmp_path) == ""

@@ -64,7 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernels", type=Path, default=BUILDS, metavar="DIR", help="gets built kernels (default: %(default)s)"
     )
-    parser.add_argument("--report-url", default="", metavar="URL", help="where people will find the report")
+    parser.add_argument(
+        "--report-url",
+        default="",
+        metavar="URL",
+        help="where people will find the report; with / at its end, its directory",
+    )
     command_options.history(parser)
     command_options.report(parser)
 

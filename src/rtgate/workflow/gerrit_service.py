@@ -68,7 +68,7 @@ class ServiceSettings:
     def review(self, patch_set: PatchSet) -> tuple[str, ...]:
         """Return the command line of a patch set's review."""
         report = self.log(patch_set).with_suffix("")
-        options = ("--report-url", f"{self.report_url.rstrip('/')}/{report.name}/index.html") if self.report_url else ()
+        options = ("--report-url", f"{self.report_url.rstrip('/')}/{report.name}/") if self.report_url else ()
         return (*self.command, *options, "-o", str(report))
 
     def log(self, patch_set: PatchSet) -> Path:

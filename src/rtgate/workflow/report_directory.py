@@ -12,6 +12,7 @@ from pathlib import Path
 from rtgate.errors import ConfigError, InfrastructureError
 from rtgate.files import exclusive_lock
 
+PAGE = "index.html"
 SUMMARY = "summary.html"
 """The report's first screen as a page of its own, for mails and where Allure is missing."""
 BUILD_LOGS = "build-logs"
@@ -21,7 +22,7 @@ _FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
-        *("records", "allure-results", "index.html", SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
+        *("records", "allure-results", PAGE, SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
         *("lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect", BUILD_LOGS),
         "measure-more.log",  # of rtgate 0.1.0
     }
@@ -40,6 +41,11 @@ def require_report_directory(output: Path) -> None:
             raise ConfigError(
                 f"{output} holds something else ({', '.join(others[:3])}): name another directory with -o"
             )
+
+
+def page_url(url: str, output: Path) -> str:
+    """Return the URL of a report, whose directory may be given, with a `/`: without Allure it has the summary alone."""
+    return f"{url}{PAGE if (output / PAGE).exists() else SUMMARY}" if url.endswith("/") else url
 
 
 @contextlib.contextmanager

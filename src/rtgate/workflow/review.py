@@ -44,7 +44,7 @@ from rtgate.workflow.kernels import BUILDS, CommitBuilds
 from rtgate.workflow.policy import FILE as POLICY
 from rtgate.workflow.policy import Policy, Screen, read_policy
 from rtgate.workflow.refusal import write_answer
-from rtgate.workflow.report_directory import BUILD_LOGS, lock, replacing, require_report_directory
+from rtgate.workflow.report_directory import BUILD_LOGS, lock, page_url, replacing, require_report_directory
 from rtgate.workflow.review_boards import BoardsRequest, OnBoards, check_lab, measure_on_boards
 from rtgate.workflow.review_builds import build_both, build_unbooted, build_verdict
 from rtgate.workflow.sequential import ComparisonOptions
@@ -67,7 +67,7 @@ class ReviewRequest:
         trusted: whether somebody has read the code, so that its Makefiles may do what this user may.
         kernels: directory of the builds.
         limits: what a build may take: the policy's.
-        report_url: where people will find the report; empty for nowhere.
+        report_url: where people will find the report, or with a `/` its directory; empty for nowhere.
     """
 
     merge_request: MergeRequest
@@ -313,7 +313,7 @@ def _about(request: ReviewRequest, commits: Commits) -> About:
         target=merge_request.target,
         edits=tuple(changed_files(request.tree, commits, POLICY_DIRECTORY)),
         reproduce=(merge_request.fetch, again) if merge_request.fetch else (again,),
-        report=request.report_url,
+        report=page_url(request.report_url, request.output),
     )
 
 
