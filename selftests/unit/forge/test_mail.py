@@ -6,6 +6,7 @@ from __future__ import annotations
 import email
 import email.policy
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,12 @@ def test_the_reply_stands_below_the_first_mail(repository: Repository, words: tu
     body = reply.get_body()
     assert body is not None
     assert body.get_content() == ANSWER.text
+
+
+def test_a_reply_with_any_letter_can_be_read_before_it_is_sent(repository: Repository) -> None:
+    series = _series(repository, _mails(repository))
+    series.publish(replace(ANSWER, text="timers: Gruß, 30 µs\n"))
+    assert series.reply.read_text(encoding="utf-8").endswith("\n\ntimers: Gruß, 30 µs\n")
 
 
 def test_a_header_cannot_add_headers_to_the_reply(repository: Repository) -> None:

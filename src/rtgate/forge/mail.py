@@ -121,7 +121,8 @@ class Mail:
             message["References"] = " ".join(filter(None, (_header(first, "References"), identity)))
         message.set_content(answer.text, cte="8bit")
         self.reply.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(self.reply, message.as_string())
+        # Not as_string(), which makes base64 of all that is not ASCII: people read the file before they send it.
+        files.write_text(self.reply, message.as_bytes().decode("utf-8", "replace"))
 
     @cached_property
     def _series(self) -> tuple[_Mail, ...]:
