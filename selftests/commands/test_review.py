@@ -809,6 +809,21 @@ def test_a_series_that_does_not_apply_gets_a_reply(
     assert "kernel/time.c: hunk 1 at line 1" in " ".join(reply.split())
 
 
+@pytest.mark.parametrize("option", [(), ("--untrusted",)])
+def test_a_series_is_repeated_from_its_mailbox_and_confined_as_here(
+    repository: Repository, builds: Builds, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]
+) -> None:
+    """Nobody but the reviewer has its commits."""
+    repository.branch("mine")
+    repository.commit("be broken", **{"kernel/time.c": "broken"})
+    (tmp_path / "v1 of mine.mbox").write_text(repository.git("format-patch", "--stdout", "main..mine") + "\n")
+    words = ("--tree", "linux", "--base", "main", "--series", str(tmp_path / "v1 of mine.mbox"), "-o", "replied")
+    assert main.main(["review", *words, *option]) == 1, capsys.readouterr().err
+    base = repository.git("rev-parse", "main").strip()[:12]
+    line = " ".join(["rtgate review --tree . --base", base, "--series 'v1 of mine.mbox'", *option])
+    assert Path("replied/note.txt").read_text().endswith(f"  {line}\n")
+
+
 def test_nobody_is_innocent_below_a_commit_that_does_not_build(
     repository: Repository, builds: Builds, monkeypatch: pytest.MonkeyPatch
 ) -> None:

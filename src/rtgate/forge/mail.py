@@ -98,7 +98,7 @@ class Mail:
                 mails.append(Path(name) / f"{mail.number:04}")
                 mails[-1].write_bytes(mail.raw)
             head = apply_patches(self.tree, base, mails)
-        return MergeRequest(base=base, head=head, title=_subject(self._first))
+        return MergeRequest(base=base, head=head, title=_subject(self._first), series=self.path.name)
 
     def fetch(self, tree: Path, request: MergeRequest) -> None:
         """Do nothing: `merge_request` has seen to it that the commits are there."""

@@ -24,6 +24,7 @@ class MergeRequest:
         base: what names the tip of that branch in the clone, as git understands it.
         head: what names the last proposed commit in the clone.
         fetch: a command that brings `head` into a clone of the project; empty where nobody needs one.
+        series: the mailbox that `head` was made from, whose commits nobody else has; empty for commits of a clone.
         merged: whether `head` is the result of merging already, which the forge has made.
     """
 
@@ -34,6 +35,7 @@ class MergeRequest:
     url: str = ""
     target: str = ""
     fetch: str = ""
+    series: str = ""
     merged: bool = False
 
 

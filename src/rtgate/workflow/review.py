@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -303,7 +304,11 @@ def _conflict(request: ReviewRequest, sentence: str) -> Answer:
 
 def _about(request: ReviewRequest, commits: Commits) -> About:
     merge_request = request.merge_request
-    again = f"rtgate review --tree . --base {commits.base[:12]} --head {commits.head[:12]}"
+    series = merge_request.series
+    proposed = f"--series {shlex.quote(series)}" if series else f"--head {commits.head[:12]}"
+    # Who copies the line runs foreign Makefiles, as this review did.
+    confined = "" if request.trusted else " --untrusted"
+    again = f"rtgate review --tree . --base {commits.base[:12]} {proposed}{confined}"
     return About(
         base=commits.base,
         candidate=commits.candidate,
