@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from string import Template
 
 import pytest
 import yaml
@@ -276,3 +277,15 @@ def test_merge_requests_do_not_share_a_cache() -> None:
     assert cache["key"] == "$[[ inputs.cache-key ]]"
     assert "$CI_MERGE_REQUEST_IID" in inputs["spec"]["inputs"]["cache-key"]["default"]
     assert cache["unprotect"] is False
+
+
+def test_all_reviews_of_a_merge_request_wait_for_each_other_and_a_lab_may_be_named() -> None:
+    """GitLab expands variables of the job, and one that is not set to nothing (`where_variables_can_be_used`)."""
+    root = Path(__file__).resolve().parents[3]
+    inputs, template = yaml.safe_load_all((root / "ci/gitlab/rtgate.yml").read_text())
+    jobs = [template[name] for name in ("rtgate-review", "rtgate-review-fork", "rtgate-review-asked")]
+    assert {job["resource_group"] for job in jobs} == {"$[[ inputs.resource-group ]]"}
+    default = Template(inputs["spec"]["inputs"]["resource-group"]["default"])
+    assert jobs[2]["variables"]["RTGATE_MERGE_REQUEST"] == "$[[ inputs.merge-request ]]"
+    own = default.substitute(CI_MERGE_REQUEST_IID="12", RTGATE_MERGE_REQUEST="")
+    assert own == default.substitute(CI_MERGE_REQUEST_IID="", RTGATE_MERGE_REQUEST="12") == "rtgate-12"
