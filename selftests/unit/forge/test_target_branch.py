@@ -18,12 +18,6 @@ def fetch(clone: Clone, remote: str = "origin", branch: str = "main", said: list
     return target_branch.fetch_tip(clone.tree, remote, branch, HASTY, words.append)
 
 
-def test_what_a_merge_is(clone: Clone) -> None:
-    assert target_branch.is_merge(clone.origin, clone.commits["merge"])
-    assert not target_branch.is_merge(clone.origin, clone.commits["target"])
-    assert not target_branch.is_merge(clone.origin, clone.commits["fork"])
-
-
 def test_the_branch_of_a_shallow_clone_arrives(clone: Clone, tmp_path: Path) -> None:
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{clone.origin}", str(shallow))

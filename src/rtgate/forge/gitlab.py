@@ -16,7 +16,8 @@ variable                              in a detached pipeline     in merged resul
 ====================================  =========================  ======================================================
 
 With the merge methods that rebase, the head of a merge train is not a merge commit, and its first parent may be another
-commit of the same merge request: `CI_MERGE_REQUEST_TARGET_BRANCH_SHA` is the base, not the first parent.
+commit of the same merge request: `CI_MERGE_REQUEST_TARGET_BRANCH_SHA` is the base, not the first parent. GitLab calls
+a pipeline one of the result of merging by this very commit (`target_sha`): it is set there.
 
 The note needs a token of its own. `CI_JOB_TOKEN` may only read notes (page `ci/jobs/ci_job_token`, "Job token access").
 """
@@ -108,7 +109,7 @@ class GitLab:
         merged = pipeline in {Pipeline.MERGED_RESULT, Pipeline.MERGE_TRAIN}
         project = self.variables.get("CI_MERGE_REQUEST_PROJECT_URL", "")
         return MergeRequest(
-            base=self._merged_into(head) if merged else self._tip(target),
+            base=self._commit(self._value("CI_MERGE_REQUEST_TARGET_BRANCH_SHA")) if merged else self._tip(target),
             head=head,
             name=f"!{number}",
             title=title,
@@ -188,17 +189,6 @@ class GitLab:
         except ValueError:
             kinds = ", ".join(kind.value for kind in Pipeline if kind is not Pipeline.ASKED)
             raise ConfigError(f"CI_MERGE_REQUEST_EVENT_TYPE is {text!r} (allowed: {kinds})") from None
-
-    def _merged_into(self, head: str) -> str:
-        target = self.variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "")
-        if target:
-            return self._commit(target)
-        if not target_branch.is_merge(self.tree, head):
-            raise ConfigError(
-                f"CI_MERGE_REQUEST_TARGET_BRANCH_SHA is empty and CI_COMMIT_SHA ({head}) is not a merge commit: "
-                "nothing says what was merged into"
-            )
-        return self._commit(f"{head}^1")
 
     def _tip(self, branch: str) -> str:
         # In a fork's pipeline `origin` is the fork, whose branch of this name may be anything.

@@ -24,14 +24,6 @@ _REFUSED = re.compile(
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")  # a runner's remote may have the job's token in it
 
 
-def is_merge(tree: Path, commit: str) -> bool:
-    """Return whether a commit has more than one parent. Raises ConfigError: it is not in the clone."""
-    commit_of(tree, commit)
-    name = f"{commit}^2^{{commit}}"
-    arguments = [*git(tree), "rev-parse", "--verify", "--quiet", "--end-of-options", name]
-    return process.attempt(arguments).returncode == 0
-
-
 def fetch_tip(tree: Path, remote: str, branch: str, patience: Patience, say: Callable[[str], None]) -> str:
     """Return the commit that a branch of a remote (name or URL) has now; the clone `tree` has it afterwards.
 
