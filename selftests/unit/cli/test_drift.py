@@ -14,6 +14,7 @@ from rtgate.board.boot import State
 from rtgate.cli.drift import share
 from rtgate.cli.main import main
 from rtgate.judge.compare.drift import Gate
+from rtgate.records.record import Record
 
 
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -> None:
@@ -99,6 +100,39 @@ def test_a_case_with_too_few_boots_does_not_vanish(
     told = capsys.readouterr()
     assert CASE in told.out
     assert f"{other}: not added up: no figure has bounds in each of its 2 gates" in told.err
+
+
+def longer(record: Record) -> Record:
+    """Return a record as a night has it, which measures for longer than a review."""
+    return replace(record, argv=(*record.argv, "--duration=10"))
+
+
+def test_a_night_after_the_reviews_takes_none_of_them_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.015**merge for merge in range(5)])
+    night = Gate(run="night", kernel="", baseline=(), candidate=[longer(boot) for boot in gates[-1].candidate])
+    stored(tmp_path, monkeypatch, [*gates, night])
+    capsys.readouterr()
+    assert main(ASKED) == 1
+    assert "over 4 gates" in capsys.readouterr().out
+
+
+def test_a_case_whose_kernels_have_no_environment_in_common_does_not_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.0, 1.0])
+    other = "latency/cyclictest:hackbench"
+    apart = Gate(
+        run="apart",
+        kernel="",
+        baseline=[replace(boot, case=other) for boot in gates[0].baseline],
+        candidate=[replace(longer(boot), case=other) for boot in gates[0].candidate],
+    )
+    stored(tmp_path, monkeypatch, [*gates, apart])
+    capsys.readouterr()
+    assert main(["trend", "--board", "virt-arm64", "--drift-budget", "3%"]) == 5
+    assert f"{other}: not added up: no run has one baseline and one other candidate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

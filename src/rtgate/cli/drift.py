@@ -45,7 +45,9 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
         gates = _gates(history, groups)
         figures = list(drifts(case, gates))
         case_drifts += figures
-        if gates and not figures:
+        if not groups and _has_comparison(boots):
+            gaps.append(f"{case}: not added up: no run has one baseline and one other candidate in one environment")
+        elif gates and not figures:
             gaps.append(f"{case}: not added up: no figure has bounds in each of its {len(gates)} gates: too few boots")
         elif len(gates) < len(groups):
             gaps.append(f"{case}: what lies before that gate is not added up either")
@@ -82,17 +84,31 @@ def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
 
     Before it: the gate in which its baseline was the candidate. A gate of what was never merged is in no chain.
     """
-    by_run: dict[str, list[Boot]] = {}
-    for boot in boots:
-        if boot.comparable == boots[-1].comparable:
-            by_run.setdefault(boot.run, []).append(boot)
-    gates = [gate for gate in by_run.values() if _image(gate, "baseline") and _image(gate, "candidate")]
+    gates = _gates_by_run(boots)
+    same = [gate for gate in gates if gate[0].comparable == gates[-1][0].comparable]
     links: list[tuple[Boot, ...]] = []
-    for gate in reversed(gates):
+    for gate in reversed(same):
         old, new = _image(gate, "baseline"), _image(gate, "candidate")
         if old != new and len(links) < last and (not links or new == _image(links[-1], "baseline")):
             links.append(tuple(gate))
     return tuple(reversed(links))
+
+
+def _gates_by_run(boots: Sequence[Boot]) -> list[list[Boot]]:
+    """Return the boots of each run and environment that compared two kernels, in the order in which they were stored.
+
+    The newest boot may be of a night, which measures one kernel, and for another time than reviews do.
+    """
+    by_run: dict[tuple[str, str], list[Boot]] = {}
+    for boot in boots:
+        by_run.setdefault((boot.run, boot.comparable), []).append(boot)
+    return [gate for gate in by_run.values() if _image(gate, "baseline") and _image(gate, "candidate")]
+
+
+def _has_comparison(boots: Sequence[Boot]) -> bool:
+    """Whether any run has boots of both kernels."""
+    arms = ({boot.run for boot in boots if boot.arm == arm} for arm in ("baseline", "candidate"))
+    return bool(set.intersection(*arms))
 
 
 def _image(gate: Sequence[Boot], arm: str) -> str:
