@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from selftests.unit.history.conftest import NOW, Fill, record
+from selftests.unit.history.conftest import CASE, NOW, Fill, record
 from selftests.unit.report.conftest import Boot as Made
 from selftests.unit.report.conftest import make
 from selftests.written_records import write
@@ -143,6 +143,27 @@ def test_what_died_before_the_board_was_what_it_is_does_not_count(
     assert "(24 boots, 0 invalid)" in capsys.readouterr().out
     main(["qualify", "--board", "bench", "--runs", "last-year,night-1"])
     assert "(36 boots, 12 invalid)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["--runs", "night-1"]])
+def test_boots_that_their_environment_makes_invalid_are_boots(
+    bench: Path, fill: Fill, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    for number, scale in enumerate(night(0.002, 24)):
+        fill("night-1", [scale], first=number + 1, online="" if number % 2 else "0")
+    assert main(["qualify", "--board", "bench", *words]) == 5
+    assert "(24 boots, 12 invalid)" in capsys.readouterr().out
+
+
+def test_good_boots_of_another_environment_are_left_out_aloud(
+    bench: Path, fill: Fill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill("night-1", night(0.002, 6), firmware="older")
+    fill("night-2", night(0.002), first=101)
+    assert main(["qualify", "--board", "bench"]) in {0, 5}
+    said = capsys.readouterr()
+    assert "(24 boots, 0 invalid)" in said.out
+    assert f"{CASE}: 6 of 30 boots are left out: their environment is not that of the newest" in said.err
 
 
 def test_a_run_that_was_never_stored_qualifies_nothing(

@@ -13,7 +13,7 @@ from typing import Any
 from rtgate.board import boards
 from rtgate.board.boot import TimeBase
 from rtgate.cli import command_options
-from rtgate.cli.stored_boots import require_runs, run_names
+from rtgate.cli.stored_boots import of_newest_environment, require_runs, run_names
 from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
@@ -134,19 +134,18 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
 
 
 def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
-    """Return what measured like the last good boot, and what did not measure: of such a boot nobody knows the rest.
+    """Return the good boots of the newest environment, and those that were not good: their environment may be why.
 
-    Of a history whose runs nobody named, only what died since such boots began counts: an older board is another one.
+    Of a history whose runs nobody named, only what was not good since such boots began counts: an older board is
+    another one.
     """
-    last = next((boot for boot in reversed(boots) if boot.usable), None)
-    if last is None:
+    good = [boot for boot in boots if boot.usable]
+    if not good:
         return []
-    start = min(boot.stored_at for boot in boots if boot.comparable == last.comparable)
-    return [
-        boot
-        for boot in boots
-        if (boot.comparable == last.comparable if boot.has_results else named or boot.stored_at >= start)
-    ]
+    comparable = good[-1].comparable
+    start = min(boot.stored_at for boot in boots if boot.comparable == comparable)
+    same = set(of_newest_environment(good))
+    return [boot for boot in boots if boot in same or (not boot.usable and (named or boot.stored_at >= start))]
 
 
 def _silence(name: str, boots: Sequence[Boot]) -> str:
