@@ -194,6 +194,18 @@ def test_what_rests_on_a_revoked_kernel_counts_no_more_and_is_named(fill: Fill, 
     assert "with a kernel that is not good: bbbbbbbbbbbb was revoked" in standing.reason
 
 
+def test_what_rests_on_a_revoked_kernel_in_an_older_environment_is_named_too(fill: Fill, history: History) -> None:
+    proven = ScreenProposal(level=0.02, flagged=1, sessions=12, upper=0.3, problem="")
+    for run, image, tuning in (("night-1", BAD, "isolated"), ("night-2", GOOD, "plain")):
+        fill(run, [1.0, 1.0], image=image, tuning=tuning)
+        boots = queries.find(history, BootFilter(runs=[run]))
+        examined = examine(history, boots)
+        assert examined is not None
+        keep_qualification(history, boots, *examined, NOW)
+        keep_screen(history, boots, record(1, tuning=tuning), proven, NOW)
+    assert sum("bench-01" in use for use in bad(history).uses) == 2
+
+
 def test_a_comparison_says_whose_boots_it_did_not_use(fill: Fill, history: History) -> None:
     fill("night-1", [1.0, 1.0])
     fill("night-2", [1.0, 1.0], first=3, image=BAD)

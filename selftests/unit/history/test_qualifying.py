@@ -66,6 +66,19 @@ def test_the_newest_night_counts(fill: Fill, history: History) -> None:
     assert "must not be missed" in standing.reason
 
 
+def test_a_device_is_qualified_in_two_environments(fill: Fill, history: History) -> None:
+    fill("isolated", night(0.002), tuning="isolated")
+    fill("plain", night(0.3), first=100, image="b" * 64, tuning="plain")
+    for run in ("isolated", "plain"):
+        boots = queries.find(history, BootFilter(runs=[run]))
+        examined = examine(history, boots)
+        assert examined is not None
+        keep(history, boots, *examined, NOW)
+    assert standing_of(history, record(999, tuning="isolated")).qualified
+    assert "must not be missed" in standing_of(history, record(999, tuning="plain")).reason
+    assert "bench-01 was not qualified on 2026" in standing_of(history, record(999, tuning="third")).reason
+
+
 def test_virtual_time_needs_no_qualification(history: History) -> None:
     assert standing_of(history, make(Made())).qualified
 

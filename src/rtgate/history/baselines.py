@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, exists, func
 
 from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, TargetError
+from rtgate.history import schema
 from rtgate.history.database import History, insert_new
 from rtgate.history.schema import boots, promotions, qualifications, revocations, screens
 
@@ -215,9 +216,9 @@ def _uses(connection: Connection, kernels: Collection[str]) -> Iterable[str]:
 
 
 def _newest(connection: Connection, table: Table) -> Sequence[Row[Any]]:
-    """Return the row of each device, flavour and case that counts."""
+    """Return the row of each place that counts."""
     of = table.c
-    last = select(func.max(of.id)).group_by(of.board, of.device, of.flavour, of.case_name)
+    last = select(func.max(of.id)).group_by(*(of[name] for name in schema.PLACE))
     return connection.execute(select(table).where(of.id.in_(last)).order_by(of.id)).all()
 
 

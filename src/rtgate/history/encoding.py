@@ -43,12 +43,13 @@ def flavour(record: Record) -> str:
 
 
 def place(record: Record) -> dict[str, str]:
-    """Return the columns by which what boots said of a case is looked up: its board, device, flavour and name."""
+    """Return the columns by which what boots said of a case is looked up (`schema.PLACE`)."""
     return {
         "board": record.board,
         "device": record.environment.device,
         "flavour": flavour(record),
         "case_name": record.case,
+        "environment": environment_digest(record),
     }
 
 

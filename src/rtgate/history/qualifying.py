@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-
-from sqlalchemy import select
 
 from rtgate.history import encoding
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
 from rtgate.history.pairing import pairs
-from rtgate.history.queries import Boot, measured_like, records
+from rtgate.history.queries import Boot, measured_like, newest_row, records
 from rtgate.history.schema import qualifications
 from rtgate.judge.compare.paired import priors
 from rtgate.judge.compare.summaries import levels, summaries
@@ -38,21 +36,10 @@ def standing_of(history: History, like: Record) -> Standing:
     if like.virtual_time:
         return Standing(qualified=True, reason="virtual time repeats bit by bit")
     device = f"{like.board} {like.environment.device}".strip()
-    table = qualifications
-    query = (
-        select(table.c.environment, table.c.qualified, table.c.why, table.c.stored_at, table.c.kernels)
-        .where(*(table.c[name] == value for name, value in encoding.place(like).items()))
-        .order_by(table.c.id.desc())
-        .limit(1)
-    )
-    with history.reading() as connection:
-        row = connection.execute(query).first()
+    place = encoding.place(like)
+    row = newest_row(history, qualifications, place)
     if row is None:
-        return Standing(qualified=False, reason=f"{device} was never qualified for {like.case}: rtgate qualify")
-    if row.environment != encoding.environment_digest(like):
-        return Standing(
-            qualified=False, reason=f"{device} was qualified on {row.stored_at} in another environment: rtgate qualify"
-        )
+        return Standing(qualified=False, reason=f"{_never(history, like.case, device, place)}: rtgate qualify")
     objections = revocations_of(history, json.loads(row.kernels))
     if objections:
         reason = f"{device} was qualified on {row.stored_at} with a kernel that is not good: {objections[0].sentence}"
@@ -60,11 +47,19 @@ def standing_of(history: History, like: Record) -> Standing:
     return Standing(qualified=row.qualified, reason=f"{row.stored_at}: {row.why or 'qualified'}")
 
 
+def _never(history: History, case: str, device: str, place: Mapping[str, str]) -> str:
+    """Return that nobody qualified a device in this environment, and whether somebody did in another one."""
+    elsewhere = {name: value for name, value in place.items() if name != "environment"}
+    other = newest_row(history, qualifications, elsewhere)
+    if other is None:
+        return f"{device} was never qualified for {case}"
+    return f"{device} was {'' if other.qualified else 'not '}qualified on {other.stored_at} in another environment"
+
+
 def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: CaseStanding, now: datetime) -> None:
     """Store what boots said of a case on the device of one of their records. Raises InfrastructureError."""
     row = {
         **encoding.place(like),
-        "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
         "qualified": case_standing.qualified,
         "why": "; ".join(case_standing.problems),

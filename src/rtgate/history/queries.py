@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, distinct, func, select
+from sqlalchemy import ColumnElement, Row, Select, Table, distinct, func, select
 
 from rtgate.board.boot import State
 from rtgate.history import encoding
@@ -180,6 +180,16 @@ def _rows(history: History, query: Select[Any], ids: Sequence[int]) -> dict[int,
             part = ids[start : start + _AT_ONCE]
             rows |= {row[0]: tuple(row[1:]) for row in connection.execute(query.where(boots.c.id.in_(part)))}
     return rows
+
+
+def newest_row(history: History, table: Table, place: Mapping[str, str]) -> Row[Any] | None:
+    """Return what was stored last for a place (columns of `schema.PLACE`) in qualifications or screens; None for none.
+
+    Raises InfrastructureError.
+    """
+    query = select(table).where(*(table.c[name] == value for name, value in place.items()))
+    with history.reading() as connection:
+        return connection.execute(query.order_by(table.c.id.desc()).limit(1)).first()
 
 
 def _origin(history: History, number: int) -> str:

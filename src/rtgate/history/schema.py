@@ -102,7 +102,10 @@ revocations: Final = Table(
     Column("reason", Text, nullable=False),
 )
 
-# What a night of equal kernels said of a device, case by case; the newest row of a device, flavour and case counts.
+# What boots said of a case holds for these: of qualifications and of screens, the newest row of each place counts.
+PLACE: Final = ("board", "device", "flavour", "case_name", "environment")
+
+# What a night of equal kernels said of a device, case by case.
 # `kernels` is JSON: which kernels' boots it rests on.
 qualifications: Final = Table(
     "rtgate_qualifications",
@@ -121,7 +124,7 @@ qualifications: Final = Table(
 )
 Index("rtgate_qualifications_case", qualifications.c.board, qualifications.c.device, qualifications.c.case_name)
 
-# At which level the screen of a comparison flags a metric, as `rtgate calibrate` proposed; the newest row counts.
+# At which level the screen of a comparison flags a metric, as `rtgate calibrate` proposed.
 screens: Final = Table(
     "rtgate_screens",
     metadata,

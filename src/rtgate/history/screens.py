@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
-
 from rtgate.history import encoding
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
 from rtgate.history.pairing import newest, pairs
-from rtgate.history.queries import NEWEST, Boot, BootFilter, find
+from rtgate.history.queries import NEWEST, Boot, BootFilter, find, newest_row
 from rtgate.history.schema import screens
 from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records.record import Record
@@ -74,7 +72,6 @@ def keep(history: History, boots: Sequence[Boot], like: Record, proposal: Screen
         return False
     row = {
         **encoding.place(like),
-        "environment": encoding.environment_digest(like),
         "stored_at": encoding.utc(now),
         "level": proposal.level,
         "flagged": proposal.flagged,
@@ -91,14 +88,5 @@ def level(history: History, like: Record) -> float | None:
 
     One that rests on boots of a kernel that was revoked since is none. Raises InfrastructureError.
     """
-    table = screens
-    query = (
-        select(table.c.level, table.c.kernels)
-        .where(*(table.c[name] == value for name, value in encoding.place(like).items()))
-        .where(table.c.environment == encoding.environment_digest(like))
-        .order_by(table.c.id.desc())
-        .limit(1)
-    )
-    with history.reading() as connection:
-        row = connection.execute(query).first()
+    row = newest_row(history, screens, encoding.place(like))
     return None if row is None or revocations_of(history, json.loads(row.kernels)) else row.level
