@@ -146,6 +146,37 @@ def test_boots_that_died_are_boots(bench: Path, state: str, capsys: pytest.Captu
     assert "(48 boots, 24 invalid)" in said
 
 
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_night_that_died_ends_the_qualification(
+    bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str], good: int
+) -> None:
+    fill("night-1", night(0.002))
+    assert main(["qualify", "--board", "bench", "--runs", "night-1"]) == 0
+    assert standing_of(history, record(1)).qualified
+    boots = [*(record(number) for number in range(100, 100 + good)), *(dead(number, "hang") for number in range(23))]
+    add(history, boots, Origin(run="night-2", now=NOW, not_applicable={}))
+    capsys.readouterr()
+    assert main(["qualify", "--board", "bench", "--runs", "night-2"]) == 5
+    told = capsys.readouterr().out
+    assert told == (
+        f"latency/cyclictest:idle (bench-01): NOT qualified: of {23 + good} boots 23 were not good, "
+        "too few to make a pair of boots (first: hang: no shell)\n"
+    )
+    assert not standing_of(history, record(1)).qualified
+    assert standing_of(history, record(1, device="bench-02")).reason.endswith(
+        "never qualified for latency/cyclictest:idle: rtgate qualify"
+    )
+    assert main(["qualify", "--board", "bench", "--runs", "night-1"]) == 0
+    assert standing_of(history, record(1)).qualified
+
+
+def test_a_history_without_boots_is_a_mistake(
+    bench: Path, history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["qualify", "--board", "bench"]) == 2
+    assert "has no boots of good kernels of bench (rtgate history list)" in capsys.readouterr().err
+
+
 def test_what_died_before_the_board_was_what_it_is_does_not_count(
     bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,12 +17,13 @@ from rtgate.cli.stored_boots import of_newest_environment, require_runs, run_nam
 from rtgate.errors import ConfigError
 from rtgate.history import queries
 from rtgate.history.database import History
-from rtgate.history.qualifying import examine, keep
+from rtgate.history.qualifying import examine, keep, keep_unqualified
 from rtgate.history.queries import Boot, BootFilter
 from rtgate.history.url import require_url
 from rtgate.judge.learn.proposing import Ask, GoodBoot, propose_limits
 from rtgate.judge.learn.qualification import CaseStanding
 from rtgate.measure.raw_output import read_verified
+from rtgate.records.record import Record
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
@@ -98,9 +99,12 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
-    selection = queries.find(history, boot_filter)
-    for boot in selection:
+    for boot in queries.find(history, boot_filter):
         by_case.setdefault((boot.case, boot.device), []).append(boot)
+    if not by_case:
+        raise ConfigError(
+            f"the history {history.name} has no boots of good kernels of {arguments.board} (rtgate history list)"
+        )
     standings: list[tuple[str, CaseStanding]] = []
     limits: list[tuple[str, str, str]] = []
     silent: list[str] = []
@@ -108,29 +112,38 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     for (case, device), boots in sorted(by_case.items()):
         name = f"{case} ({device})" if device else case
         same = _comparable_boots(boots, named=runs is not None)
-        examination = examine(history, same)
+        examination = _examine_case(history, same or boots, now)
         if examination is None or not examination[1].noise:
-            silent.append(_silence(name, boots))
+            silent.append(plain_text(f"{name}: NOT qualified: {_silence(boots)}"))
             continue
         like, standing = examination
-        if like.virtual_time:
-            raise ConfigError(
-                f"{arguments.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
-                "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
-            )
-        keep(history, same, like, standing, now)
         standings.append((name, standing))
         if like.environment.time == TimeBase.REAL:  # on the clock of a busy machine a limit would be that machine's
             limits += _limits(name, history, [boot for boot in same if boot.usable])
-    if not standings:
-        raise ConfigError(
-            f"the history {history.name} has no boots of good kernels of {arguments.board} whose figures a comparison "
-            f"could use (rtgate history list){''.join(f'; {line}' for line in silent)}"
-        )
-    _show(standings, limits)
+    if standings:
+        _show(standings, limits)
     for line in silent:
         print(line)
     return 0 if not silent and all(standing.qualified for _, standing in standings) else _UNQUALIFIED
+
+
+def _examine_case(history: History, boots: Sequence[Boot], now: datetime) -> tuple[Record, CaseStanding] | None:
+    """Return what boots say of their case, with one of their records, and store it; None if none of them was good.
+
+    That is stored, too: what an older night said holds no more. Raises ConfigError for boots on virtual time.
+    """
+    examination = examine(history, boots)
+    like = examination[0] if examination else queries.records(history, boots[-1:])[0]
+    if like.virtual_time:
+        raise ConfigError(
+            f"{like.board} counts instructions: its boots repeat bit by bit and differ by phase alone, so it "
+            "needs no qualification (rtgate calibrate learns limits from kernels that differ harmlessly)"
+        )
+    if examination is None:
+        keep_unqualified(history, like, _silence(boots), now)
+        return None
+    keep(history, boots, *examination, now)
+    return examination
 
 
 def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
@@ -148,13 +161,12 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     return [boot for boot in boots if boot in same or (not boot.usable and (named or boot.stored_at >= start))]
 
 
-def _silence(name: str, boots: Sequence[Boot]) -> str:
+def _silence(boots: Sequence[Boot]) -> str:
     """Return why nothing can be said of a case on a device."""
     bad = [boot for boot in boots if not boot.usable]
     why = next((boot.why_invalid or f"{boot.faults} kernel faults" for boot in bad), "")
     pairs = "too few to make a pair of boots" if len(boots) - len(bad) < 2 else "without a figure that is compared"
-    sentence = f"{name}: NOT qualified: of {len(boots)} boots {len(bad)} were not good, {pairs}"
-    return plain_text(sentence + (f" (first: {why})" if why else ""))
+    return f"of {len(boots)} boots {len(bad)} were not good, {pairs}" + (f" (first: {why})" if why else "")
 
 
 def _limits(name: str, history: History, boots: Sequence[Boot]) -> list[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from rtgate.history import encoding
+from rtgate.history import encoding, schema
 from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
 from rtgate.history.pairing import pairs
@@ -65,6 +65,24 @@ def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: C
         "why": "; ".join(case_standing.problems),
         "figures": json.dumps([asdict(noise) for noise in case_standing.noise]),
         "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.usable})),
+    }
+    with history.writing() as connection:
+        connection.execute(qualifications.insert(), row)
+
+
+def keep_unqualified(history: History, like: Record, why: str, now: datetime) -> None:
+    """Store that none of a device's boots was good: it is not qualified in any environment.
+
+    Of such boots nobody knows the whole environment; `like` is one of them. Raises InfrastructureError.
+    """
+    row = {
+        **encoding.place(like),
+        "environment": schema.ANY_ENVIRONMENT,
+        "stored_at": encoding.utc(now),
+        "qualified": False,
+        "why": why,
+        "figures": "[]",
+        "kernels": "[]",
     }
     with history.writing() as connection:
         connection.execute(qualifications.insert(), row)

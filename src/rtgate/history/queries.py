@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Row, Select, Table, distinct, func, select
 
 from rtgate.board.boot import State
-from rtgate.history import encoding
+from rtgate.history import encoding, schema
 from rtgate.history.baselines import Revocation, is_good, is_promoted, is_revoked
 from rtgate.history.database import History
 from rtgate.history.schema import boots, environments, revocations
@@ -187,7 +187,12 @@ def newest_row(history: History, table: Table, place: Mapping[str, str]) -> Row[
 
     Raises InfrastructureError.
     """
-    query = select(table).where(*(table.c[name] == value for name, value in place.items()))
+    environments = (place.get("environment"), schema.ANY_ENVIRONMENT)
+    conditions = (
+        table.c[name].in_(environments) if name == "environment" else table.c[name] == value
+        for name, value in place.items()
+    )
+    query = select(table).where(*conditions)
     with history.reading() as connection:
         return connection.execute(query.order_by(table.c.id.desc()).limit(1)).first()
 

@@ -104,6 +104,7 @@ revocations: Final = Table(
 
 # What boots said of a case holds for these: of qualifications and of screens, the newest row of each place counts.
 PLACE: Final = ("board", "device", "flavour", "case_name", "environment")
+ANY_ENVIRONMENT: Final = ""  # of what no boot said where it was: it holds for each
 
 # What a night of equal kernels said of a device, case by case.
 # `kernels` is JSON: which kernels' boots it rests on.
