@@ -23,10 +23,18 @@ def test_a_proven_level_is_for_its_device_case_and_environment(history: History)
     assert level(history, record(2, case="latency/cyclictest:hackbench")) is None
 
 
-def test_the_newest_level_counts_and_one_that_is_not_proven_is_none(history: History) -> None:
+def test_the_newest_level_counts_and_too_few_sessions_say_nothing(history: History) -> None:
     keep(history, [], record(1), PROVEN, NOW)
-    assert not keep(history, [], record(1), replace(PROVEN, level=0.12, problem="4 sessions are too few"), NOW)
-    assert not keep(history, [], record(1), replace(PROVEN, level=None, problem="noisy"), NOW)
+    few = replace(PROVEN, sessions=4, problem="4 sessions are too few")
+    assert not keep(history, [], record(1), replace(few, level=0.12), NOW)
+    assert not keep(history, [], record(1), replace(few, level=None), NOW)
     assert level(history, record(1)) == 0.02
     keep(history, [], record(1), replace(PROVEN, level=0.05), NOW)
     assert level(history, record(1)) == 0.05
+
+
+def test_a_past_that_shows_no_level_ends_the_older_one(history: History) -> None:
+    keep(history, [], record(1), PROVEN, NOW)
+    assert keep(history, [], record(1), replace(PROVEN, level=None, flagged=9, problem="noisy"), NOW)
+    assert level(history, record(1)) is None
+    assert HistoryPrior(history).case_history(record(2), ()).screen is None

@@ -14,8 +14,11 @@ from rtgate.history.database import History
 from rtgate.history.pairing import newest, pairs
 from rtgate.history.queries import NEWEST, Boot, BootFilter, find, newest_row
 from rtgate.history.schema import screens
+from rtgate.judge.learn.calibration import FEWEST_SESSIONS
 from rtgate.judge.learn.screening import ScreenProposal
 from rtgate.records.record import Record
+
+_NO_LEVEL = 0.0  # what is stored where each level flags too many sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +67,16 @@ def boots_to_screen(history: History, screenable: Screenable) -> ScreenBoots:
 
 
 def keep(history: History, boots: Sequence[Boot], like: Record, proposal: ScreenProposal, now: datetime) -> bool:
-    """Store the level that boots proposed for the device, case and environment of one of their records.
+    """Store the level that boots proposed for the device, case and environment of one of their records, also none.
 
-    Return whether it was stored: a level that the past does not show is none. Raises InfrastructureError.
+    Return whether it was stored: too few sessions say nothing. Raises InfrastructureError.
     """
-    if proposal.level is None or proposal.problem:
+    if proposal.sessions < FEWEST_SESSIONS:
         return False
     row = {
         **encoding.place(like),
         "stored_at": encoding.utc(now),
-        "level": proposal.level,
+        "level": proposal.level or _NO_LEVEL,
         "flagged": proposal.flagged,
         "sessions": proposal.sessions,
         "kernels": json.dumps(sorted({boot.kernel for boot in boots})),
@@ -84,9 +87,9 @@ def keep(history: History, boots: Sequence[Boot], like: Record, proposal: Screen
 
 
 def level(history: History, like: Record) -> float | None:
-    """Return the level that was stored last for a record's device, case and environment; None for none.
+    """Return the level that was stored last for a record's device, case and environment; None if that was none.
 
     One that rests on boots of a kernel that was revoked since is none. Raises InfrastructureError.
     """
     row = newest_row(history, screens, encoding.place(like))
-    return None if row is None or revocations_of(history, json.loads(row.kernels)) else row.level
+    return None if row is None or revocations_of(history, json.loads(row.kernels)) else row.level or None

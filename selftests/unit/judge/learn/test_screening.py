@@ -49,5 +49,7 @@ def test_a_session_is_compared_with_the_others_only() -> None:
 
 def test_few_sessions_are_not_relied_on() -> None:
     assert "too few" in propose_screen(nights(8)).problem
-    assert propose_screen(nights(3)).level is None  # with three, everything is suspicious
+    three = propose_screen(nights(3))
+    assert three.level is None  # with three, everything is suspicious
+    assert three.problem == "3 sessions are too few: it takes 10"  # and not that good kernels are flagged
     assert propose_screen([]).level is None

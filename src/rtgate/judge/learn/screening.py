@@ -34,7 +34,7 @@ class ScreenProposal:
     """A level for the screen.
 
     Attributes:
-        level: None if even the smallest flags too many.
+        level: None if even the smallest flags too many, as it does with few sessions.
         flagged: of `sessions`, those in which some metric was less likely than the level.
         upper: upper 95 % bound of the share of flagged ones.
         problem: why it should not be relied on; empty if it may.
@@ -72,12 +72,12 @@ def propose_screen(nights: Sequence[SessionPair], share: float = FLAGGED) -> Scr
     """Return the largest level that flags at most `share` of the sessions of good kernels when they are held out."""
     smallest = replay(nights)
     count = len(smallest)
+    few = f"{count} sessions are too few: it takes {FEWEST_SESSIONS}" if count < FEWEST_SESSIONS else ""
     for level in LEVELS:
         flags = sum(p < level for p in smallest)
         if count and flags <= share * count:
             upper = share_bounds(flags, count, 0.95)[1]
-            few = f"{count} sessions are too few: it takes {FEWEST_SESSIONS}" if count < FEWEST_SESSIONS else ""
             return ScreenProposal(level=level, flagged=flags, sessions=count, upper=upper, problem=few)
     flags = sum(p < LEVELS[-1] for p in smallest)
-    problem = f"even at {LEVELS[-1]:g} {flags} of {count} sessions of good kernels are flagged"
+    problem = few or f"even at {LEVELS[-1]:g} {flags} of {count} sessions of good kernels are flagged"
     return ScreenProposal(level=None, flagged=flags, sessions=count, upper=1.0, problem=problem)
