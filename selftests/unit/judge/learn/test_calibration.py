@@ -96,6 +96,15 @@ def test_a_limit_is_widened_until_its_replay_meets_the_target() -> None:
     assert proposal.proof.rate <= 0.02
 
 
+def test_sessions_smaller_than_a_run_leave_the_limit_as_it_is_and_say_so() -> None:
+    past = [Session(session.name, session.values[:3]) for session in sessions(12, 3)]
+    proposal = propose(past, 0.02, 4)
+    assert "widened" not in proposal.method
+    assert proposal.problem == (
+        "no session has 4 valid boots, so no limit was replayed: measure more of them (or a smaller --boots)"
+    )
+
+
 def test_too_few_boots_are_refused() -> None:
     with pytest.raises(ValueError, match="2 boots are too few"):
         propose([Session("one", (1.0, 2.0))], 0.01, 1)

@@ -57,7 +57,7 @@ def propose_share(sessions: Sequence[Samples], target: float, boots: int) -> Sha
     except ValueError:
         return None
     return ShareProposal(
-        over=over, share=share, seen=events, samples=whole.total, proof=proof, problem=problem(proof, target)
+        over=over, share=share, seen=events, samples=whole.total, proof=proof, problem=problem(proof, target, boots)
     )
 
 

@@ -117,7 +117,7 @@ def propose(sessions: Sequence[Session], target: float, boots: int) -> Proposal:
     for step in range(_MOST_STEPS + 1):
         proof = replay(sessions, target, boots, widened=step * _STEP)
         good = proof.rate <= target and (proof.upper <= 2 * target or not proof.alarms)
-        if good or len(sessions) < 2:
+        if good or not proof.trials:  # without a replay nothing says how far to widen
             break
     limit, method = _limit(values, target, boots, step * _STEP)
     return Proposal(
@@ -125,7 +125,7 @@ def propose(sessions: Sequence[Session], target: float, boots: int) -> Proposal:
         largest=max(values),
         method=method,
         proof=proof,
-        problem=problem(proof, target),
+        problem=problem(proof, target, boots),
     )
 
 
@@ -175,11 +175,15 @@ def replay_proof(sessions: Sequence[Session], trials: int, alarms: int) -> Proof
     )
 
 
-def problem(proof: Proof, target: float) -> str:
-    """Return why a proof does not suffice to gate at a target; empty if it does."""
+def problem(proof: Proof, target: float, boots: int) -> str:
+    """Return why a proof does not suffice to gate runs of so many boots at a target; empty if it does."""
     if proof.sessions < FEWEST_SESSIONS:
         there = "one session does" if proof.sessions == 1 else f"{proof.sessions} sessions do"
         return f"{there} not show how a good kernel drifts here: it takes {FEWEST_SESSIONS}"
+    if not proof.trials:
+        return (
+            f"no session has {boots} valid boots, so no limit was replayed: measure more of them (or a smaller --boots)"
+        )
     if proof.rate > target:
         return f"no limit was found whose replay meets the target: {proof.alarms} of {proof.trials} runs break it"
     if proof.upper > 2 * target:
