@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from selftests.unit.judge.conftest import maximum, record, share
 
-from rtgate.judge.learn.proposing import Ask, GoodBoot, LimitProposal, looser, propose_limits, ratchet
+from rtgate.judge.learn.proposing import Ask, GoodBoot, LimitProposal, _round_limit, looser, propose_limits, ratchet
 from rtgate.judge.thresholds import LimitKind, Threshold
 from rtgate.kernel.version import VersionRange
 from rtgate.tools.measurement import Better, Measurement
@@ -80,6 +80,20 @@ def test_rates_get_a_lower_limit() -> None:
     ]
     limit = proposed(rates, "bandwidth").threshold
     assert (limit.kind, limit.limit) == (LimitKind.MIN, Quantity(1500.0, Unit.MB_S))
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "limit"),
+    [
+        *((0.0912, False, 0.0912), (0.37777, False, 0.377), (1.2345, False, 1.23), (25.68, False, 25.6)),
+        *((1503.0, False, 1500.0), (123_456.0, False, 123_000.0), (3.2e-7, False, 3.2e-7), (0.0, False, 0.0)),
+        *((0.0912, True, 0.1), (1.2345, True, 1.3), (25.68, True, 26.0), (1503.0, True, 1510.0)),
+    ],
+)
+def test_a_limit_has_three_digits_and_a_lower_one_is_never_rounded_to_nothing(
+    value: float, up: bool, limit: float
+) -> None:
+    assert _round_limit(value, up=up) == pytest.approx(limit, rel=1e-12)
 
 
 def test_a_boot_far_out_is_named() -> None:

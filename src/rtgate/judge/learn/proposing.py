@@ -194,13 +194,18 @@ def _sessions(entries: Sequence[tuple[GoodBoot, object]]) -> dict[str, list[Good
 
 
 def _round_limit(value: float, *, up: bool) -> float:
-    """Return a limit with no more than three digits, on the side of the kernel."""
+    """Return a limit with no more than three digits, on the side of the kernel.
+
+    One on small values that is rounded up has a decimal at most. Rounded down like that it would be 0, which no kernel
+    falls below.
+    """
     if value == 0:
         return 0.0
-    step = 10.0 ** max(math.floor(math.log10(abs(value))) - 2, 0 if abs(value) >= 20 else -1)
+    digits = math.floor(math.log10(abs(value))) - 2
+    step = 10.0 ** (max(digits, 0 if abs(value) >= 20 else -1) if up else digits)
     near = value / step
     whole = math.ceil(near - 1e-9) if up else math.floor(near + 1e-9)
-    return round(whole * step, 6)
+    return float(f"{whole * step:.3g}")
 
 
 def _merge_histograms(record: Record, name: str) -> Histogram | None:
