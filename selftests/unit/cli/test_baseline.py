@@ -230,6 +230,26 @@ def test_a_soak_has_its_verdict_among_its_records(night: Lab, tmp_path: Path) ->
     assert main(["baseline", "promote", "soak"]) == 0
 
 
+def test_a_run_that_was_stored_in_part_promotes_no_baseline(
+    night: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    for arm, image in (("baseline", "a" * 64), ("candidate", "b" * 64)):
+        if arm == "candidate":
+            assert main(["history", "add", "run/records"]) == 0
+        for number in (1, 2):
+            write(record(number, arm=arm, image=image), run / "records")
+    judged([verdict(Status.PASS, Kind.LIMIT, "bench")], run, run / "records")
+    capsys.readouterr()
+    assert main(["baseline", "promote", "run"]) == 2
+    assert " lacks 2 of 4 boots of run: rtgate history add run/records" in capsys.readouterr().err
+    assert shown(capsys) == []
+    assert main(["history", "add", "run/records"]) == 0
+    assert main(["baseline", "promote", "run"]) == 0
+    (one,) = shown(capsys)
+    assert one["kernel"] == "b" * 64
+
+
 @pytest.fixture
 def two_boards(night: Lab, tmp_path: Path) -> Path:
     """Return a run of which only one of both boards has a limit."""

@@ -13,7 +13,7 @@ from rtgate.errors import ChangedError, ConfigError
 from rtgate.history import baselines, queries
 from rtgate.history.baselines import Promotion, Revocation, RevocationEffect
 from rtgate.history.database import History
-from rtgate.history.encoding import utc
+from rtgate.history.encoding import key, utc
 from rtgate.history.queries import Boot, BootFilter
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.measure.raw_output import read_verified
@@ -72,11 +72,7 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
         if refusal:
             return PromotionResult(refusal=f"{directory}: {refusal}", exit_code=_code(verdicts))
     records = read_verified(_records(directory))
-    run_boots = queries.of_records(history, records)
-    if not run_boots:
-        raise ConfigError(
-            f"the history {history.name} has no boots of {directory}: rtgate history add {_records(directory)}"
-        )
+    run_boots = _stored(history, directory, records)
     flaw = _revocation_reason(history, records)
     if flaw and not reason:
         return PromotionResult(refusal=f"{directory}: compared with a kernel that is not good: {flaw}", exit_code=1)
@@ -88,6 +84,19 @@ def promote(history: History, name: str, reason: str = "") -> PromotionResult:
     if not good_boots:
         return PromotionResult(refusal=f"{directory}: {'; '.join(left_out)}", exit_code=5)
     return replace(_promote(history, good_boots, statuses, reason), left_out=left_out)
+
+
+def _stored(history: History, directory: Path, records: Sequence[Record]) -> tuple[Boot, ...]:
+    """Return the boots that a run's records are stored as. Raises ConfigError: some are missing.
+
+    What was stored of an interrupted run may be its baseline alone, which would look like a run of that kernel.
+    """
+    run_boots = queries.of_records(history, records)
+    count = len({key(record) for record in records})
+    if len(run_boots) < count:
+        what = f"lacks {count - len(run_boots)} of {count} boots" if run_boots else "has no boots"
+        raise ConfigError(f"the history {history.name} {what} of {directory}: rtgate history add {_records(directory)}")
+    return run_boots
 
 
 def _standing_on(board: str, verdicts: Sequence[Verdict] | None, flaw: str) -> Status | None:
