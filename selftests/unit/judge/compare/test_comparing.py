@@ -241,14 +241,16 @@ def _boot_of_a_board(name: str, slower: float, number: int) -> Record:
     return replace(one, measurements=kept, boot_id=f"{name} {number}")
 
 
-def told_of_a_board(candidate: list[Record], past: HistoryProvider) -> list[Verdict]:
+def told_of_a_board(
+    candidate: list[Record], past: HistoryProvider, baseline: list[Record] | None = None
+) -> list[Verdict]:
     subject = Subject(
         case=CASE,
         board="rk3568-evb1",
         arm="candidate",
         flavour=FLAVOUR,
         records=candidate,
-        baseline=on_a_board("baseline"),
+        baseline=baseline or on_a_board("baseline"),
         not_applicable=dict.fromkeys(("counts", "cycles", "duration"), "synthetic"),
     )
     return list(compare([subject], ComparisonInputs(history=past)))
@@ -267,16 +269,32 @@ def test_a_board_that_nobody_qualified_judges_nothing() -> None:
     assert "worse than the baseline" in verdict.sentence
 
 
+class ByBoot(Qualified):
+    """Knows the board by what a boot tells of it; one that came to nothing tells nothing."""
+
+    def disqualification(self, like: Record) -> str:
+        good = like.has_results and not like.environment.nohz_full
+        return super().disqualification(like) if good else "in another environment"
+
+
 def test_a_lost_first_boot_hides_no_regression() -> None:
-    class ByBoot(Qualified):
-        """Knows the board by what a boot tells of it; one that came to nothing tells nothing."""
+    arms = {"baseline": on_a_board("baseline"), "candidate": on_a_board("candidate", slower=1.15)}
+    for boots in arms.values():
+        boots[0] = replace(boots[0], state=State.LAB, measurements=())
+    (verdict,) = told_of_a_board(arms["candidate"], ByBoot(), arms["baseline"])
+    assert verdict.kind is Kind.REGRESSION, verdict.sentence
 
-        def unqualified(self, like: Record) -> str:
-            return super().disqualification(like) if like.state == "measured" else "in another environment"
 
-    boots = on_a_board("candidate", slower=1.15)
-    boots[0] = replace(boots[0], state=State.LAB, measurements=())
-    (verdict,) = told_of_a_board(boots, ByBoot())
+def test_a_configuration_that_changes_what_is_read_back_is_judged_by_the_history_of_the_baseline() -> None:
+    def configured(boots: list[Record], digest: str, nohz_full: str = "") -> list[Record]:
+        return [
+            replace(boot, environment=replace(boot.environment, config_sha256=digest, nohz_full=nohz_full))
+            for boot in boots
+        ]
+
+    old = configured(on_a_board("baseline"), "b" * 64)
+    new = configured(on_a_board("candidate", slower=1.15), "c" * 64, nohz_full="2-3")
+    (verdict,) = told_of_a_board(new, ByBoot(), old)
     assert verdict.kind is Kind.REGRESSION, verdict.sentence
 
 

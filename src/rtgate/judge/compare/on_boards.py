@@ -107,8 +107,14 @@ def _case(subject: Subject, past: HistoryProvider) -> _Case:
 
 
 def _telling(subject: Subject) -> Record:
-    """Return a boot that tells which board it was: one that came to nothing has no environment."""
-    return next((record for record in subject.records if record.has_results), subject.records[0])
+    """Return a boot that tells which board it was: one that came to nothing has no environment.
+
+    It is the baseline's if there is one, as the history is of good kernels: a candidate's configuration may change what
+    is read back of the board, such as its clock source. A screen has no baseline. Then a candidate like that finds
+    nothing in the history, is suspicious, and gets one.
+    """
+    boots = (*subject.baseline, *subject.records)
+    return next((record for record in boots if record.has_results), subject.records[0])
 
 
 def _boots_by_pair(records: Sequence[Record]) -> Mapping[tuple[int, int], Record]:
