@@ -7,23 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from selftests.unit.judge.compare.test_drift import CASE, branch
+from selftests.unit.history.conftest import make_good
+from selftests.unit.judge.compare.test_drift import CASE, boots, branch
 from selftests.written_records import write
 
 from rtgate.board.boot import State
 from rtgate.cli.drift import share
 from rtgate.cli.main import main
+from rtgate.history.database import History
 from rtgate.judge.compare.drift import Gate
 from rtgate.records.record import Record
 
 
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate]) -> None:
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Gate], merged: str = "") -> None:
+    """Store gates, and promote the candidate of the last one, or of the one that was merged last; "none" for none."""
     monkeypatch.setenv("RTGATE_HISTORY", f"sqlite:///{tmp_path}/history.db")
-    for gate in gates:
-        place = tmp_path / gate.run
+    for number, gate in enumerate(gates):
+        place = tmp_path / str(number)
         for one in (*gate.baseline, *gate.candidate):
             write(one, place)
         assert main(["history", "add", str(place), "--run", gate.run]) == 0
+    newest = [gate for gate in gates if gate.baseline and gate.run == (merged or gate.run)][-1:]
+    with History.open(f"sqlite:///{tmp_path}/history.db") as history:
+        for gate in newest:
+            make_good(history, gate.candidate[:1])
 
 
 ASKED = ["trend", "--board", "virt-arm64", "--case", CASE, "--drift-budget", "3%"]
@@ -100,6 +107,57 @@ def test_a_case_with_too_few_boots_does_not_vanish(
     told = capsys.readouterr()
     assert CASE in told.out
     assert f"{other}: not added up: no figure has bounds in each of its 2 gates" in told.err
+
+
+def test_a_request_that_is_open_is_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.0, 1.0, 1.0, 1.06])
+    stored(tmp_path, monkeypatch, gates, merged="merge-3")
+    capsys.readouterr()
+    assert main([*ASKED, "--json"]) == 0
+    drifts = json.loads(capsys.readouterr().out)
+    assert {tuple(step["run"] for step in drift["steps"]) for drift in drifts} == {("merge-1", "merge-2", "merge-3")}
+
+
+def test_the_newest_gate_counts_where_none_was_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (gate,) = branch([1.0, 1.06])
+    (other,) = branch([1.0, 1.0], name="other ")
+    stored(tmp_path, monkeypatch, [replace(other, run="other"), gate], merged="none")
+    capsys.readouterr()
+    assert main([*ASKED, "--json"]) == 1
+    drifts = json.loads(capsys.readouterr().out)
+    assert {tuple(step["run"] for step in drift["steps"]) for drift in drifts} == {("merge-1",)}
+
+
+def test_an_open_request_that_is_measured_for_longer_takes_no_merge_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gates = branch([1.0, 1.015, 1.03, 1.045, 1.045])
+    baseline, candidate = ([longer(boot) for boot in arm] for arm in (gates[-1].baseline, gates[-1].candidate))
+    gates[-1] = replace(gates[-1], run="mr-7", baseline=baseline, candidate=candidate)
+    stored(tmp_path, monkeypatch, gates, merged="none")
+    capsys.readouterr()
+    assert main(ASKED) == 1
+    assert "over 3 gates" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("again", "steps"), [(2, {("merge-3", "merge-4")}), (4, {("merge-1", "merge-2", "merge-3")})])
+def test_a_run_of_two_reviews_does_not_end_the_chain_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], again: int, steps: object
+) -> None:
+    gates = branch([1.0] * 5)
+    first = Gate(run="", kernel="", baseline=gates[again - 1].baseline, candidate=boots("again", 1.0, "candidate"))
+    gates.insert(again - 1, replace(first, run=f"merge-{again}"))
+    stored(tmp_path, monkeypatch, gates)
+    capsys.readouterr()
+    assert main([*ASKED, "--json"]) == 5
+    said = capsys.readouterr()
+    assert {tuple(step["run"] for step in drift["steps"]) for drift in json.loads(said.out)} == steps
+    assert f"{CASE}: merge-{again} is not added up: it has several baselines" in said.err
+    assert main([*ASKED, "--last", "2"]) == (0 if again == 2 else 5)
 
 
 def longer(record: Record) -> Record:

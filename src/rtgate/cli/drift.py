@@ -7,7 +7,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from rtgate.board.boot import ArmName
 from rtgate.cli.stored_boots import by_case
@@ -23,6 +23,55 @@ from rtgate.report.text import plain_text
 
 GATES = 20
 """How many gates are added up unless somebody says how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The boots of gates whose shifts add up, oldest first.
+
+    Attributes:
+        gap: the run that would be one of them if it had not several kernels of one arm; empty if there is none.
+    """
+
+    gates: tuple[tuple[Boot, ...], ...] = ()
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The boots of one run and environment, of both arms."""
+
+    boots: tuple[Boot, ...]
+
+    @property
+    def run(self) -> str:
+        """Its name."""
+        return self.boots[0].run
+
+    @property
+    def comparable(self) -> str:
+        """Which environment it is."""
+        return self.boots[0].comparable
+
+    @property
+    def baselines(self) -> set[str]:
+        """Images of the baseline; none where nobody knows them."""
+        return {boot.image for boot in self.boots if boot.arm == ArmName.BASELINE and boot.image}
+
+    @property
+    def candidates(self) -> set[str]:
+        """Images of the candidate; none where nobody knows them."""
+        return {boot.image for boot in self.boots if boot.arm == ArmName.CANDIDATE and boot.image}
+
+    @property
+    def several(self) -> bool:
+        """Whether it is more than one gate, as one of a merge request that was reviewed again."""
+        return len(self.baselines) > 1 or len(self.candidates) > 1
+
+    @property
+    def good(self) -> bool:
+        """Whether a candidate is a good kernel."""
+        return any(boot.good_kernel for boot in self.boots if boot.arm == ArmName.CANDIDATE)
 
 
 def share(text: str) -> float:
@@ -41,7 +90,8 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
     case_drifts: list[Drift] = []
     gaps: list[str] = []
     for case, boots in by_case(queries.find(history, boot_filter)).items():
-        groups = chain(boots, arguments.last or GATES)
+        links = chain(boots, arguments.last or GATES)
+        groups = links.gates
         gates = _gates(history, groups)
         figures = list(drifts(case, gates))
         case_drifts += figures
@@ -51,6 +101,11 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
             gaps.append(f"{case}: not added up: no figure has bounds in each of its {len(gates)} gates: too few boots")
         elif len(gates) < len(groups):
             gaps.append(f"{case}: what lies before that gate is not added up either")
+        if links.gap:
+            gaps.append(
+                f"{case}: {links.gap} is not added up: it has several baselines or candidates: store each review as a "
+                "run of its own (rtgate history add without --run)"
+            )
     beyond = [drift for drift in case_drifts if drift.beyond(arguments.drift_budget)]
     if arguments.json:
         print(
@@ -79,42 +134,58 @@ def _gates(history: History, groups: Sequence[Sequence[Boot]]) -> list[Gate]:
     return gates
 
 
-def chain(boots: Sequence[Boot], last: int) -> tuple[tuple[Boot, ...], ...]:
-    """Return the boots of the newest gate and of those before it, oldest first, at most `last`.
+def chain(boots: Sequence[Boot], last: int) -> Chain:
+    """Return the newest gate of what was merged and those before it, oldest first, at most `last`.
 
-    Before it: the gate in which its baseline was the candidate. A gate of what was never merged is in no chain.
+    Before it: the gate in which its baseline was the candidate. Merged is what is a good kernel or a later run's
+    baseline: a gate of a request that is open is in no chain, unless nothing else is there.
     """
-    gates = _gates_by_run(boots)
-    same = [gate for gate in gates if gate[0].comparable == gates[-1][0].comparable]
-    links: list[tuple[Boot, ...]] = []
-    for gate in reversed(same):
-        old, new = _image(gate, "baseline"), _image(gate, "candidate")
-        if old != new and len(links) < last and (not links or new == _image(links[-1], "baseline")):
-            links.append(tuple(gate))
-    return tuple(reversed(links))
+    comparisons = _comparisons(boots)
+    merged = _merged(comparisons)
+    start = next((run for run in (*merged, *reversed(comparisons)) if not run.several), None)
+    if start is None:
+        return Chain()
+    links: list[_Comparison] = []
+    gap: _Comparison | None = None
+    for run in reversed([run for run in comparisons if run.comparable == start.comparable]):
+        is_next = bool(run.candidates & links[-1].baselines) if links else run in merged
+        if len(links) < last and is_next and run.several:
+            gap = run
+        elif len(links) < last and is_next:
+            links.append(run)
+            gap = None if gap and run.candidates <= gap.candidates else gap
+    return Chain(tuple(run.boots for run in reversed(links or [start])), gap.run if gap else "")
 
 
-def _gates_by_run(boots: Sequence[Boot]) -> list[list[Boot]]:
-    """Return the boots of each run and environment that compared two kernels, in the order in which they were stored.
+def _merged(comparisons: Sequence[_Comparison]) -> list[_Comparison]:
+    """Return the runs of what was merged, newest first: of a good kernel, or of one that a later run compared with."""
+    later_baselines: set[str] = set()
+    merged = []
+    for run in reversed(comparisons):
+        if run.good or run.candidates & later_baselines:
+            merged.append(run)
+        later_baselines |= run.baselines
+    return merged
+
+
+def _comparisons(boots: Sequence[Boot]) -> list[_Comparison]:
+    """Return the runs that compared kernels, in each environment, in the order in which they were stored.
 
     The newest boot may be of a night, which measures one kernel, and for another time than reviews do.
     """
     by_run: dict[tuple[str, str], list[Boot]] = {}
     for boot in boots:
         by_run.setdefault((boot.run, boot.comparable), []).append(boot)
-    return [gate for gate in by_run.values() if _image(gate, "baseline") and _image(gate, "candidate")]
+    runs = [_Comparison(tuple(run_boots)) for run_boots in by_run.values()]
+    return [
+        run for run in runs if run.baselines and run.candidates and (run.several or run.baselines != run.candidates)
+    ]
 
 
 def _has_comparison(boots: Sequence[Boot]) -> bool:
     """Whether any run has boots of both kernels."""
     arms = ({boot.run for boot in boots if boot.arm == arm} for arm in ("baseline", "candidate"))
     return bool(set.intersection(*arms))
-
-
-def _image(gate: Sequence[Boot], arm: str) -> str:
-    """Return the one image of an arm; empty if there are none or several."""
-    images = {boot.image for boot in gate if boot.arm == arm}
-    return images.pop() if len(images) == 1 else ""
 
 
 def _gate(history: History, boots: Sequence[Boot]) -> Gate | None:

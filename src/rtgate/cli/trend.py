@@ -40,8 +40,9 @@ examples:
   rtgate trend --board rk3568-evb1 --case latency/cyclictest:idle -o trend/
   rtgate trend --board virt-arm64 --drift-budget 3% --last 20
 
-With --drift-budget the shifts of the last gates on virtual time are added up instead, from the newest back to the one
-in which its baseline was the candidate, and so on: exit code 1 where they come to more than the budget for certain.
+With --drift-budget the shifts of the last gates on virtual time are added up instead, from the newest that was merged
+back to the one in which its baseline was the candidate, and so on: exit code 1 where they come to more than the budget
+for certain. Merged is a candidate that was promoted, or that is the baseline of a later gate.
 
 exit codes: 0 nothing got worse permanently, 1 a change for the worse that is still there, 5 too few runs to tell.
 """
