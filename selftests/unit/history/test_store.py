@@ -16,7 +16,9 @@ from rtgate.board.boot import State, TimeBase
 from rtgate.console.faults import Fault, FaultKind
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, queries
+from rtgate.history.baselines import revocations_of
 from rtgate.history.database import History
+from rtgate.history.qualifying import standing_of
 from rtgate.history.queries import BootFilter
 from rtgate.history.schema import boots
 from rtgate.history.store import Origin, StoreResult, add, store
@@ -95,6 +97,34 @@ def test_a_boot_that_did_not_measure_or_that_faulted_is_not_good(history: Histor
     found = {boot.number: boot for boot in queries.find(history, BootFilter())}
     assert found[1].why_invalid == "no boot: no shell"
     assert (found[2].valid, found[2].faults, found[2].usable) == (True, 1, False)
+
+
+@pytest.mark.parametrize("byte", ["\0", "\ud800"])
+def test_text_that_a_database_refuses_is_stored_without_it(history: History, byte: str) -> None:
+    """What a dying kernel printed last is in the message; a device or a release may be as damaged."""
+    dead = replace(
+        record(1, device=f"bench{byte}01", kernel_release=f"6.12{byte}", build_id="", image=""),
+        state=State.HANG,
+        message=f"Kernel pa{byte}ic",
+        measurements=(),
+    )
+    assert add(history, [dead, record(2)], origin()).new == 2
+    (boot,) = (boot for boot in queries.find(history, BootFilter()) if not boot.has_results)
+    assert boot.why_invalid == "hang: Kernel pa\ufffdic"
+    assert (boot.device, boot.kernel_release) == ("bench\ufffd01", "6.12\ufffd")
+    assert "never qualified" in standing_of(history, dead).reason
+    assert not revocations_of(history, {dead.kernel_id})
+    assert queries.records(history, [boot]) == (dead,)
+
+
+@pytest.mark.parametrize("name", ["boot", "pair"])
+@pytest.mark.parametrize("digits", ["9" * 30, "9" * 5000, "\u0663"])
+def test_a_number_that_no_boot_has_is_not_stored(history: History, name: str, digits: str) -> None:
+    made = record(1)
+    made = replace(made, machine={**made.machine, "boot": "", name: digits}, seed=2**31)
+    add(history, [made], origin())
+    (boot,) = queries.find(history, BootFilter())
+    assert (boot.number, boot.seed) == (0, None)
 
 
 @pytest.mark.parametrize("run", ["", "two words", "x" * 121, "a\nb"])

@@ -19,6 +19,7 @@ from rtgate.board.boot import ArmName
 from rtgate.errors import ConfigError, TargetError
 from rtgate.history import schema
 from rtgate.history.database import History, insert_new
+from rtgate.history.encoding import storable
 from rtgate.history.schema import boots, promotions, qualifications, revocations, screens
 
 _FEWEST_DIGITS = 8  # of a digest that a person types
@@ -229,7 +230,8 @@ def revocations_of(history: History, kernels: Collection[str]) -> tuple[Revocati
 
 
 def _revocations(connection: Connection, kernels: Collection[str]) -> tuple[Revocation, ...]:
-    query = select(revocations).where(revocations.c.kernel.in_(kernels)).order_by(revocations.c.kernel)
+    names = [storable(kernel) for kernel in kernels]
+    query = select(revocations).where(revocations.c.kernel.in_(names)).order_by(revocations.c.kernel)
     return tuple(Revocation(**row) for row in connection.execute(query).mappings())
 
 

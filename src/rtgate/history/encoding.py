@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,8 +25,17 @@ from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.units import Quantity, Unit
 
 _LEVEL = 6
+_REFUSED = re.compile("[\x00\ud800-\udfff]")
 # A comparison asks for these a hundred thousand times, which an enumeration is slow at.
 _unit, _way = functools.cache(Unit), functools.cache(Better)
+
+
+def storable(text: str) -> str:
+    """Return text without what a database refuses: NUL (PostgreSQL) and halves of characters (either).
+
+    A kernel that dies may leave them on its console. What else is not fit to be shown is the business of who shows it.
+    """
+    return _REFUSED.sub("\ufffd", text)
 
 
 def key(record: Record) -> str:
@@ -39,16 +49,16 @@ def key(record: Record) -> str:
 
 def flavour(record: Record) -> str:
     """Return the flavour that a kernel was built as; of one that nobody knows that which it ran as."""
-    return record.kernel.flavour or record.environment.flavour
+    return storable(record.kernel.flavour or record.environment.flavour)
 
 
 def place(record: Record) -> dict[str, str]:
     """Return the columns by which what boots said of a case is looked up (`schema.PLACE`)."""
     return {
-        "board": record.board,
-        "device": record.environment.device,
+        "board": storable(record.board),
+        "device": storable(record.environment.device),
         "flavour": flavour(record),
-        "case_name": record.case,
+        "case_name": storable(record.case),
         "environment": environment_digest(record),
     }
 

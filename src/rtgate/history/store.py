@@ -13,12 +13,14 @@ from typing import Any
 from rtgate.errors import ConfigError
 from rtgate.history import encoding, schema
 from rtgate.history.database import History, insert_new
+from rtgate.records.codec import decimal
 from rtgate.records.record import Record
 from rtgate.validity.check import CheckResult
 from rtgate.validity.registry import checks
 
 # Records of one transaction: others wait while it lasts, some 20 ms.
 _BATCH = 100
+_LARGEST = 2**31 - 1  # of PostgreSQL's INTEGER
 _RUN = re.compile(r"[\w.:+/@-]{1,120}")
 
 
@@ -83,7 +85,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
     wrong = _wrong(record, origin.not_applicable.get(record.board, {}))
     measurements, rest, fields = encoding.pack(record)
     environment = encoding.environment_id(record)
-    return {
+    row = {
         "key": encoding.key(record),
         "board": record.board,
         "device": record.environment.device,
@@ -104,7 +106,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "environment_row": {"id": environment, "digest": encoding.environment_digest(record), "fields": fields},
         "comparable": encoding.comparable(record),
         "boot_id": record.boot_id,
-        "seed": record.seed,
+        "seed": _integer(record.seed),
         "stored_at": encoding.utc(origin.now),
         "state": record.state,
         "valid": not wrong,
@@ -114,6 +116,7 @@ def _row(record: Record, origin: Origin) -> dict[str, Any]:
         "measurements": measurements,
         "rest": rest,
     }
+    return {name: encoding.storable(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
@@ -126,14 +129,17 @@ def _wrong(record: Record, not_applicable: Mapping[str, str]) -> str:
 
 def _number(record: Record) -> int:
     """Return which boot of its run it was: its pair, or that of the job, the soak, the seeds, or the directory."""
-    if record.pair is not None:
-        return record.pair
-    boot = record.machine.get("boot", "")
-    if record.chunk is not None:
-        return record.chunk.number
-    if boot.isdecimal():
-        return int(boot)
-    if record.seed is not None:
-        return record.seed
     directory = record.directory.name if record.directory is not None else ""
-    return int(directory) if directory.isdecimal() else 0
+    numbers = (
+        record.pair,
+        record.chunk.number if record.chunk is not None else None,
+        decimal(record.machine.get("boot", "")),
+        record.seed,
+        decimal(directory),
+    )
+    return next((number for number in map(_integer, numbers) if number is not None), 0)
+
+
+def _integer(number: int | None) -> int | None:
+    """Return a number that a column takes; None for another, which no boot has."""
+    return number if number is not None and 0 <= number <= _LARGEST else None

@@ -57,6 +57,11 @@ def reject_unknown_fields(data: Mapping[str, Any], known_names: Collection[str],
         raise ValueError(f"field `{min(unknown_names)}` is not known - at `{place}`")
 
 
+def decimal(text: str) -> int | None:
+    """Return the number of a text of at most nine digits; None for any other, which counts nothing that there is."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None
+
+
 def encode(value: object) -> Any:
     """Return a value as plain data: dataclasses become mappings, enumerations their values."""
     return msgspec.to_builtins(value)

@@ -20,7 +20,7 @@ from rtgate import files as regular_file
 from rtgate.board.boot import ArmName, State, TimeBase
 from rtgate.console.faults import Fault
 from rtgate.errors import ConfigError, InfrastructureError
-from rtgate.records.codec import decode, encode, reject_unknown_fields, require_keys
+from rtgate.records.codec import decimal, decode, encode, reject_unknown_fields, require_keys
 from rtgate.records.environment import Environment
 from rtgate.records.evidence import Evidence
 from rtgate.records.kernel_identity import KernelIdentity as KernelIdentity  # noqa: PLC0414 - a part of a record
@@ -127,8 +127,7 @@ class Record:
     @property
     def pair(self) -> int | None:
         """Which pair of a comparison on a board the boot is of, counted from 1; None if nobody said."""
-        text = self.machine.get("pair", "")
-        return int(text) if text.isdecimal() else None
+        return decimal(self.machine.get("pair", ""))
 
     @property
     def screening(self) -> bool:
