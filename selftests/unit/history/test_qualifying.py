@@ -117,6 +117,18 @@ def test_the_command_stores_and_shows(bench: Path, capsys: pytest.CaptureFixture
     assert "(24 boots, 0 invalid)" in said
 
 
+def test_records_that_are_stored_already_are_found_in_whatever_run(
+    bench: Path, history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boots = [record(number, scale=scale) for number, scale in enumerate(night(0.002), 1)]
+    for boot in boots:
+        write(boot, bench)
+    assert main(["history", "add", str(bench), "--run", "night-1"]) == 0
+    add(history, [record(99, scale=9, image="b" * 64)], Origin(run="night-1", now=NOW, not_applicable={}))
+    assert main(["qualify", "--board", "bench", "--records", str(bench)]) == 0
+    assert "(24 boots, 0 invalid)" in capsys.readouterr().out  # and not what the run has of another kernel
+
+
 def test_each_device_is_named(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for device, first, sd in (("bench-01", 1, 0.002), ("bench-02", 101, 0.3), ("", 201, 0.002)):
         for number, scale in enumerate(night(sd), first):

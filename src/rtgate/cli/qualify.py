@@ -63,13 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     boards.board(arguments.board)
     url = require_url(arguments.history)
-    runs = arguments.runs or None
-    if runs:
+    if arguments.runs:
         _check_runs(url, arguments)
-    if arguments.records is not None:
-        runs = [*(runs or ()), _store(url, arguments.records)]
+    stored = _store(url, arguments.records) if arguments.records is not None else ()
     with History.open(url) as history:
-        return _examine(history, arguments, runs)
+        return _examine(history, arguments, stored)
 
 
 def _check_runs(url: str, arguments: argparse.Namespace) -> None:
@@ -84,22 +82,26 @@ def _filter(arguments: argparse.Namespace, runs: Sequence[str] | None) -> BootFi
     return replace(command_options.boot_filter(arguments), runs=runs, good_kernels=runs is None, revoked=False)
 
 
-def _store(url: str, directory: Path) -> str:
-    """Store records and return the name of their run."""
+def _store(url: str, directory: Path) -> tuple[Boot, ...]:
+    """Store records and return their boots, which may have been there already, in a run of another name."""
     records = read_verified(directory)
     if not records:
         raise ConfigError(f"{directory} holds no records")
-    name = archive.run_name(directory, records)
-    archive.store_now(url, records, name)
-    return name
+    archive.store_now(url, records, archive.run_name(directory, records))
+    with History.open(url) as history:
+        return queries.of_records(history, records)
 
 
-def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str] | None) -> int:
-    boot_filter = _filter(arguments, runs)
+def _examine(history: History, arguments: argparse.Namespace, stored: Sequence[Boot]) -> int:
+    named_runs = arguments.runs or ()
+    boot_filter = _filter(arguments, sorted({*named_runs, *(boot.run for boot in stored)}) or None)
     for sentence in queries.left_out(history, boot_filter):
         say(sentence)
     by_case: dict[tuple[str, str], list[Boot]] = {}
+    ids = {boot.id for boot in stored}
     for boot in queries.find(history, boot_filter):
+        if ids and boot.run not in named_runs and boot.id not in ids:
+            continue  # of another kernel that was measured in the same run
         by_case.setdefault((boot.case, boot.device), []).append(boot)
     if not by_case:
         raise ConfigError(
@@ -111,7 +113,7 @@ def _examine(history: History, arguments: argparse.Namespace, runs: Sequence[str
     now = datetime.now(UTC)
     for (case, device), boots in sorted(by_case.items()):
         name = f"{case} ({device})" if device else case
-        same = _comparable_boots(boots, named=runs is not None)
+        same = _comparable_boots(boots, named=boot_filter.runs is not None)
         examination = _examine_case(history, same or boots, now)
         if examination is None or not examination[1].noise:
             silent.append(plain_text(f"{name}: NOT qualified: {_silence(boots)}"))
