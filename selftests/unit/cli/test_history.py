@@ -165,7 +165,8 @@ def test_boots_of_a_profile_with_options_make_its_limits_and_not_those_of_the_su
     assert "50 boots in 10 sessions" in mine[-1].source
     assert (suites.profile, suites.options, suites.source) == ("", {}, "somewhere")
     assert (
-        "60 of 110 boots are left out: they were measured with other options than the newest" in capsys.readouterr().err
+        "60 of 110 boots are left out: they were measured with other options than the boot stored last"
+        in capsys.readouterr().err
     )
 
 

@@ -219,7 +219,10 @@ def test_good_boots_of_another_environment_are_left_out_aloud(
     assert main(["qualify", "--board", "bench"]) in {0, 5}
     said = capsys.readouterr()
     assert "(24 boots, 0 invalid)" in said.out
-    assert f"{CASE}: 6 of 30 boots are left out: their environment is not that of the newest" in said.err
+    assert (
+        f"{CASE}: 6 of 30 boots are left out: their environment is not that of the boot stored last (run night-2)"
+        in said.err
+    )
 
 
 def test_a_run_that_was_never_stored_qualifies_nothing(

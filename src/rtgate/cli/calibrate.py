@@ -37,9 +37,10 @@ Propose limits for a board from past boots of good kernels, as an entry for thre
 A limit on a worst case is the largest value of the past boots, or, while there are too few of them, a prediction
 limit of the Gumbel law. Then the past is replayed: each session is left out once and judged by the limit of the others,
 and the limit is widened until the share of false alarms meets the target. A session is a run; on virtual time it is a
-kernel image, because seeds show phases of one kernel and not what a harmless change does. A limit that the past cannot
-show (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a comment and must not
-gate.
+kernel image, because seeds show phases of one kernel and not what a harmless change does. Boots count whose environment
+and options are those of the boot that was stored last: where an older night was added last, name the runs. A limit
+that the past cannot show (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a
+comment and must not gate.
 
 For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions. If
 the past shows such a level, it is stored in the history, and gate and submit use it when they screen a candidate.
@@ -150,9 +151,9 @@ def _records(history: History, boots: Sequence[Boot], *, virtual: bool) -> tuple
 
 
 def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Boot, Record]]:
-    """Return the boots of which the profile asked what it asked of the newest one, and say how many are left out.
+    """Return the boots of which the profile asked what it asked of the last stored one, and say how many are left out.
 
-    All get the name of the newest one's profile, as limits for these options name it.
+    All get the name of the last one's profile, as limits for these options name it.
     """
     rows = list(zip(boots, queries.records(history, boots), strict=True))
     _, newest = max(rows, key=lambda row: row[0].id)
@@ -161,7 +162,7 @@ def _of_newest_options(history: History, boots: Sequence[Boot]) -> list[tuple[Bo
     if len(same) < len(rows):
         rest = len(rows) - len(same)
         what = f"{rest} of {len(rows)} boots are left out"
-        say(f"{newest.case}: {what}: they were measured with other options than the newest")
+        say(f"{newest.case}: {what}: they were measured with other options than the boot stored last")
     return same
 
 

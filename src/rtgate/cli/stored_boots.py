@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Boots of a history as the commands about it take them: runs that are there, and the environment of the newest."""
+"""Boots of a history as the commands about it take them: runs that are there, and boots like the one stored last."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ def by_case(boots: Iterable[Boot]) -> Mapping[str, Sequence[Boot]]:
 
 
 def of_newest_environment(boots: Sequence[Boot]) -> list[Boot]:
-    """Return the boots of a case that may be compared with the newest one, and say how many are left out."""
+    """Return the boots of a case that may be compared with the one that was stored last; say how many are left out."""
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
     if len(same) < len(boots):
         rest = len(boots) - len(same)
-        say(f"{boots[0].case}: {rest} of {len(boots)} boots are left out: their environment is not that of the newest")
+        say(
+            f"{boots[0].case}: {rest} of {len(boots)} boots are left out: their environment is not that of the boot "
+            f"stored last (run {boots[-1].run})"
+        )
     return same

@@ -30,9 +30,9 @@ Show how a board's figures went from run to run: one line per case and metric, a
 and stayed (E-divisive, at least three runs on each side; see docs/reference/history.md). With -o a plot of each case.
 
 The value of a run is the median of its valid boots. Metrics are those of comparisons: exceedance rate, 1 h return
-level, winsorised mean, throughput. Boots of different environments are not put into one series: the newest environment
-counts. Boots of revoked kernels are left out. --good-kernels leaves out all that were not promoted, such as merge
-requests.
+level, winsorised mean, throughput. Boots of different environments are not put into one series: that of the boot that
+was stored last counts. Boots of revoked kernels are left out. --good-kernels leaves out all that were not
+promoted, such as merge requests.
 
 examples:
   rtgate trend --board rk3568-evb1 --history sqlite:///history.db
