@@ -20,7 +20,7 @@ from rtgate.history.database import History
 from rtgate.history.queries import Boot
 from rtgate.history.url import require_url
 from rtgate.judge.compare.summaries import levels, summaries
-from rtgate.judge.learn.change_points import Change, change_points
+from rtgate.judge.learn.change_points import FEWEST_POINTS, Change, change_points
 from rtgate.report import plots
 from rtgate.report.listing import show_listing
 from rtgate.report.notices import say
@@ -46,7 +46,6 @@ for certain. Merged is a candidate that was promoted, or that is the baseline of
 
 exit codes: 0 nothing got worse permanently, 1 a change for the worse that is still there, 5 too few runs to tell.
 """
-_FEWEST_RUNS = 6
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         _plot(trends, arguments.output, arguments.board)
     if any(trend.worse for trend in trends):
         return 1
-    return 0 if trends and all(len(trend.runs) >= _FEWEST_RUNS for trend in trends) else 5
+    return 0 if trends and all(len(trend.runs) >= FEWEST_POINTS for trend in trends) else 5
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -174,8 +173,8 @@ def _show(trends: Sequence[Trend]) -> None:
 
 
 def _changes(trend: Trend) -> str:
-    if len(trend.runs) < _FEWEST_RUNS:
-        return f"too few runs to tell: it takes {_FEWEST_RUNS}"
+    if len(trend.runs) < FEWEST_POINTS:
+        return f"too few runs to tell: it takes {FEWEST_POINTS}"
     return "\n".join(_sentence(trend, change) for change in trend.changes) or "none"
 
 

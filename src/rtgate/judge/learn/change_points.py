@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 FEWEST = 3  # points on each side of a change
+FEWEST_POINTS = 2 * FEWEST
 _SHUFFLES = 499
 _LEVEL = 0.01
 
@@ -61,7 +62,7 @@ def change_points(values: Sequence[float], *, level: float = _LEVEL, seed: int =
 def _cut(values: Any, seed: int) -> tuple[int | None, float]:
     """Return the best place to cut, and the p-value of cutting at all."""
     count = len(values)
-    if count < 2 * FEWEST or np.ptp(values) == 0:
+    if count < FEWEST_POINTS or np.ptp(values) == 0:
         return None, 1.0
     statistic, cut = _best(values)
     chance = np.random.default_rng([seed, count])
