@@ -124,7 +124,8 @@ def _trends(history: History, arguments: argparse.Namespace) -> list[Trend]:
 
 def _of_case(history: History, case: str, boots: Sequence[Boot]) -> list[Trend]:
     same = of_newest_environment(boots)
-    records = queries.records(history, same)
+    (like,) = queries.records(history, same[-1:])
+    records = queries.measured_like(history, same, like)
     case_levels = levels(records)
     by_run: dict[str, list[Mapping[str, float]]] = {}
     kernels: dict[str, str] = {}
