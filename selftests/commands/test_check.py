@@ -578,6 +578,14 @@ def test_tools_and_loads_of_the_site_are_imported(lab: Path, capsys: pytest.Capt
     assert lines[-2].startswith(f"{lab}/loads/bad.py:1:1: the file cannot be imported (ModuleNotFoundError: ")
 
 
+def test_a_load_of_the_site_that_ends_the_program_is_a_mistake(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "loads").mkdir()
+    (lab / "loads" / "bad.py").write_text("import sys\nsys.exit(0)\n")
+    code, lines = said(capsys)
+    assert (code, lines[-1]) == (2, "1 error in 1 file")
+    assert lines[-2].startswith(f"{lab}/loads/bad.py:2:1: the file cannot be imported (SystemExit: 0): correct it")
+
+
 def test_two_tools_of_one_name_are_one_mistake(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "tools").mkdir()
     (lab / "tools" / "cyclictest.py").write_text("\n")

@@ -65,7 +65,7 @@ def _run(module: str, program: str) -> int:
     except KeyboardInterrupt:  # a second one, while the first was being told
         pass
     except SystemExit as end:  # argparse: help, or wrong usage
-        code = end.code if isinstance(end.code, int) else 2
+        code = end.code if isinstance(end.code, int) else _print_reason(program, end)
     signal.setitimer(signal.ITIMER_REAL, 0)
     # The work is done: an interruption from here on has nothing to stop but Python's own end.
     signal.signal(signal.SIGINT, leave)
@@ -76,6 +76,13 @@ def _run(module: str, program: str) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     ended = True
     return code
+
+
+def _print_reason(program: str, end: SystemExit) -> int:
+    """Print the text that ended a program, as Python does, and return the exit code: somebody set it up wrong."""
+    if end.code is not None:
+        os.write(2, f"{program}: {end.code}\n".encode())
+    return 2
 
 
 def _interrupt_again(failure: Any) -> None:

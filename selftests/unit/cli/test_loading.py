@@ -57,6 +57,14 @@ def test_an_interruption_in_a_dataclass_that_is_made_ends_with_130(tmp_path: Pat
     assert (done.returncode, done.stdout, done.stderr) == (130, "the last words of a library\n", "")
 
 
+def test_a_text_that_ends_the_program_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "slow_to_load.py").write_text("def main():\n    raise SystemExit('a package is missing')\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "rtgate: a package is missing\n")
+
+
 @pytest.mark.parametrize(
     ("program", "words"), [(main.main, ["where", "virt-arm64"]), (lava_tool.main, ["job-status", "nowhere", "1"])]
 )

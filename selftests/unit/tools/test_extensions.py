@@ -210,6 +210,15 @@ MISTAKES = [
         "raise SystemError('oh')\n_UPTIMES = ",
         r"cannot be imported \(SystemError: oh\): correct it",
     ),
+    (
+        TOOL,
+        "_UPTIMES = ",
+        "import sys\nsys.exit(0)\n_UPTIMES = ",
+        r":16:1: the file cannot be imported \(SystemExit: 0\): correct it",
+    ),
+    (LOAD, "\ndef load", "\nraise SystemExit\n\n\ndef load", r":9:1: the file cannot be imported \(SystemExit\): "),
+    (LOAD, "return Load", "assert board.nothing\n    return Load", r":11:1: its function failed \(AttributeError: "),
+    (LOAD, "return Load", "raise SystemExit(0)\n    return Load", r":11:1: its function failed \(SystemExit: 0\): "),
     (LOAD, "def load", "def loads", r":1:1: None is not a function: define `def load\(board: Board\) -> Load`"),
     (LOAD, "import Board", "import Bored", r":5:1: the file cannot be imported \(ImportError: "),
     (LOAD, "Load(name", "dict(name", r":1:1: its function returned \{.*\}: return a rtgate.tools.loads.Load"),
@@ -301,6 +310,17 @@ def test_a_wrong_entry_point_names_its_package(package: Callable[[str, str], Non
         _ = TOOLS["naps"]
     assert f"`{point}` (rtgate.tools) of lab-tools 1.5" in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_a_package_that_ends_the_program_is_named(package: Callable[[str, str], None], tmp_path: Path) -> None:
+    package("naps = lab_naps:Naps", "chatter = lab_chatter:load")
+    naps, chatter = (tmp_path / "site-packages" / f"lab_{name}.py" for name in ("naps", "chatter"))
+    naps.write_text("raise SystemExit('naps needs numpyx')\n")
+    with pytest.raises(ConfigError, match=r"lab-tools 1\.5 cannot be loaded \(SystemExit: naps needs numpyx\): "):
+        _ = TOOLS["naps"]
+    chatter.write_text("def load(board):\n    return board.nothing\n")
+    with pytest.raises(ConfigError, match=r"lab-tools 1\.5: its function failed \(AttributeError: "):
+        loads.load("chatter", boards.board("virt-arm64"))
 
 
 def test_files_for_others_to_import_are_left_alone(lab: Path) -> None:

@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -62,9 +62,19 @@ class Extension:
     file: Path | None = None
     point: metadata.EntryPoint | None = None
 
-    def fail(self, message: str) -> ConfigError:
+    def fail(self, message: str, line: int = 1) -> ConfigError:
         """Return the error that says what is wrong with it, and where."""
-        return ConfigError(message, Location(self.file, 1, 1)) if self.file else ConfigError(f"{self.place}: {message}")
+        if self.file is None:
+            return ConfigError(f"{self.place}: {message}")
+        return ConfigError(message, Location(self.file, line, 1))
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function of it returns. Raises ConfigError with the line that failed: it raised something."""
+        try:
+            return function(*arguments)
+        except (Exception, SystemExit) as error:
+            message = f"its function failed ({_error_text(error)}): correct it, or remove it"
+            raise self.fail(message, _line(error, self.file) if self.file else 1) from error
 
     def content(self) -> ModuleType | Any:
         """Return the module of a file, or what an entry point names. Raises ConfigError: it cannot be imported."""
@@ -73,8 +83,8 @@ class Extension:
         assert self.point is not None
         try:
             return self.point.load()
-        except Exception as error:
-            # Another's code may raise anything, and who installed it must act.
+        except (Exception, SystemExit) as error:
+            # Another's code may raise anything, or call sys.exit(); who installed it must act.
             remedy = "correct the package, or uninstall it"
             raise ConfigError(f"{self.place} cannot be loaded ({_error_text(error)}): {remedy}") from error
 
@@ -181,7 +191,7 @@ def _import(name: str, path: Path) -> ModuleType:
     sys.modules[name] = module  # where dataclasses look up the types of their fields
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # As above.
         del sys.modules[name]
         message = f"the file cannot be imported ({_error_text(error)}): correct it, or remove it"
@@ -189,13 +199,13 @@ def _import(name: str, path: Path) -> ModuleType:
     return module
 
 
-def _error_text(error: Exception) -> str:
+def _error_text(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {text}".strip().removesuffix(":")
 
 
-def _line(error: Exception, path: Path) -> int:
-    """Return the line of the file in which importing it failed; 1 if nobody knows."""
+def _line(error: BaseException, path: Path) -> int:
+    """Return the line of the file in which it failed; 1 if nobody knows."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno or 1
     lines = [frame.lineno or 1 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

@@ -267,7 +267,7 @@ def check(extension: Extension) -> Callable[[Board], Load]:
 
 
 def _from_outside(extension: Extension, board: Board) -> Load:
-    product = check(extension)(board)
+    product = extension.call(check(extension), board)
     if not isinstance(product, Load):
         raise extension.fail(f"its function returned {product!r}: return a rtgate.tools.loads.Load")
     if product.name != extension.name:
