@@ -119,8 +119,21 @@ def test_the_command_line() -> None:
     assert HARD.argv(VIRTUAL) == ("sh", "-c", f"echo hard 2000 1000 1000 >{node} && cat {node}")
     assert IrqThreaded(interval_us=500).argv(VIRTUAL)[2].startswith("echo threaded 4000 500 1000 >")
     assert HARD.expected(VIRTUAL) == Expected(
-        threads=(), duration_s=2, seen=ThreadScope.SESSION, ends_with="interrupts.lost"
+        threads=(), duration_s=2, work_s=3, seen=ThreadScope.SESSION, ends_with="interrupts.lost"
     )
+
+
+def test_interrupts_that_take_longer_than_their_interval_are_waited_for() -> None:
+    """From one to the next there are 47 us in all here, more than twice the interval."""
+    setting = Setting(cpus=1, duration_s=60, virtual_time=True)
+    expected = IrqThreaded(interval_us=20).expected(setting)
+    assert (expected.duration_s, expected.work_s) == (60, 1560)
+
+
+@pytest.mark.parametrize("duration_s", [2, 10, 60, 120, 3600])
+def test_the_usual_interval_needs_no_longer_wait(duration_s: int) -> None:
+    """Another deadline would be another plan, and other data on virtual time."""
+    assert HARD.expected(Setting(cpus=1, duration_s=duration_s, virtual_time=True)).work_s < 2 * duration_s + 20
 
 
 def test_parser_and_driver_have_the_same_steps_and_ranges() -> None:

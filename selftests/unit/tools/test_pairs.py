@@ -120,6 +120,36 @@ def test_a_number_of_loops_ends_a_run_that_the_duration_would_not(tool: type[Pai
     assert tool(loops=loops).expected(setting).duration_s == min(2, loops / 1000)
 
 
+NUC = Setting(cpus=4, duration_s=3600, virtual_time=False)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "work_s"),
+    [
+        (Pmqtest(threads=1, interval_us=100, affinity=False), 36_010_000 * 600e-6),
+        (Svsematest(threads=1, interval_us=100, distance_us=25, loops=1_000_000), 600),
+        (Ptsematest(threads=1, interval_us=100, distance_us=25, loops=1_000_000), 600),
+        (Ptsematest(threads=1, interval_us=100), 0),
+        (Sigwaittest(threads=3, interval_us=200, distance_us=50, loops=1000), 0.8),
+    ],
+)
+def test_a_number_of_samples_is_waited_for_while_each_may_be_valid(pairs: Pairs, work_s: float) -> None:
+    """Of 100 us each, they were stopped after twice that: a healthy kernel was FAIL "hang"."""
+    expected = pairs.expected(NUC)
+    assert expected.work_s == pytest.approx(work_s)
+    if work_s:
+        slowest_us = 0.95 * expected.duration_s * 1e6 / expected.counts[0].least
+        assert expected.work_s * 1e6 / pairs._sample_count(NUC) == pytest.approx(slowest_us)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("duration_s", [1, 2, 10, 60, 600, 3600])
+def test_the_usual_interval_needs_no_longer_wait(tool: type[Pairs], duration_s: int) -> None:
+    """Another deadline would be another plan, and other data on virtual time."""
+    setting = Setting(cpus=1, duration_s=duration_s, virtual_time=True)
+    assert tool().expected(setting).work_s < 2 * duration_s + 20
+
+
 def test_no_tool_is_asked_for_what_leaves_traces_or_stops_it_early() -> None:
     for tool in TOOLS:
         argv = " ".join(tool().argv(TWO))

@@ -44,6 +44,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Pmqtest().expected(setting) == Expected(
         threads=(Threads(count=8, policy=1, priority=99),),
         duration_s=60,
+        work_s=91.5,
         seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 40_000),),
         clock=True,

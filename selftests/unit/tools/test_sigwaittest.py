@@ -55,6 +55,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Sigwaittest().expected(setting) == Expected(
         threads=tuple(Threads(count=2, policy=1, priority=priority) for priority in (99, 98, 97)),
         duration_s=10,
+        work_s=16.5,
         seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 10_000 / 1.5),),
         clock=True,

@@ -61,6 +61,7 @@ def test_the_command_line_and_what_must_be_seen() -> None:
     assert Svsematest().expected(setting) == Expected(
         threads=(Threads(count=4, policy=1, priority=99),),
         duration_s=10,
+        work_s=16.5,
         seen=ThreadScope.OWN,
         counts=(Count(measurement="samples", least=0.95 * 10_000 / 1.5),),
         clock=True,

@@ -93,14 +93,16 @@ class Pairs(Tool):
         """Return what must be seen while it runs: sender and receiver of each pair, and their samples.
 
         The pair that is first at the number of samples ends the run for all, and on a loaded board others are slower.
-        That one pair has all its samples is checked when the output is read.
+        That one pair has all its samples is checked when the output is read. A number of samples is stopped only after
+        each could have taken what is valid: with a short interval that is many times the interval.
         """
-        slowest_us = self.interval_us + (self._pairs(setting) - 1) * self.distance_us
+        sample_us = self.interval_us + (self._pairs(setting) - 1) * self.distance_us + _WAKEUPS_US
         seconds = min(setting.duration_s, self._loops_s) if self.loops else setting.duration_s
-        least = _SHARE * seconds * 1e6 / (slowest_us + _WAKEUPS_US)
+        least = _SHARE * seconds * 1e6 / sample_us
         return Expected(
             threads=self._threads(setting),
             duration_s=seconds,
+            work_s=round(self._sample_count(setting) * sample_us / 1e6, 3),
             seen=ThreadScope.OWN,
             counts=(Count(measurement="samples", least=least),),
             clock=True,
