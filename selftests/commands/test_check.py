@@ -308,6 +308,25 @@ _DANGLING = [
         "only: [latency/cyclictest]",
         "'latency/cyclictest' names a suite, and `only`",
     ),
+    (
+        "profiles.yaml",
+        "{beside: virt-arm64, only: [signaltest], suites: [signal]",
+        "{beside: virt-arm64, only: [signaltest], suites: [signl]",
+        "unknown value 'signl' (allowed: irq, latency, nvme, ",
+    ),
+    (
+        "profiles.yaml",
+        "{beside: virt-arm64, only: [signaltest], suites: [signal]",
+        "{beside: virt-arm64, only: [signaltest], suites: [latency]",
+        "signaltest is in no suite of this profile: remove it",
+    ),
+    (
+        "profiles.yaml",
+        "{beside: virt-arm64, only: [signaltest], suites: [signal]",
+        "{beside: virt-arm64, only: [signal/signaltest], suites: [signal]",
+        "'signal/signaltest' names a suite, and `only`",
+    ),
+    ("profiles.yaml", "cyclictest:hackbench:", "cyclictest:oslat:", "unknown load 'oslat' (allowed: "),
     ("profiles.yaml", "cyclictest:hackbench:", "cyclictest:hackbanch:", "unknown load 'hackbanch' (allowed: "),
     (
         "profiles.yaml",

@@ -279,6 +279,7 @@ def test_a_profile_may_measure_something_else_on_a_board_beside_another(path: Pa
     [
         ("{virt-arm65: {}}", "virt-arm65"),
         ("{virt-arm64-smp2: {beside: virt-arm65}}", "virt-arm65"),
+        ("{virt-arm64-smp2: {beside: virt-arm64-smp2}}", ":6:38: virt-arm64-smp2 is beside itself: name the board"),
         ("{virt-arm64-smp2: {seeds: 1}}", "unknown key 'seeds' (allowed: beside, loads, only, suites)"),
     ],
 )
@@ -309,6 +310,7 @@ def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
         ("  loads: {stres: {}}\n", "6:11", "unknown load 'stres'"),
         ("  loads: {stress: {cpu: 4, cpu-load: 3}}\n", "6:19", "has no option 'cpu-load'"),
         ("  loads: {stress: {cpu: 0}}\n", "6:19", "whole number of at least 1"),
+        ("  loads: {stress: {cpu: true}}\n", "6:19", "cpu of the load stress is True (allowed: a whole number"),
         ("  loads: {stress: {timeout: 4s}}\n", "6:19", "has no worker"),
         ("  loads: {hackbench: {groups: 4}}\n", "6:22", "allowed: none"),
         ("  loads: {dmatest: {channel: 3}}\n", "6:20", "dmatest is a tool as well: write its options below `tools`"),

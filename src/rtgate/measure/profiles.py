@@ -202,8 +202,14 @@ def _boards(value: Value) -> Mapping[str, OnBoard]:
     boards = {}
     for entry in value.entries().values():
         data = entry.value.mapping(optional=("beside", "only", "suites", "loads"))
-        boards[entry.key.text(board_names)] = OnBoard(
-            beside=data["beside"].text(board_names) if "beside" in data else "",
+        name = entry.key.text(board_names)
+        beside = data["beside"].text(board_names) if "beside" in data else ""
+        if beside == name:
+            data["beside"].fail(
+                f"{name} is beside itself: name the board whose gate measures it, too, or remove `beside`"
+            )
+        boards[name] = OnBoard(
+            beside=beside,
             only=_read_tools(data),
             suites=data.texts("suites"),
             loads=_loads(data),
@@ -278,8 +284,8 @@ def _case(value: Value) -> str:
     """Return the name of a tool, which may be that in one suite, and under one load."""
     name, colon, load = value.text().partition(":")
     _tool(value, name)
-    if colon and load not in {*loads.names(), *TOOLS}:  # some tools are loads as well
-        value.fail(f"unknown load {load!r} (allowed: {', '.join(loads.names())})")
+    if colon and load not in loads.names() and load not in COMPANIONS:
+        value.fail(f"unknown load {load!r} (allowed: {', '.join((*loads.names(), *COMPANIONS))})")
     return value.text()
 
 

@@ -327,7 +327,7 @@ def check_options(name: str, options: Options) -> None:
         if option not in allowed_names:
             choices = ", ".join(allowed_names) or "none"
             raise ConfigError(f"the load {name} has no option {option!r} (allowed: {choices})")
-        if option in _WORKERS and not (isinstance(value, int) and value > 0):
+        if option in _WORKERS and not (type(value) is int and value > 0):  # true is an int
             raise ConfigError(f"{option} of the load {name} is {value!r} (allowed: a whole number of at least 1)")
     if options and not set(options) & set(_WORKERS):
         raise ConfigError(f"the load {name} has no worker (one of {', '.join(_WORKERS)})")

@@ -184,17 +184,24 @@ def profile_file(path: Path) -> None:
 
 
 def _profile(profile: profiles.Profile, data: dict[str, Entry]) -> None:
-    suite_names = suites()
-    for item in data["suites"].value.items() if "suites" in data else ():
-        item.text(suite_names)
-    for item in data["only"].value.items() if "only" in data else ():
-        _check_only(item, profile.suites)
+    _selection(profile.suites, data)
+    for entry in data["boards"].value.entries().values() if "boards" in data else ():
+        _selection(profile.boards[entry.key.text()].suites, entry.value.entries())
     for entry in data["tools"].value.entries().values() if "tools" in data else ():
         suite, slash, tool = entry.key.text().partition(":")[0].rpartition("/")
         if slash:
             _in_suite(entry.key, tool, suite)
     for item in data["minimum"].value.items() if "minimum" in data else ():
         _minimum(item, profile)
+
+
+def _selection(profile_suites: Collection[str], data: dict[str, Entry]) -> None:
+    """Check the suites and tools that a profile, or a board of it, is restricted to. Raises ConfigError."""
+    suite_names = suites()
+    for item in data["suites"].value.items() if "suites" in data else ():
+        item.text(suite_names)
+    for item in data["only"].value.items() if "only" in data else ():
+        _check_only(item, profile_suites)
 
 
 def _check_only(item: Value, profile_suites: Collection[str]) -> None:
