@@ -407,6 +407,8 @@ def test_a_record_without_one_of_its_keys_is_refused(tmp_path: Path, key: str) -
         (("environment", "instruction_ns"), "8 ns"),
         (("environment", "instruction_ns"), "0"),
         (("environment", "instruction_ns"), "nan"),
+        (("evidence", "writes"), {"/proc/sys/kernel/printk": "("}),
+        (("evidence", "expectation", "firmware"), {"BL31": "v2.(3"}),
         (("seconds",), {"boot": float("nan")}),
         (("evidence", "expectation"), []),
         (("evidence", "expectation", "bounds"), 3),

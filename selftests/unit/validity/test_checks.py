@@ -683,6 +683,11 @@ def _with(**pairs: tuple[str, str]) -> Record:
     return evidence(record(), settings={**SETTINGS, **{paths[name]: pair for name, pair in pairs.items()}})
 
 
+def test_a_log_level_without_a_word_is_not_a_quiet_one() -> None:
+    sentence = _failed("settings", _with(printk=(" ", " ")))
+    assert sentence == "the console's log level was not told, so kernel messages could disturb"
+
+
 def test_settings_that_changed() -> None:
     sentence = _failed("settings", _with(clock=("tsc", "hpet"), printk=("1", "7")))
     assert sentence == f"{PRINTK} was '1' and became '7'; {CLOCK} was 'tsc' and became 'hpet'"
@@ -814,6 +819,12 @@ def _rounds(*values: float, measured: float | None = 100.0) -> Record:
     whole = [] if measured is None else [number("bandwidth", measured, unit)]
     # A record does not keep an order of measurements.
     return replace(made, measurements=(*made.measurements, *reversed(rounds), *whole))
+
+
+def test_a_round_without_its_number_is_still_judged() -> None:
+    rounds = [number("round.bandwidth", value, Unit.VIRTUAL_MB_S) for value in (100, 150)]
+    made = _rounds()
+    assert _failed("steady", replace(made, measurements=(*made.measurements, *rounds))).startswith("2 rounds were")
 
 
 def test_rounds_that_became_steady_are_valid() -> None:

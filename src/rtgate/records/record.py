@@ -293,7 +293,18 @@ def _decode(data: dict[str, Any], directory: Path | None) -> Record:
     text = record.environment.instruction_ns
     if not _INSTRUCTION_NS.fullmatch(text):
         raise ValueError(f"{text!r:.40} is not a number of nanoseconds - at `$.environment.instruction_ns`")
+    _check_patterns("$.evidence.writes", record.evidence.writes)
+    _check_patterns("$.evidence.expectation.firmware", record.evidence.expectation.firmware)
     return replace(record, measurements=measurements, directory=directory)
+
+
+def _check_patterns(place: str, patterns: Mapping[str, str]) -> None:
+    """Check the regular expressions that validity checks search with. Raises ValueError."""
+    for pattern in patterns.values():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r:.40} is not a regular expression ({error}) - at `{place}`") from error
 
 
 def _measurement(entry: dict[str, Any], number: int) -> Measurement:

@@ -34,8 +34,8 @@ def _judge(record: Record) -> Answer:
             problems.append(f"{path} was not read")
         elif before != after:
             problems.append(f"{path} was {before!r} and became {after!r}")
-        elif path == _PRINTK and before.split()[0] != "1":
-            problems.append(f"the console's log level was {before.split()[0]}, so kernel messages could disturb")
+        elif path == _PRINTK and (level := (before.split() or ["not told"])[0]) != "1":
+            problems.append(f"the console's log level was {level}, so kernel messages could disturb")
     for pattern, reads in record.evidence.writes.items():
         texts = [after for path, (_, after) in record.evidence.settings.items() if fnmatchcase(path, pattern)]
         wrong = [after for after in texts if not re.search(reads, after)]

@@ -52,7 +52,7 @@ def _judge(record: Record) -> Answer:
     name = record.evidence.expectation.steady
     if not name:
         return answer_for("", "the tool does not measure in rounds")
-    of_rounds = sorted(record.numbers(f"round.{name}"), key=lambda number: number[1].labels["round"])
+    of_rounds = sorted(record.numbers(f"round.{name}"), key=lambda number: number[1].labels.get("round", ""))
     rounds = [quantity.value for quantity, _ in of_rounds]
     figures = [quantity.value for quantity, _ in record.numbers(name)]
     problem = unsteady(rounds, figures[0]) if figures else f"{name} was not measured"
