@@ -27,6 +27,7 @@ from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count,
 from rtgate.tools.dmatest_log import (
     DIRECTIONS,
     FAILED,
+    FAILURE,
     LINES,
     MISUSED,
     SIZES,
@@ -105,6 +106,7 @@ class Dmatest(Tool):
             "LARGEST": 2 * max(*SIZES, self.compared_bytes),
             "RUNS": "; ".join(f"run {size} {cycles(size)} {direction}" for direction in DIRECTIONS for size in SIZES),
             "MARKS": kernel_log.SHELL,
+            "FAILURE": FAILURE,
         }
         return ("sh", "-c", fill(_SCRIPT, values))
 
@@ -210,7 +212,7 @@ def _refuse_stopped(output: Output) -> None:
     """Refuse a run that the plan had to stop, with what the kernel said of it."""
     if not output.text("tool.deadline").strip():
         return
-    failures = [line for line in output.text("dmesg").splitlines() if FAILED.search(line)]
+    failures = [line.text for line in kernel_log.since_begin(output) if FAILED.search(line.text)]
     if failures:
         deadline = output.text("tool.deadline").strip()
         raise ParseError(f"dmatest was stopped {deadline}: transfers never end; the kernel says: {failures[0][:200]}")
@@ -269,7 +271,7 @@ reserved() {
     done </proc/iomem
     return 1
 }
-failed() { marked | grep -Eq '_block (timed out|interrupted)|wait_for_finished timeout|abort|failed to transfer'; }
+failed() { marked | grep -Eq '@FAILURE@'; }
 results() { marked | grep -c 'pcie dma .* test ('; }
 one() {
     put size "$1"

@@ -66,6 +66,14 @@ def lines(tool: str, output: Output) -> tuple[KernelLine, ...]:
     return tuple(log[places["begin"][0] + 1 : places["end"][0]])
 
 
+def since_begin(output: Output) -> tuple[KernelLine, ...]:
+    """Return what the kernel printed since a tool that was stopped marked its log; nothing where the mark is gone."""
+    marks = _MARK.findall(output.text("tool.out"))
+    log = [_line(text) for text in output.text("dmesg").splitlines()]
+    begins = [number for number, line in enumerate(log) if marks and line.text.endswith(f"{marks[0]} begin")]
+    return tuple(log[begins[0] + 1 :]) if begins else ()
+
+
 def _line(text: str) -> KernelLine:
     match = _LINE.fullmatch(text)
     assert match is not None  # everything in it is optional
