@@ -490,6 +490,20 @@ def test_a_run_beside_another_tool_that_never_ends_says_what_the_kernel_says() -
         TOOL.parse(killed)
 
 
+def test_transfers_that_never_end_beside_a_tool_that_did_are_failures() -> None:
+    """The plan stopped nothing but this load: it is no "hang", and ERROR would hide the kernel's failure."""
+    ran = _ran()
+    ran.log[-1] = "rk_pcie_local_dma_tobus_block timed out"
+    output = ran.output(code=137)
+    files = {"load.out": output.files["tool.out"], "dmesg": output.files["dmesg"]}
+    killed = Output(files=files, exit_code=137, setting=BESIDE)
+    assert _numbers(TOOL.parse(killed)) == {"failures": 1}
+    ran.log.pop()
+    silent = Output(files={**files, "dmesg": ran.output().files["dmesg"]}, exit_code=137, setting=BESIDE)
+    with pytest.raises(ParseError, match="stopped when the other tool had ended: it did not end by itself"):
+        TOOL.parse(silent)
+
+
 def test_the_script_stops_at_every_line_that_is_a_failure() -> None:
     """What the script looks for on the target and what is looked for here is the same."""
     [pattern] = re.findall(r"grep -Eq '(.*)'", TOOL.argv(SETTING)[2])
