@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from rtgate.board.storage import FileSystem, Overwrite, Storage
-from rtgate.tools import Count, Setting, companions
+from rtgate.tools import Bound, Count, Expected, Setting, Tool, companions
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.edu import EduDma
 from rtgate.tools.fio import FioRead
@@ -47,6 +47,30 @@ def test_both_must_do_what_they_had_to_and_the_disk_be_well() -> None:
     assert companions.with_companion(expected, FioRead(), SETTING) == replace(
         expected, counts=(Count(measurement="fio-read.time", least=9.0),), health="fio-read.disk"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demanding(EduDma):
+    """A companion that measures with the wall clock, and of which the board's file demands something."""
+
+    def expected(self, setting: Setting) -> Expected:
+        return Expected(threads=(), duration_s=1, clock=True, bounds=(BOUND,))
+
+
+BOUND = Bound(measurement="lanes", labels={"function": "nvme"}, value=4, source="b.yaml")
+
+
+def test_what_a_companion_demands_of_clock_and_board_holds_for_both() -> None:
+    both = companions.with_companion(replace(Cyclictest().expected(SETTING), bounds=(BOUND,)), Demanding(), SETTING)
+    assert both.clock
+    assert both.bounds == (BOUND, replace(BOUND, measurement="edu-dma.lanes"))
+
+
+@pytest.mark.parametrize("name", COMPANIONS)
+def test_no_companion_has_what_a_plan_ignores_in_a_load(name: str) -> None:
+    tool = COMPANIONS[name]
+    assert (tool.writes, tool.cleanup, tool.driver, tool.instrumented) == ((), "", None, False)
+    assert tool.undo is Tool.undo
 
 
 def test_a_case_reports_what_both_report() -> None:

@@ -202,6 +202,12 @@ MISTAKES = [
         '    count: int = 100\n    image: ClassVar[str] = "mine"\n',
         "names the image 'mine'",
     ),
+    (
+        TOOL,
+        "    count: int = 100\n",
+        "    count: int = 100\n    companion: ClassVar[bool] = True\n    cleanup: ClassVar[str] = ':'\n",
+        r":1:1: Naps runs as a load as well \(`companion`\), where a plan ignores its cleanup: remove `companion`,",
+    ),
     (TOOL, "import re\n", "import re\nimport no_such\n", r":6:1: the file cannot be imported \(ModuleNotFoundError: "),
     (TOOL, "import re\n", "import re re\n", r":5:1: the file cannot be imported \(SyntaxError: "),
     (

@@ -288,7 +288,8 @@ class Tool(Protocol):
             itself.
         confined: whether its threads stay on the CPUs of `Setting.cpu_list`.
         bounded: whether following its boots on virtual time gives the bound of a wake-up (`records.bound`).
-        companion: whether it can run beside another tool, as a load that measures.
+        companion: whether it can run beside another tool, as a load that measures; such a tool has no `writes`,
+            `cleanup`, `undo`, `driver` and is not `instrumented`.
         devices: what it measures, by the names of `Setting.pcie`: a virtual board gets them in the case's boot, and a
             board that does not list them skips the case. `("all",)` is every one that the board lists.
         driver: what a virtual board's kernel needs for them beside PCI; None for nothing of ours.

@@ -46,5 +46,11 @@ def with_companion(expected: Expected, tool: Tool, setting: Setting) -> Expected
     """Return what both have to do, of what `expected` says about the other tool alone."""
     more = tool.expected(companion_setting(setting))
     counts = (replace(count, measurement=f"{tool.name}.{count.measurement}") for count in more.counts)
-    health = f"{tool.name}.{more.health}" if more.health else expected.health
-    return replace(expected, counts=(*expected.counts, *counts), health=health)
+    bounds = (replace(bound, measurement=f"{tool.name}.{bound.measurement}") for bound in more.bounds)
+    return replace(
+        expected,
+        counts=(*expected.counts, *counts),
+        bounds=(*expected.bounds, *bounds),
+        clock=expected.clock or more.clock,
+        health=f"{tool.name}.{more.health}" if more.health else expected.health,
+    )

@@ -13,6 +13,7 @@ from rtgate.tools.extensions import Extension
 
 _METHODS = ("argv", "expected", "parse")
 _IMAGES = ("core", "full")
+_OF_THE_TOOL_ALONE = ("writes", "cleanup", "undo", "driver", "instrumented")  # a plan takes none of them from a load
 
 
 def outside_tool(extension: Extension) -> type[Tool]:
@@ -61,6 +62,11 @@ def _mistakes(tool: Any, name: str) -> Iterator[str]:
         isinstance(reports, Mapping) and reports and all(isinstance(report, Reports) for report in reports.values())
     ):
         yield f"does not say what it measures: `reports` has a value of Reports for each name, not {reports!r}"
+    if ignored := [
+        name for name in _OF_THE_TOOL_ALONE if tool.companion and getattr(tool, name) != getattr(Tool, name)
+    ]:
+        names = ", ".join(ignored)
+        yield f"runs as a load as well (`companion`), where a plan ignores its {names}: remove `companion`, or {names}"
     if tool.image not in _IMAGES:
         images = " or ".join(_IMAGES)
         yield f"names the image {tool.image!r}: it is {images}; a board's file names another one with `rootfs`"
