@@ -15,10 +15,10 @@ from rtgate.board.instrument import Instrument
 from rtgate.board.storage import FileSystem, Overwrite, Storage
 from rtgate.errors import ConfigError
 from rtgate.measure import profiles
-from rtgate.tools import Setting
+from rtgate.tools import Setting, Tool
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.hackbench import Hackbench
-from rtgate.tools.registry import TOOLS, changed_options
+from rtgate.tools.registry import SHIPPED, TOOLS, changed_options, options
 
 DISK = Storage(serial="S", model="", overwrite=Overwrite.FILE, name="/mnt/t", file_system=FileSystem.NONE)
 WIRES = Instrument(port="/dev/ttyS4", pulse="gpio3:12", answer="gpio3:13")
@@ -304,6 +304,21 @@ def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
         ("  tools: {cyclictest: {options: {threads: -1}}}\n", "6:43", "at least 0"),
         ("  tools: {cyclictest: {options: {interval_us: 0}}}\n", "6:47", "interval_us is 0 (allowed: at least 1)"),
         ("  tools: {rtla-osnoise: {options: {period_us: 0}}}\n", "6:47", "period_us is 0 (allowed: at least 1)"),
+        ("  tools: {cyclictest: {options: {priority: 0}}}\n", "6:44", "priority is 0 (allowed: 1 to 99)"),
+        ("  tools: {signaltest: {options: {priority: 0}}}\n", "6:44", "priority is 0 (allowed: 1 to 99)"),
+        ("  tools: {cyclictest: {options: {priority: 200}}}\n", "6:44", "priority is 200 (allowed: 1 to 99)"),
+        ("  tools: {queuelat: {options: {priority: 100}}}\n", "6:42", "priority is 100 (allowed: 0 to 99)"),
+        ("  tools: {oslat: {options: {buckets: 2000}}}\n", "6:38", "buckets is 2000 (allowed: 5 to 1024)"),
+        ("  tools: {oslat: {options: {buckets: 4}}}\n", "6:38", "buckets is 4 (allowed: 5 to 1024)"),
+        (
+            "  tools: {pmqtest: {options: {interval_us: 2000000}}}\n",
+            "6:44",
+            "interval_us is 2000000 (allowed: 1 to 999999)",
+        ),
+        ("  tools: {sigwaittest: {options: {interval_us: 0}}}\n", "6:48", "interval_us is 0 (allowed: 1 to 999999)"),
+        ("  tools: {ssdd: {options: {forks: 0}}}\n", "6:35", "forks is 0 (allowed: at least 1)"),
+        ("  tools: {ssdd: {options: {steps: 0}}}\n", "6:35", "steps is 0 (allowed: at least 1)"),
+        ("  tools: {hackbench: {options: {senders: 0}}}\n", "6:42", "senders is 0 (allowed: at least 1)"),
         ("  tools: {dmatest: {options: {channel: 4}}}\n", "6:30", "channel of dmatest is 4 (allowed: 1, 2, or 3"),
         ("  tools: {cyclictest: {options: {affinity: all}}}\n", "6:33", "affinity of cyclictest is 'all'"),
         ("  tools: {cyclictest: {options: {taskset: [2]}}}\n", "6:43", "expected a whole number"),
@@ -322,6 +337,21 @@ def test_a_mistake_in_options_is_told_with_its_place(path: Path, text: str, plac
         profiles.read(path)
     assert f"profiles.yaml:{place}: " in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("tool", ["oslat", "queuelat"])
+def test_a_tool_that_measures_without_a_priority_says_so(path: Path, tool: str) -> None:
+    path.write_text(GOOD + f"  tools: {{{tool}: {{options: {{priority: 0}}}}}}\n")
+    assert profiles.read(path)["mr"].options_of(tool) == {"priority": 0}
+
+
+@pytest.mark.parametrize("tool", SHIPPED.values())
+def test_the_usual_options_are_in_their_ranges(tool: type[Tool]) -> None:
+    usual = options(tool())
+    assert set(tool.ranges) <= set(usual)
+    assert all(
+        least <= usual[name] and (most is None or usual[name] <= most) for name, (least, most) in tool.ranges.items()
+    )
 
 
 _NUMBERS = [

@@ -400,7 +400,6 @@ def test_what_must_be_seen_is_what_the_command_line_asks_for() -> None:
         (Cyclictest(affinity="2-3"), 2),
         (Cyclictest(affinity="none"), 0),  # cyclictest decides
         (Cyclictest(taskset="2"), 0),
-        (Cyclictest(priority=0), 0),  # like its main thread
     ],
 )
 def test_bound_threads_are_on_as_many_cpus(tool: Cyclictest, processors: int) -> None:

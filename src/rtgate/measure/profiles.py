@@ -229,25 +229,39 @@ def _options(name: str, value: Value) -> Options:
     return options
 
 
+_MOST_PRIORITY = 99  # of SCHED_FIFO and SCHED_RR
 _NEVER_0 = ("interval_us", "period_us", "bucket_ns")  # ends of options' names: how often something happens, how wide
 
 
 def _fits(kind: type[Any], options: Options, value: Value) -> None:
     """Check that a tool has these options, and takes their values. Raises ConfigError."""
-    own = {attribute.name: attribute.default for attribute in fields(kind)}
+    own: dict[str, Any] = {attribute.name: attribute.default for attribute in fields(kind)}
     for name, option in options.items():
         place = value.entries()[name]
         if name not in own:
             place.key.fail(f"{kind.name} has no option {name!r} (allowed: {', '.join(sorted(own)) or 'none'})")
         if type(option) is not type(own[name]):
             place.value.fail(f"{name} is {option!r} (allowed: a value like {own[name]!r})")
-        least = 1 if name.endswith(_NEVER_0) else 0
-        if isinstance(option, int) and not isinstance(option, bool) and option < least:
-            place.value.fail(f"{name} is {option} (allowed: at least {least})")
+        if type(option) is int:
+            _within(option, kind, own[name], place)
     try:
         kind(**options)
     except (ConfigError, ValueError) as error:  # the latter from a site's own tool
         value.fail(str(error))
+
+
+def _within(number: int, kind: type[Any], usual: int, place: Entry) -> None:
+    """Check that a number is in its option's range. Raises ConfigError."""
+    name = place.key.text()
+    least, most = 1 if name.endswith(_NEVER_0) else 0, None
+    if name == "priority":
+        # With 0, SCHED_OTHER's, most tools do not measure with the real-time threads that a run must have.
+        least, most = min(1, usual), _MOST_PRIORITY
+    least, most = kind.ranges.get(name, (least, most))
+    if number < least or (most is not None and number > most):
+        place.value.fail(
+            f"{name} is {number} (allowed: {f'at least {least}' if most is None else f'{least} to {most}'})"
+        )
 
 
 def _load(entry: Entry) -> Options:

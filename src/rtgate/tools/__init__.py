@@ -295,6 +295,8 @@ class Tool(Protocol):
         driver: what a virtual board's kernel needs for them beside PCI; None for nothing of ours.
         instrumented: whether it measures with the instrument of `Setting.instrument`; a board without one skips the
             case.
+        ranges: the least and the most that a profile may ask for, by option, where `profiles` does not know it; None
+            for no most.
     """
 
     name: ClassVar[str]
@@ -310,6 +312,7 @@ class Tool(Protocol):
     devices: ClassVar[tuple[str, ...]] = ()
     driver: ClassVar[Driver | None] = None
     instrumented: ClassVar[bool] = False
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {}
 
     def required(self) -> tuple[Need, ...]:
         """Return what the target must have for these options."""

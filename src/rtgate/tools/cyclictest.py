@@ -130,7 +130,7 @@ class Cyclictest(Tool):
 
     def _processors(self, setting: Setting) -> int:
         """Return on how many CPUs the threads are bound, each to one; 0 where cyclictest decides."""
-        if self.taskset or not self.priority or (self.affinity == "none" and not self.smp):
+        if self.taskset or (self.affinity == "none" and not self.smp):
             return 0
         listed = self.affinity not in _AFFINITIES and not self.smp
         return min(self._threads(setting), len(tuning.cpus(self.affinity)) if listed else setting.cpus)

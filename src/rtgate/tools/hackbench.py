@@ -54,6 +54,7 @@ class Hackbench(Tool):
 
     name: ClassVar[str] = "hackbench"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"senders": (1, None)}
     reports: ClassVar[Mapping[str, Reports]] = {"duration": Reports.TIME}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:

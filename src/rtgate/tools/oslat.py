@@ -66,6 +66,7 @@ class Oslat(Tool):
     name: ClassVar[str] = "oslat"
     confined: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency",)
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"priority": (0, 99), "buckets": (5, 1024)}
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
         "latency.min": Reports.TIME,

@@ -65,6 +65,7 @@ class Pairs(Tool):
     launcher: ClassVar[tuple[str, ...]] = ()
     same_priority: ClassVar[bool] = True
     counted: ClassVar[bool] = True
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"interval_us": (1, _SECOND_US - 1)}
     reports: ClassVar[Mapping[str, Reports]] = {
         **times_reported("latency"),
         "samples": Reports.COUNT,

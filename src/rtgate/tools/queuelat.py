@@ -74,6 +74,7 @@ class Queuelat(Tool):
     image: ClassVar[str] = "full"
     confined: ClassVar[bool] = True
     suites: ClassVar[tuple[str, ...]] = ("latency",)
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"priority": (0, 99)}
     reports: ClassVar[Mapping[str, Reports]] = {
         "queue.exceeded": Reports.COUNT,
         "queue.longest": Reports.COUNT,

@@ -51,6 +51,7 @@ class Ssdd(Tool):
 
     name: ClassVar[str] = "ssdd"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"forks": (1, None), "steps": (1, None)}
     reports: ClassVar[Mapping[str, Reports]] = {"failures": Reports.FAILURES, "tests": Reports.COUNT}
 
     def argv(self, setting: Setting) -> tuple[str, ...]:  # noqa: ARG002 - the same work on every board
