@@ -201,6 +201,7 @@ def test_warnings_on_standard_error_are_no_failure() -> None:
         (SMALL.replace('"12": 12', '"62": 12', 1), {}, "maximum 61 and its histogram contradict each other"),
         (SMALL.replace('"12": 12', '"12": 45', 1), {}, "maximum 61 and its histogram contradict each other"),
         (SMALL.replace('"cpu": 1', '"cpu": 0', 1), {}, "had threads on the CPUs 0, 0, not one on each"),
+        (SMALL.replace('"cpu": 1', '"cpu": -1', 1), {}, "had threads on the CPUs 0, -1, not one on each"),
         (SMALL.replace('"1": {', '"2": {', 1), {}, "reports threads 0, 2: 2 were asked for"),
     ],
 )

@@ -171,6 +171,14 @@ def test_what_is_not_whole_is_no_result(report: dict[str, Any] | str, message: s
         parse(report)
 
 
+def test_a_thread_of_cyclictest_on_no_cpu_is_no_result() -> None:
+    nowhere = LATENCIES.replace('"cpu": 1', '"cpu": -1')
+    assert nowhere != LATENCIES
+    files = {JSON: json.dumps(reported()).encode(), WAKEUPS: nowhere.encode()}
+    with pytest.raises(ParseError, match="cyclictest had threads on the CPUs 0, -1, not one on each"):
+        TOOL.parse(Output(files=files, exit_code=0, setting=SETTING))
+
+
 def test_a_run_that_failed_is_no_measurement() -> None:
     with pytest.raises(ParseError, match="cyclictest ended with exit code 1"):
         parse(reported(), code=1)

@@ -183,7 +183,7 @@ class Cyclictest(Tool):
         cpus = [cpu for thread in threads.values() if (cpu := thread.integer("cpu")) != _NOWHERE or self._binds]
         places = len(tuning.cpus(self._places)) if self._places else output.setting.cpus
         shared = self._threads(output.setting) > places
-        if len(set(cpus)) != len(cpus) and not shared:
+        if _NOWHERE in cpus or (len(set(cpus)) != len(cpus) and not shared):
             raise ParseError(f"cyclictest had threads on the CPUs {', '.join(map(str, cpus))}, not one on each")
         reader = _Threads(
             unit=output.nanosecond if nanoseconds else output.microsecond,
