@@ -136,8 +136,8 @@ class Setting:
         return max(1, math.ceil(self.duration_s * 1_000_000 / period_us))
 
     def ends_by_time(self, loops_s: float) -> bool:
-        """Return whether the duration can end a run whose loops take so long; 0 for a run without a number of them."""
-        return not loops_s or loops_s > self.duration_s
+        """Return whether the duration, in whole seconds, can end a run whose loops take so long; 0 for no loops."""
+        return not loops_s or loops_s > self.whole_s
 
     def run_s(self, loops_s: float) -> float:
         """Return how long such a run takes."""
