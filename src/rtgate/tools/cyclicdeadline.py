@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rtgate.errors import ParseError
-from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, times_reported
+from rtgate.tools import Expected, Output, Reports, Setting, Tool, count, time, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
+from rtgate.tools.periods import Periods
 from rtgate.tools.rt_tests import Document, check_end, document
 from rtgate.tools.threads import SCHED_DEADLINE, Threads, ThreadScope
 
@@ -88,7 +89,7 @@ class Cyclicdeadline(Tool):
 
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs; without a histogram, or a common period, the wake-ups are counted."""
-        counts = (Count(measurement="wakeups", least=0.95 * self._period_count(self._threads(setting) - 1, setting)),)
+        counts = (self._periods(setting).count(self._threads(setting)),)
         alike = self.range_us and (not self.step_us or self._threads(setting) == 1)
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_DEADLINE, priority=0),),
@@ -122,15 +123,14 @@ class Cyclicdeadline(Tool):
     def _threads(self, setting: Setting) -> int:
         return self.threads or setting.cpus
 
-    def _period_count(self, number: int, setting: Setting) -> int:
-        """Return how many periods a thread has."""
-        return int(setting.whole_s * 1_000_000 / (self.interval_us + number * self.step_us))
+    def _periods(self, setting: Setting) -> Periods:
+        return Periods(interval_us=self.interval_us, distance_us=self.step_us, loops=0, setting=setting)
 
     def _thread(self, number: int, thread: Document, output: Output) -> tuple[Measurement, ...]:
         wakeups = thread.integer("cycles") - _SETUP_CYCLES
         if wakeups <= 0:
             raise ParseError(f"cyclicdeadline's thread {number} never ran in a period of its own")
-        unit, labels = output.microsecond, {"thread": str(number)}
+        unit, labels, due = output.microsecond, {"thread": str(number)}, self._periods(output.setting).wakeups(number)
         high, mean = thread.integer("max"), thread.number("avg")
         if not 0 <= mean <= high:
             raise ParseError(f"cyclicdeadline's average {mean} and maximum {high} contradict each other")
@@ -139,7 +139,7 @@ class Cyclicdeadline(Tool):
             time("latency.avg", mean, unit, labels),
             time("latency.max", high, unit, labels),
             count("wakeups", wakeups, Better.NEITHER, labels),
-            count("wakeups.lost", max(0, self._period_count(number, output.setting) - wakeups), Better.LOWER, labels),
+            count("wakeups.lost", max(0, due - wakeups), Better.LOWER, labels),
         )
 
     def _distribution(self, thread: Document, output: Output, labels: Mapping[str, str]) -> tuple[Measurement, ...]:

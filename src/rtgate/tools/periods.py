@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""When the threads of cyclictest wake up, of that in rt-tests and of the older one that comes with Xenomai."""
+"""When the threads of cyclictest wake up, of both (rt-tests and Xenomai), and those of cyclicdeadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Periods:
 
     Attributes:
         interval_us: of the first thread.
-        distance_us: how much longer that of each further one is; 0 with a histogram, which makes all equal.
+        distance_us: how much longer that of each further one is; 0 with cyclictest's histogram, which makes all equal.
         loops: wake-ups of the first thread that end the run, if the duration does not end it before; 0 for none.
         setting: which says how long it measures.
     """
