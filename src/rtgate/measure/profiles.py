@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from rtgate import durations, site
 from rtgate.errors import ConfigError
 from rtgate.strict_yaml import Entry, Value, load
 from rtgate.strict_yaml import Mapping as Fields
-from rtgate.tools import loads
+from rtgate.tools import Tool, loads
 from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
 from rtgate.tools.registry import COMPANIONS, TOOLS, without_own
@@ -38,16 +38,6 @@ class Lengths:
     duration_s: float
     seeds: tuple[int, ...]
     boots: int
-
-
-class _Named(Protocol):
-    """A tool, as far as a profile knows one."""
-
-    @property
-    def name(self) -> str: ...
-
-
-_Tool = TypeVar("_Tool", bound=_Named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +121,7 @@ class Profile:
         options = without_own(load, self.options_of(load, suite)) if measures else self.loads.get(load, {})
         return {f"{load} {name}": value for name, value in options.items()}
 
-    def fit(self, tool: _Tool, suite: str) -> _Tool:
+    def fit(self, tool: Tool, suite: str) -> Tool:
         """Return a tool of a suite with the profile's options."""
         options: Mapping[str, Any] = self.options_of(tool.name, suite)
         return replace(tool, **options) if options else tool  # type: ignore[type-var]
