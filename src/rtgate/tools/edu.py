@@ -233,7 +233,5 @@ class EduMsi(Tool):
         if (report.integer("resolution_in_ns"), report.integer("range")) != (resolution, limit):
             raise ParseError(f"pcie-edu's histogram is not in steps of {resolution} ns up to {limit} of them")
         histogram = report.histogram(output.nanosecond if exact else output.microsecond, limit)
-        low, lowest = report.natural("min"), min((value for value, n in histogram.counts.items() if n), default=None)
-        if lowest is not None and lowest != low:
-            raise ParseError(f"pcie-edu's minimum {low} and its histogram contradict each other")
+        report.check_low(histogram)
         return histogram

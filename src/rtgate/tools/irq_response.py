@@ -116,9 +116,7 @@ class IrqHard(Tool):
         histogram = result.histogram(unit, limit)
         if any(value % RESOLUTION_NS for value in histogram.counts):
             raise ParseError(f"{self.name}'s histogram has values that are not multiples of {RESOLUTION_NS} ns")
-        least = min((value for value, samples in histogram.counts.items() if samples), default=low)
-        if least != low:
-            raise ParseError(f"{self.name}'s minimum {low} and its histogram contradict each other")
+        result.check_low(histogram)
         return (
             Measurement(name="response", better=Better.LOWER, histogram=histogram, labels=labels),
             *time_figures("response", (low, total / interrupts, high), unit, labels),

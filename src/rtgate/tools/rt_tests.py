@@ -158,6 +158,12 @@ class Document:
             raise ParseError(f"{self.tool}'s maximum {high} and its histogram contradict each other")
         return Histogram(unit=unit, counts=counts, overflow=cycles - total, limit=limit)
 
+    def check_low(self, histogram: Histogram) -> None:
+        """Check that `min` is the lowest value of a histogram, if that has one. Raises ParseError."""
+        low, lowest = self.natural("min"), min((value for value, n in histogram.counts.items() if n), default=None)
+        if lowest is not None and lowest != low:
+            raise ParseError(f"{self.tool}'s minimum {low} and its histogram contradict each other")
+
     def integer(self, name: str) -> int:
         """Return the whole number of this name. Raises ParseError."""
         integer = self._field(name)
