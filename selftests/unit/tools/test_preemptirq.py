@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
@@ -206,6 +206,7 @@ def test_a_damaged_output_is_a_result_or_a_parse_error(name: str, value: Any) ->
 
 
 @given(st.integers(1, 10**6), st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 50)), max_size=40))
+@example(1, [(0, 1), (0, 46), (0, 1), (2, 1), (0, 47)])
 def test_a_bound_has_room_for_its_own_interrupts(length: int, gaps: list[tuple[int, int]]) -> None:
     """`most` counts in full what begins within the time; afterwards nothing comes."""
     interrupts, start = [], 0
@@ -224,7 +225,9 @@ def test_a_bound_has_room_for_its_own_interrupts(length: int, gaps: list[tuple[i
         )
 
     taken, number = interference(length, most)
-    assert most(length + taken) == (taken, number)
+    worst, count = most(length + taken)
+    assert worst == taken
+    assert bool(taken) <= number <= count  # a longer time may hold as much in more of them
     assert all(most(length + less)[0] > less for less in range(0, taken, max(1, taken // 20)))
 
 
