@@ -179,6 +179,13 @@ def test_the_command_line_and_what_must_be_seen(cpus: int, threads: int) -> None
         assert free.expected(setting).processors == 0
 
 
+def test_a_number_of_rounds_is_waited_for_as_long_as_a_time_may_hold_them() -> None:
+    setting = Setting(cpus=4, duration_s=3600, virtual_time=False)
+    (per_hour,) = Signaltest().expected(setting).counts
+    assert Signaltest().expected(setting).work_s == 0
+    assert Signaltest(loops=576_000).expected(setting).work_s == pytest.approx(3600 * 576_000 / per_hour.least)
+
+
 @pytest.mark.parametrize(
     "capture", ["2.10/signaltest-virtual-idle.json", "2.10/signaltest-virtual-smp2-hackbench.json"]
 )

@@ -38,6 +38,7 @@ from rtgate.tools.threads import SCHED_FIFO, Threads, ThreadScope
 JSON = "signaltest.json"
 _FIRST = 0
 _ROUNDS_PER_S = 1600  # that the sleeps of thread 0 allow: 10 ms after every 16
+_LEAST_PER_S = 160  # how long the rounds take is what is measured, and on boards that run CPUs in turns they are long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +96,16 @@ class Signaltest(Tool):
     def expected(self, setting: Setting) -> Expected:
         """Return what must be seen while it runs.
 
-        The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for: how long the rounds take is what is
-        measured, and on boards that run their CPUs in turns they are long.
+        The sleeps alone allow nearly 1600 rounds per second. A tenth is asked for, and waited for where their number is
+        given.
         """
-        seconds = setting.run_s(self._loops_s)
+        seconds, by_time = setting.run_s(self._loops_s), setting.ends_by_time(self._loops_s)
         # The ring stands still when its first thread has all its rounds; the others may lack one.
-        least = 160 * seconds if setting.ends_by_time(self._loops_s) else self.loops - 1
+        least = _LEAST_PER_S * seconds if by_time else self.loops - 1
         return Expected(
             threads=(Threads(count=self._threads(setting), policy=SCHED_FIFO, priority=self.priority),),
             duration_s=seconds,
+            work_s=0 if by_time else self.loops / _LEAST_PER_S,
             seen=ThreadScope.OWN,
             counts=(Count(measurement="samples", least=least),),
             cpus=tuning.cpus(self.taskset) if self.taskset else (),
