@@ -17,7 +17,7 @@ from selftests.campaigns.boards import MINUTES, NONE, WORLDS, draw_record
 
 from rtgate.judge.compare.looks import RELEASE, compare
 from rtgate.judge.compare.paired import Evidence
-from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
+from rtgate.judge.compare.pairing import CaseHistory, evidence, findings
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
 
@@ -64,7 +64,7 @@ def _judge(pairs: dict[str, list[tuple[Record, Record]]]) -> None:
     for case, found in pairs.items():
         family += evidence(case, found, CaseHistory(), RELEASE.steps[0][0])
     for comparison in compare(family):
-        finding(comparison, MINUTES, BOOT_MINUTES)
+        findings(comparison, MINUTES, BOOT_MINUTES)
 
 
 def _since(began: float) -> float:

@@ -73,6 +73,14 @@ def test_a_longer_section_keeps_its_sentence_beside_what_it_made_slower(world: W
     ]
 
 
+def test_further_regressions_of_a_lab_s_board_have_their_ratio(world: World) -> None:
+    latency = world.verdict(Status.FAIL, Kind.REGRESSION, "worse", measurement="latency exceedance rate")
+    ratio = Figure.of(Quantity(1.65, Unit.RATIO), "x1.65")
+    response = replace(latency, measurement="response winsorised mean", value=ratio)
+    (case,) = cases([], [latency, response])
+    assert [one.sentence for one in case.causes] == ["worse; also response winsorised mean x1.65"]
+
+
 def test_a_difference_to_nothing_is_in_the_unit_of_the_table() -> None:
     assert change(Quantity(0, Unit.VIRTUAL_NS), Quantity(30_792, Unit.VIRTUAL_NS)) == "+30.8"
     assert change(Quantity(0, Unit.COUNT), Quantity(3, Unit.COUNT)) == "+3"

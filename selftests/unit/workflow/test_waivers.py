@@ -15,7 +15,7 @@ from rtgate.judge.compare import looks
 from rtgate.judge.compare.boot_figures import BootFigure, Part
 from rtgate.judge.compare.looks import compare
 from rtgate.judge.compare.paired import Prior, Series
-from rtgate.judge.compare.pairing import finding
+from rtgate.judge.compare.pairing import findings as paired_findings
 from rtgate.judge.compare.phase_findings import PhaseComparison, findings
 from rtgate.judge.compare.phases import Placebo, decide, shifts
 from rtgate.judge.verdict import Figure, Finding, Kind, Status, Verdict, exit_code
@@ -320,19 +320,45 @@ def test_the_largest_ratio_of_a_board_must_be_waived(
 ) -> None:
     clear = Series(case=CASE, metric="1 h return level", differences=(0.3,) * 6, prior=Prior(1e-6, 12))
     large = Series(case=CASE, metric="exceedance rate", differences=(0.75,) * 6, prior=Prior(0.01, 12))
-    told = _verdict_of(finding(compare([clear, large], looks.once(6))[0]))
+    (told,) = _paired(clear, large)
     assert told.sentence.startswith("worse than the baseline in 6 pairs: 1 h return level x1.35")
     assert told.measurement == "exceedance rate"
     found = _waive(told, (replace(waivers[0], largest=Quantity.parse(largest), measurement=""),))
     assert (found.kind is Kind.WAIVED) is waived
 
 
+def _paired(*series: Series) -> list[Verdict]:
+    """Return what a lab's board says of some metrics after six pairs."""
+    return [_verdict_of(told) for told in paired_findings(compare(series, looks.once(6))[0])]
+
+
 def test_a_rate_among_what_became_worse_on_a_board_is_not_waived(waivers: tuple[Waiver, ...]) -> None:
     level = Series(case=CASE, metric="1 h return level", differences=(0.3,) * 6, prior=Prior(1e-6, 12))
     rate = Series(case=CASE, metric="throughput bandwidth", differences=(0.2,) * 6, prior=Prior(1e-4, 12))
-    told = _verdict_of(finding(compare([level, rate], looks.once(6))[0]))
     waiver = replace(waivers[0], largest=Quantity.parse("2 ratio"), measurement="")
-    assert "and this one is too small" in _waive(told, (waiver,)).sentence
+    waived, failed = waive(_paired(level, rate), (waiver,), DAY, [_booted("6.12.117")])
+    assert (waived.kind, waived.measurement) == (Kind.WAIVED, "1 h return level")
+    assert (failed.status, failed.measurement) == (Status.FAIL, "throughput bandwidth")
+    assert "and this one is too small" in failed.sentence
+    assert exit_code([waived, failed]) == 1
+
+
+@pytest.mark.parametrize("response", [0.5, 0.7])
+def test_a_waiver_of_one_measurement_does_not_waive_another_one_s_regression(
+    waivers: tuple[Waiver, ...], response: float
+) -> None:
+    """On a lab's board one comparison is of all measurements of a case; whichever has the larger ratio."""
+    latency = Series(case=CASE, metric="latency exceedance rate", differences=(0.6,) * 6, prior=Prior(0.01, 12))
+    other = Series(case=CASE, metric="response winsorised mean", differences=(response,) * 6, prior=Prior(1e-6, 12))
+    waiver = replace(waivers[0], largest=Quantity.parse("2.5 ratio"), measurement="latency")
+    after = waive(_paired(latency, other), (waiver,), DAY, [_booted("6.12.117")])
+    assert {(found.measurement, found.kind) for found in after} == {
+        ("latency exceedance rate", Kind.WAIVED),
+        ("response winsorised mean", Kind.REGRESSION),
+    }
+    assert exit_code(after) == 1
+    both = (waiver, replace(waiver, measurement="response"))
+    assert {found.kind for found in waive(_paired(latency, other), both, DAY, [_booted("6.12.117")])} == {Kind.WAIVED}
 
 
 def test_a_throughput_that_breaks_down_on_a_board_is_not_waived_by_a_ratio(waivers: tuple[Waiver, ...]) -> None:
@@ -342,7 +368,7 @@ def test_a_throughput_that_breaks_down_on_a_board_is_not_waived_by_a_ratio(waive
         differences=(2.3, 2.31, 2.29, 2.3, 2.31, 2.29),
         prior=Prior(0.0001, 12),
     )
-    told = finding(compare([series], looks.once(6))[0])
+    (told,) = _paired(series)
     verdict = replace(_failed(), kind=told.kind, value=told.value, baseline=told.baseline, measurement=told.measurement)
     waiver = replace(waivers[0], largest=Quantity.parse("1.3 ratio"), measurement="")
     assert "and this one is too small" in _waive(verdict, (waiver,)).sentence

@@ -188,6 +188,8 @@ def change(baseline: Quantity, quantity: Quantity) -> str:
 
 def _regression_text(verdict: Verdict, family: str) -> str:
     """Return a further regression in short: its figure without what is measured, and by how much it changed."""
+    if verdict.value and not verdict.limit:  # the ratio of a lab's board
+        return f"{verdict.measurement} {verdict.value}"
     name = verdict.measurement.removeprefix(f"{family} ")
     name = "median maximum" if name == "maximum" else name  # tables have the largest of all boots
     return f"{name} {verdict.change}" if verdict.change else f"{name} in single boots"

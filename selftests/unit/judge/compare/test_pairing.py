@@ -12,9 +12,9 @@ from selftests.unit.judge.conftest import CASE, record
 from rtgate.judge.compare import looks
 from rtgate.judge.compare.looks import Comparison, Outcome, compare
 from rtgate.judge.compare.paired import Prior, Series
-from rtgate.judge.compare.pairing import CaseHistory, evidence, finding
+from rtgate.judge.compare.pairing import CaseHistory, evidence, findings
 from rtgate.judge.compare.summaries import Spikes, levels
-from rtgate.judge.verdict import Kind, Status
+from rtgate.judge.verdict import Finding, Kind, Status
 from rtgate.records.record import Record
 
 PRIORS = {
@@ -37,6 +37,11 @@ def compared(baseline: list[Record], candidate: list[Record], known: CaseHistory
     history = known or CaseHistory(levels=levels(baseline), priors=PRIORS, spikes=(Spikes(0, 10.0),) * 20)
     (found,) = compare(evidence(CASE, list(zip(baseline, candidate, strict=True)), history, 3))
     return found
+
+
+def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes: float = 0.0) -> Finding:
+    (only,) = findings(comparison, measured_minutes, boot_minutes)
+    return only
 
 
 def test_evidence_has_every_metric_and_the_spikes() -> None:
@@ -131,3 +136,29 @@ def test_a_throughput_that_falls_is_told_as_a_fall() -> None:
     assert "throughput bandwidth x0.905 (between x0.89" in found.sentence
     level = replace(series, differences=(0.0, 0.01, -0.01, 0.0, 0.01, -0.01))
     assert "which would have shown throughput bandwidth x0.9" in finding(compare([level], looks.once(6))[0]).sentence
+
+
+def test_each_measurement_that_became_worse_has_a_finding_of_its_own() -> None:
+    metrics = {
+        "latency exceedance rate": 0.6,
+        "latency 1 h return level": 0.3,
+        "response winsorised mean": 0.5,
+        "completion.p99": 0.4,
+        "throughput bandwidth": 0.2,
+    }
+    family = [
+        Series(case=CASE, metric=metric, differences=(change,) * 6, prior=Prior(1e-4 * change, 12))
+        for metric, change in metrics.items()
+    ]
+    found = findings(compare(family, looks.once(6))[0])
+    assert {one.measurement: str(one.value) for one in found} == {
+        "latency exceedance rate": "x1.82",
+        "response winsorised mean": "x1.65",
+        "completion.p99": "x1.49",
+        "throughput bandwidth": "x0.819",
+    }
+    assert {(one.status, one.kind) for one in found} == {(Status.FAIL, Kind.REGRESSION)}
+    (latency,) = [one for one in found if one.measurement.startswith("latency")]
+    assert "latency exceedance rate x1.82" in latency.sentence
+    assert "latency 1 h return level x1.35" in latency.sentence
+    assert "response" not in latency.sentence

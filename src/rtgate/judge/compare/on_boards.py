@@ -63,7 +63,8 @@ def pairs(subjects: Sequence[Subject], past: HistoryProvider) -> Iterator[tuple[
         state = _state(cases, 1 / len(names))
         by_case = {comparison.case: comparison for comparison in comparisons(state)}
         for case in cases:
-            yield case.subject, _judge(case, by_case.get(case.subject.case), state, past)
+            for finding in _findings(case, by_case.get(case.subject.case), state):
+                yield case.subject, _judge(case, finding, past)
 
 
 def next_measurement(
@@ -181,8 +182,8 @@ def _looks(cases: Sequence[_Case], alpha: float) -> Looks:
     return looks.unplanned_looks([*(boots for boots in batches[:-1] if boots < count), count], alpha)
 
 
-def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, past: HistoryProvider) -> Finding:
-    finding = _finding(case, comparison, state)
+def _judge(case: _Case, finding: Finding, past: HistoryProvider) -> Finding:
+    """Return a finding with what its board and its boots allow to be said."""
     why = past.disqualification(_telling(case.subject))
     if why:
         sentence = f"{finding.sentence}; not judged: {why}"
@@ -193,13 +194,16 @@ def _judge(case: _Case, comparison: Comparison | None, state: ComparisonState, p
     return finding
 
 
-def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState) -> Finding:
+def _findings(case: _Case, comparison: Comparison | None, state: ComparisonState) -> tuple[Finding, ...]:
     suspicion = _suspicion(case.screening, state)
     if comparison is not None:
-        finding = pairing.finding(comparison, summaries.minutes(case.pairs[0][0]), _boot_minutes(case.pairs))
-        return replace(finding, sentence=f"{finding.sentence}; {suspicion}") if suspicion else finding
+        findings = pairing.findings(comparison, summaries.minutes(case.pairs[0][0]), _boot_minutes(case.pairs))
+        return tuple(
+            replace(finding, sentence=f"{finding.sentence}; {suspicion}") if suspicion else finding
+            for finding in findings
+        )
     if case.screening is not None and not state.suspicious(case.screening):
-        return Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=suspicion)
+        return (Finding(status=Status.PASS, kind=Kind.NOT_SUSPICIOUS, sentence=suspicion),)
     if case.pairs:
         sentence = "nothing of what was measured can be compared"
     else:
@@ -207,7 +211,7 @@ def _finding(case: _Case, comparison: Comparison | None, state: ComparisonState)
             "no pair of boots can be used" if not suspicion else "not confirmed: no pair of boots of both kernels"
         )
     sentence = f"{sentence}; {suspicion}" if suspicion else sentence
-    return Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence)
+    return (Finding(status=Status.DONE, kind=Kind.INCONCLUSIVE, sentence=sentence),)
 
 
 def _suspicion(screening: Screening | None, state: ComparisonState) -> str:

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 
 from rtgate.judge.compare.looks import Comparison, Outcome, Result, cost_minutes
 from rtgate.judge.compare.paired import Evidence, Prior, Series, SpikeSeries
-from rtgate.judge.compare.summaries import SPIKES, THROUGHPUT, Levels, Spikes, levels, spikes, summaries
+from rtgate.judge.compare.summaries import (
+    SPIKES,
+    THROUGHPUT,
+    Levels,
+    Spikes,
+    levels,
+    measurement_of,
+    spikes,
+    summaries,
+)
 from rtgate.judge.verdict import Figure, Finding, Kind, Status
 from rtgate.records.record import Record
 from rtgate.units import Quantity, Unit
@@ -77,61 +86,56 @@ def _difference(pair: tuple[Mapping[str, float], Mapping[str, float]], metric: s
     return candidate[metric] - baseline[metric]
 
 
-_VERDICTS = {
-    Outcome.REGRESSION: (Status.FAIL, Kind.REGRESSION),
-    Outcome.NO_WORSE: (Status.PASS, Kind.NO_WORSE),
-    Outcome.INCONCLUSIVE: (Status.DONE, Kind.INCONCLUSIVE),
-}
+def findings(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes: float = 0.0) -> tuple[Finding, ...]:
+    """Return what is to be said of a case: one finding, or one of each measurement that became worse.
 
-
-def finding(comparison: Comparison, measured_minutes: float = 0.0, boot_minutes: float = 0.0) -> Finding:
-    """Return the verdict on a case.
+    So that who answers for one measurement does not answer for another (waivers).
 
     Args:
         comparison: what was found.
         measured_minutes: of one boot of the case, to say what more pairs cost; 0 if nobody knows.
         boot_minutes: what a boot costs beside.
     """
-    status, kind = _VERDICTS[comparison.outcome]
+    if comparison.outcome is Outcome.REGRESSION:
+        return tuple(_regression(comparison.pairs, worse) for worse in _regressions(comparison))
     decisive = comparison.decisive
-    sentence = {
-        Outcome.REGRESSION: _regression,
-        Outcome.NO_WORSE: _no_worse,
-        Outcome.INCONCLUSIVE: _inconclusive,
-    }[comparison.outcome](comparison)
-    if decisive.enough and measured_minutes and comparison.outcome is Outcome.INCONCLUSIVE:
+    if comparison.outcome is Outcome.NO_WORSE:
+        return (_finding(Status.PASS, Kind.NO_WORSE, _no_worse(comparison), decisive),)
+    sentence = _inconclusive(comparison)
+    if decisive.enough and measured_minutes:
         cost = cost_minutes(decisive.enough - comparison.pairs, measured_minutes, boot_minutes)
         sentence += f", {cost:.0f} board-minutes"
-    worst = _worst(comparison) if comparison.outcome is Outcome.REGRESSION else decisive
+    return (_finding(Status.DONE, Kind.INCONCLUSIVE, sentence, decisive),)
+
+
+def _finding(status: Status, kind: Kind, sentence: str, result: Result) -> Finding:
+    """Return a finding with the figure of one metric."""
+    is_rate = result.metric.startswith(f"{THROUGHPUT} ")
     return Finding(
         status=status,
         kind=kind,
         sentence=sentence,
-        value=_ratio(_as_measured(worst.metric, worst.effect.ratio)) if worst.effect else None,
-        baseline=_ratio(1.0) if _is_rate(worst) else None,  # a rate that falls is below it, and so not waived
-        measurement=worst.metric,
+        value=_ratio(_as_measured(result.metric, result.effect.ratio)) if result.effect else None,
+        baseline=_ratio(1.0) if is_rate else None,  # a rate that falls is below it, and so not waived
+        measurement=result.metric,
     )
 
 
-def _worst(comparison: Comparison) -> Result:
-    """Return the regression that a waiver must cover, which then covers all: a rate, or the largest ratio."""
-    return max(
-        _regressions(comparison), key=lambda result: (_is_rate(result), result.effect.ratio if result.effect else 0.0)
-    )
+def _regressions(comparison: Comparison) -> list[list[Result]]:
+    """Return the metrics that became worse, by measurement; the surest first."""
+    worse = [result for result in comparison.results if result.outcome is Outcome.REGRESSION]
+    by_measurement: dict[str, list[Result]] = {}
+    for result in sorted(worse, key=lambda result: result.adjusted):
+        by_measurement.setdefault(measurement_of(result.metric), []).append(result)
+    return list(by_measurement.values())
 
 
-def _is_rate(result: Result) -> bool:
-    return result.metric.startswith(f"{THROUGHPUT} ")
-
-
-def _regressions(comparison: Comparison) -> list[Result]:
-    return [result for result in comparison.results if result.outcome is Outcome.REGRESSION]
-
-
-def _regression(comparison: Comparison) -> str:
-    worse = sorted(_regressions(comparison), key=lambda result: result.adjusted)
+def _regression(pairs: int, worse: Sequence[Result]) -> Finding:
+    """Return that a measurement became worse, with the largest ratio of its metrics: what a waiver must cover."""
+    largest = max(worse, key=lambda result: result.effect.ratio if result.effect else 0.0)
     effects = "; ".join(f"{format_effect(result)}, p {result.adjusted:.2g}" for result in worse)
-    return f"worse than the baseline in {comparison.pairs} pairs: {effects}"
+    sentence = f"worse than the baseline in {pairs} pairs: {effects}"
+    return _finding(Status.FAIL, Kind.REGRESSION, sentence, largest)
 
 
 def _no_worse(comparison: Comparison) -> str:

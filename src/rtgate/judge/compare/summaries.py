@@ -285,6 +285,15 @@ def _kind(measurement: Measurement, histograms: set[str]) -> Better | None:
     return None if kind is Better.LOWER and measurement.name.rpartition(".")[0] in histograms else kind
 
 
+def measurement_of(metric: str) -> str:
+    """Return what a metric is of: all of one histogram are of one measurement, a number is its own.
+
+    Empty for a case's only histogram, whose metrics do not name it.
+    """
+    kinds = (EXCEEDANCE_RATE, RETURN_LEVEL, WINSORISED_MEAN)
+    return next((metric.removesuffix(kind).rstrip() for kind in kinds if metric.endswith(kind)), metric)
+
+
 @functools.cache
 def summary_direction(name: str, better: Better, unit: Unit) -> Better | None:
     """Return which way numbers improve that summaries look at; None for all others, which no history gives them."""
