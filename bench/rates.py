@@ -154,12 +154,12 @@ def _plans(directories: Sequence[Path]) -> int:
             continue
         for one in plans(case.first, case.teachers):
             every.append(one)
-            outcome = one.shift.outcome.value + (" by single boots" if one.shift.by_spikes else "")
+            outcome = one.shift.outcome.value + (" by single boots" if one.shift.spiked and not one.shift.moved else "")
             moved = (one.shift.figure, f"x{one.ratio:.3f}", f"{one.power:.0%}", outcome)
             table.add_row(case.campaign, case.place[1], one.kernel, *moved, style="" if one.true else "red")
     console.print(table)
     found, true = sum(one.is_found for one in every), sum(one.true for one in every)
-    beyond, single = sum(one.beyond for one in every), sum(one.shift.by_spikes for one in every)
+    beyond, single = sum(one.beyond for one in every), sum(one.shift.spiked and not one.shift.moved for one in every)
     console.print(
         f"{len(every)} figures moved, {found} found, {single} of these by single boots; of {true} the plan says on "
         f"which side of 50 % they are; of {beyond} it is enough to know whether they moved beyond what passes"

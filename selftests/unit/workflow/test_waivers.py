@@ -283,7 +283,13 @@ def test_a_rate_that_breaks_down_is_not_waived(waivers: tuple[Waiver, ...], kind
 
 
 def _spiked(*boots_us: float) -> Verdict:
-    """Return the regression of boots against 12 ordinary ones that lie 0.1 us higher than most of them."""
+    """Return the regression of boots among 12 of which the others are 0.1 us faster than the baseline."""
+    (told,) = _slower([*boots_us, *[45.5] * (12 - len(boots_us))])
+    return told
+
+
+def _slower(candidate_us: Sequence[float]) -> list[Verdict]:
+    """Return the regressions of boots against 12 ordinary ones of 45.6 us."""
 
     def boots(values_us: Sequence[float]) -> list[dict[str, BootFigure]]:
         return [
@@ -292,10 +298,9 @@ def _spiked(*boots_us: float) -> Verdict:
         ]
 
     placebos = {"latency maximum": Placebo(move=0.01, spike=1.3, kernels=30, boots=12)}
-    decided = decide(shifts(boots([45.6] * 12), boots([*boots_us, *[45.5] * (12 - len(boots_us))]), placebos))
+    decided = decide(shifts(boots([45.6] * 12), boots(candidate_us), placebos))
     case = PhaseComparison(board="virt-arm64", shifts=decided, lost=0, instruction_ns="8", boot_s=7.0)
-    (told,) = findings(case, decided)
-    return _verdict_of(told)
+    return [_verdict_of(told) for told in findings(case, decided)]
 
 
 def _verdict_of(told: Finding) -> Verdict:
@@ -307,6 +312,25 @@ def test_few_boots_above_the_largest_are_not_waived_by_the_median_of_all(waivers
     found = _waive(_spiked(*[5000.0] * 4), (waiver,))
     assert (found.status, found.kind) == (Status.FAIL, Kind.REGRESSION)
     assert "its waiver allows no more than 120 virtual us" in found.sentence
+
+
+def test_few_boots_above_the_largest_are_not_waived_where_the_others_are_slower(waivers: tuple[Waiver, ...]) -> None:
+    waiver, boots = replace(waivers[0], measurement=""), [_booted("6.12.117")]
+    told = _slower([*[5000.0] * 4, *[58.0] * 8])
+    all_boots, few = waive(told, (waiver,), DAY, boots)
+    assert (all_boots.kind, str(all_boots.change)) == (Kind.WAIVED, "+27.2%")
+    assert (few.status, few.kind, few.change) == (Status.FAIL, Kind.REGRESSION, None)
+    assert "of 12 boots had one more than 15% beyond" in few.sentence
+    assert f", up to {few.value}; median" in few.sentence
+    assert "its waiver allows no more than 120 virtual us" in few.sentence
+    wider = replace(waiver, largest=Quantity.parse("6 virtual ms"))
+    assert exit_code(waive(told, (wider,), DAY, boots)) == 0
+
+
+def test_boots_that_all_became_slower_alike_are_one_regression() -> None:
+    """All of them lie beyond what harmless kernels showed, and the median says as much."""
+    (told,) = _slower([99.0, *[98.0] * 11])
+    assert str(told.change) == "+114.9%"
 
 
 def test_few_boots_below_the_largest_are_waived_where_the_others_are_faster(waivers: tuple[Waiver, ...]) -> None:

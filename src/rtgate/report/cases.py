@@ -191,8 +191,10 @@ def _regression_text(verdict: Verdict, family: str) -> str:
     if verdict.value and not verdict.limit:  # the ratio of a lab's board
         return f"{verdict.measurement} {verdict.value}"
     name = verdict.measurement.removeprefix(f"{family} ")
+    if not verdict.change:
+        return f"{name} in single boots"
     name = "median maximum" if name == "maximum" else name  # tables have the largest of all boots
-    return f"{name} {verdict.change}" if verdict.change else f"{name} in single boots"
+    return f"{name} {verdict.change}"
 
 
 def microseconds(quantity: Quantity) -> Quantity:

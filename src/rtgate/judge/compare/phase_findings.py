@@ -90,8 +90,9 @@ def _findings(case: PhaseComparison, shifts: Sequence[Shift]) -> Iterator[Findin
     """Yield a finding for each regression; and one for what is open, what was never learnt, and what is no worse."""
     known_shifts = [shift for shift in shifts if shift.learnt]
     of = {outcome: [shift for shift in known_shifts if shift.outcome is outcome] for outcome in Outcome}
-    for number, shift in enumerate(of[Outcome.REGRESSION]):
-        yield _add_explanation(case, _regression(case, shift)) if number == 0 else _regression(case, shift)
+    regressions = (finding for shift in of[Outcome.REGRESSION] for finding in _regressions(case, shift))
+    for number, finding in enumerate(regressions):
+        yield _add_explanation(case, finding) if number == 0 else finding
     slower = (
         []
         if of[Outcome.REGRESSION]
@@ -179,9 +180,15 @@ def _once(case: PhaseComparison, shifts: Sequence[Shift]) -> Finding | None:
     return Finding(status=Status.PASS, kind=Kind.NO_WORSE, sentence=sentence)
 
 
+def _regressions(case: PhaseComparison, shift: Shift) -> Iterator[Finding]:
+    """Yield that all boots of a figure became worse, and that few became far worse: a waiver may cover one of both."""
+    if shift.moved:
+        yield _regression(case, shift)
+    if shift.has_outliers:
+        yield _spike_regression(case, shift)
+
+
 def _regression(case: PhaseComparison, shift: Shift) -> Finding:
-    if shift.by_spikes:
-        return _spike_regression(case, shift)
     old, new = amount(shift, shift.baseline, case.instruction_ns), amount(shift, shift.candidate, case.instruction_ns)
     sentence = (
         f"{shift.figure} {change_of(shift, shift.shift)}: {old} before, {new} now (medians of {shift.boots} boots "

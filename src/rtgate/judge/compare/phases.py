@@ -78,7 +78,8 @@ class Shift:
         ruled_out: a larger shift is ruled out by these boots, at 95 %; infinite if they rule out nothing.
         spikes: candidate's boots beyond all that placebos showed, by what is worth blocking; None where nobody
             measured placebos.
-        by_spikes: whether spikes alone make it a regression.
+        moved: whether the shift of all boots makes it a regression.
+        spiked: whether spikes make it one; both may.
         fewest: boots of each kernel with which anything can be called a regression in this run.
         learnt: whether placebos showed how much this figure moves for no reason; otherwise it is not judged.
         outcome: decided for all figures of the run together, see `decide`.
@@ -108,7 +109,8 @@ class Shift:
     better: Better = Better.LOWER
     spikes: int | None = None
     spike_p: float = 1.0
-    by_spikes: bool = False
+    moved: bool = False
+    spiked: bool = False
     fewest: int = 2
     outcome: Outcome = Outcome.INCONCLUSIVE
     least: float = -math.inf
@@ -122,6 +124,14 @@ class Shift:
     def slower(self) -> bool:
         """Whether it is worse for certain, by less than blocks."""
         return self.certain and 0 < self.shift < self.practical
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether spikes say more than the shift: where all boots became slower, all may lie beyond the placebos'."""
+        if not self.spiked or self.spike_from is None:
+            return False
+        growth = self.candidate / self.baseline if self.baseline else 1.0
+        return not self.moved or self.candidate_worst > self.spike_from * max(1.0, growth)
 
     @property
     def faster(self) -> bool:
@@ -302,7 +312,8 @@ def _decide(shift: Shift, index: int, significant: set[tuple[float, int]], level
         shift,
         ruled_out=bound,
         outcome=outcome,
-        by_spikes=spiked and not moved,
+        moved=moved,
+        spiked=spiked,
         fewest=fewest,
         # A loss is tested with all others; a gain alarms nobody, so each figure is simply held to the same level.
         certain=(shift.p, index) in significant or shift.faster_p <= level,
