@@ -120,16 +120,30 @@ def test_a_request_that_is_open_is_not_added(
     assert {tuple(step["run"] for step in drift["steps"]) for drift in drifts} == {("merge-1", "merge-2", "merge-3")}
 
 
-def test_the_newest_gate_counts_where_none_was_merged(
+def test_a_request_that_is_open_does_not_count_where_nothing_was_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (gate,) = branch([1.0, 1.06])
     (other,) = branch([1.0, 1.0], name="other ")
     stored(tmp_path, monkeypatch, [replace(other, run="other"), gate], merged="none")
     capsys.readouterr()
-    assert main([*ASKED, "--json"]) == 1
-    drifts = json.loads(capsys.readouterr().out)
-    assert {tuple(step["run"] for step in drift["steps"]) for drift in drifts} == {("merge-1",)}
+    assert main([*ASKED, "--json"]) == 5
+    said = capsys.readouterr()
+    assert json.loads(said.out) == []
+    assert f"{CASE}: not added up: no gate of something merged: promote the kernel of the branch" in said.err
+
+
+def test_a_merged_run_of_two_reviews_is_named_where_it_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (gate,) = branch([1.0, 1.0])
+    again = replace(gate, candidate=boots("again", 1.0, "candidate"))
+    stored(tmp_path, monkeypatch, [again, gate])
+    capsys.readouterr()
+    assert main(ASKED) == 5
+    said = capsys.readouterr().err
+    assert f"{CASE}: {gate.run} is not added up: it has several baselines or candidates" in said
+    assert "no gate of something merged" not in said
 
 
 def test_an_open_request_that_is_measured_for_longer_takes_no_merge_away(

@@ -95,8 +95,8 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
         gates = _gates(history, groups)
         figures = list(drifts(case, gates))
         case_drifts += figures
-        if not groups and _has_comparison(boots):
-            gaps.append(f"{case}: not added up: no run has one baseline and one other candidate in one environment")
+        if not groups and not links.gap and _has_comparison(boots):
+            gaps.append(f"{case}: not added up: {_why_no_gate(boots)}")
         elif gates and not figures:
             gaps.append(f"{case}: not added up: no figure has bounds in each of its {len(gates)} gates: too few boots")
         elif len(gates) < len(groups):
@@ -138,13 +138,13 @@ def chain(boots: Sequence[Boot], last: int) -> Chain:
     """Return the newest gate of what was merged and those before it, oldest first, at most `last`.
 
     Before it: the gate in which its baseline was the candidate. Merged is what is a good kernel or a later run's
-    baseline: a gate of a request that is open is in no chain, unless nothing else is there.
+    baseline: a gate of a request that is open is in no chain.
     """
     comparisons = _comparisons(boots)
     merged = _merged(comparisons)
-    start = next((run for run in (*merged, *reversed(comparisons)) if not run.several), None)
+    start = next((run for run in merged if not run.several), None)
     if start is None:
-        return Chain()
+        return Chain(gap=merged[0].run if merged else "")
     links: list[_Comparison] = []
     gap: _Comparison | None = None
     for run in reversed([run for run in comparisons if run.comparable == start.comparable]):
@@ -154,7 +154,7 @@ def chain(boots: Sequence[Boot], last: int) -> Chain:
         elif len(links) < last and is_next:
             links.append(run)
             gap = None if gap and run.candidates <= gap.candidates else gap
-    return Chain(tuple(run.boots for run in reversed(links or [start])), gap.run if gap else "")
+    return Chain(tuple(run.boots for run in reversed(links)), gap.run if gap else "")
 
 
 def _merged(comparisons: Sequence[_Comparison]) -> list[_Comparison]:
@@ -180,6 +180,16 @@ def _comparisons(boots: Sequence[Boot]) -> list[_Comparison]:
     return [
         run for run in runs if run.baselines and run.candidates and (run.several or run.baselines != run.candidates)
     ]
+
+
+def _why_no_gate(boots: Sequence[Boot]) -> str:
+    """Return why no run begins a sum, and what to do."""
+    if not _comparisons(boots):
+        return "no run has one baseline and one other candidate in one environment"
+    return (
+        "no gate of something merged: promote the kernel of the branch (rtgate baseline promote), or gate the next "
+        "merge with it as the baseline"
+    )
 
 
 def _has_comparison(boots: Sequence[Boot]) -> bool:
