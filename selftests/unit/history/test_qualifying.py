@@ -211,6 +211,17 @@ def test_boots_that_their_environment_makes_invalid_are_boots(
     assert "(24 boots, 12 invalid)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [[], ["--runs", "night-1,reviews"]])
+def test_invalid_boots_of_another_profile_are_not_this_one_s(
+    bench: Path, history: History, fill: Fill, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    fill("night-1", night(0.002))
+    reviews = [replace(dead(number, "hang"), profile="review") for number in range(200, 218)]
+    add(history, reviews, Origin(run="reviews", now=NOW, not_applicable={}))
+    assert main(["qualify", "--board", "bench", *words]) == 0
+    assert "(24 boots, 0 invalid)" in capsys.readouterr().out
+
+
 def test_good_boots_of_another_environment_are_left_out_aloud(
     bench: Path, fill: Fill, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,8 +151,8 @@ def _examine_case(history: History, boots: Sequence[Boot], now: datetime) -> tup
 def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     """Return the good boots of the newest environment, and those that were not good: their environment may be why.
 
-    Of a history whose runs nobody named, only what was not good since such boots began counts: an older board is
-    another one.
+    They are of the same profile: reviews measure for another time, in another environment. Of a history whose runs
+    nobody named, only what was not good since such boots began counts: an older board is another one.
     """
     good = [boot for boot in boots if boot.usable]
     if not good:
@@ -160,7 +160,10 @@ def _comparable_boots(boots: Sequence[Boot], *, named: bool) -> list[Boot]:
     comparable = good[-1].comparable
     start = min(boot.stored_at for boot in boots if boot.comparable == comparable)
     same = set(of_newest_environment(good))
-    return [boot for boot in boots if boot in same or (not boot.usable and (named or boot.stored_at >= start))]
+    profiles = {boot.profile for boot in same}
+    bad = (boot for boot in boots if not boot.usable and boot.profile in profiles)
+    counted = same | {boot for boot in bad if named or boot.stored_at >= start}
+    return [boot for boot in boots if boot in counted]
 
 
 def _silence(boots: Sequence[Boot]) -> str:
