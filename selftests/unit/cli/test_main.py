@@ -76,6 +76,17 @@ def test_a_commands_code_is_the_exit_code(ends_with: list[BaseException | int], 
     assert command.main(["where", "x"]) == code
 
 
+@pytest.mark.parametrize("code", [0, None, "text"])
+def test_what_ends_the_program_within_a_command_is_a_mistake(
+    ends_with: list[BaseException | int], code: int | str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a site's tool does that calls `sys.exit()`: its code was that of the command."""
+    ends_with.append(SystemExit(code))
+    assert command.main(["where", "x"]) == 2
+    said = capsys.readouterr().err
+    assert re.match(rf"rtgate: {re.escape(__file__)}:\d+:1: this line ended the program \(SystemExit: {code}\): ", said)
+
+
 def test_control_c_is_130(ends_with: list[BaseException | int], capsys: pytest.CaptureFixture[str]) -> None:
     ends_with.append(KeyboardInterrupt())
     assert command.main(["where", "x"]) == 130

@@ -19,6 +19,7 @@ from rtgate.board import boards
 from rtgate.cli import suite_options
 from rtgate.errors import ConfigError
 from rtgate.lava.job import cases
+from rtgate.measure import profiles
 from rtgate.measure.case import Case
 from rtgate.measure.case_plan import plan
 from rtgate.measure.run import Run, records_by_case
@@ -252,6 +253,26 @@ def test_a_mistake_is_told_with_its_place(
     assert str(caught.value).startswith(str(path))
     path.write_text(FILES[name])
     plan(_case(), arm(FakeTarget()), 1)  # who corrected it goes on
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("raise SystemExit(0)", r"tools/naps\.py:29:1: its function failed \(SystemExit: 0\): correct it"),
+        ("raise TypeError('oh')", r"tools/naps\.py:29:1: its function failed \(TypeError: oh\): correct it"),
+        ("raise ValueError('oh')", r"profiles\.yaml:8:\d+: oh$"),
+    ],
+)
+def test_what_a_tool_makes_of_a_profile_s_options_is_told_with_its_place(
+    site_tool: Path, statement: str, message: str
+) -> None:
+    path = site_tool / TOOL
+    lines = f"    count: int = 100\n\n    def __post_init__(self) -> None:\n        {statement}\n"
+    path.write_text(path.read_text().replace("    count: int = 100\n", lines, 1))
+    profiles_file = site_tool / "profiles.yaml"
+    profiles_file.write_text(f"{profiles_file.read_text()}  tools: {{naps: {{options: {{count: 7}}}}}}\n")
+    with pytest.raises(ConfigError, match=message):
+        profiles.profile("naps")
 
 
 def test_a_broken_file_does_not_stop_another_tool(site_tool: Path) -> None:

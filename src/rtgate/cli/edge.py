@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from rtgate.errors import RtgateError
+from rtgate.errors import ConfigError, Location, RtgateError
 from rtgate.report.notices import end_loading
 from rtgate.report.text import plain_text
 
@@ -29,9 +31,13 @@ def begin() -> float:
 
 
 def exit_code(program: str, action: Callable[[], int]) -> int:
-    """Run an action and return its exit code, or what an error comes to, which is printed in the program's name."""
+    """Run an action and return its exit code, or what an error comes to, which is printed in the program's name.
+
+    Raises:
+        SystemExit: argparse said what the usage is.
+    """
     try:
-        code = action()
+        code = _refusing_exit(action)
         sys.stdout.flush()
     except RtgateError as error:
         print(f"{program}: {plain_text(str(error))}", file=sys.stderr)
@@ -48,6 +54,21 @@ def exit_code(program: str, action: Callable[[], int]) -> int:
         print(f"{program}: this is a defect of rtgate; please report it with the lines above", file=sys.stderr)
         return 4
     return code
+
+
+def _refusing_exit(action: Callable[[], int]) -> int:
+    """Return what an action returns. Raises ConfigError: a site's tool, which may do anything, called `sys.exit()`.
+
+    Its exit code would be rtgate's: with 0 a gate passed that had measured nothing.
+    """
+    try:
+        return action()
+    except SystemExit as end:
+        last = traceback.extract_tb(end.__traceback__)[-1]
+        if last.filename == argparse.__file__:
+            raise
+        message = f"this line ended the program (SystemExit: {end.code}): raise an error that says what is wrong"
+        raise ConfigError(message, Location(Path(last.filename), last.lineno or 1, 1)) from end
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -17,7 +17,7 @@ from rtgate.strict_yaml import Mapping as Fields
 from rtgate.tools import Tool, loads
 from rtgate.tools.extensions import cached_lookup
 from rtgate.tools.loads import Options
-from rtgate.tools.registry import COMPANIONS, TOOLS, without_own
+from rtgate.tools.registry import COMPANIONS, TOOLS, outside, without_own
 
 DEFAULT = "quick"  # of all commands
 _SEEDS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -238,6 +238,10 @@ def _fits(kind: type[Any], options: Options, value: Value) -> None:
         kind(**options)
     except (ConfigError, ValueError) as error:  # the latter from a site's own tool
         value.fail(str(error))
+    except (Exception, SystemExit) as error:
+        if kind.name in outside():
+            raise outside()[kind.name].failure(error) from error
+        raise
 
 
 def _within(number: int, kind: type[Any], usual: int, place: Entry) -> None:

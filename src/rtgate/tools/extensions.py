@@ -73,8 +73,12 @@ class Extension:
         try:
             return function(*arguments)
         except (Exception, SystemExit) as error:
-            message = f"its function failed ({_error_text(error)}): correct it, or remove it"
-            raise self.fail(message, _line(error, self.file) if self.file else 1) from error
+            raise self.failure(error) from error
+
+    def failure(self, error: BaseException) -> ConfigError:
+        """Return the error that says what a function of it raised, with the line that failed."""
+        message = f"its function failed ({_error_text(error)}): correct it, or remove it"
+        return self.fail(message, _line(error, self.file) if self.file else 1)
 
     def content(self) -> ModuleType | Any:
         """Return the module of a file, or what an entry point names. Raises ConfigError: it cannot be imported."""
