@@ -12,6 +12,9 @@ from selftests.unit.cli.conftest import _forget_qemu, _undrawn, impatient
 
 from rtgate import site
 from rtgate.cli import check
+from rtgate.errors import InfrastructureError
+from rtgate.measure.case import Case
+from rtgate.workflow import suites
 
 __all__ = ["_forget_qemu", "_undrawn", "impatient"]
 
@@ -202,6 +205,25 @@ PLACES = (
     *("target/rootfs/b.yaml", "lava-jobs/b.yaml", "lava-jobs/device-types/b.jinja2", "lava-jobs/health-checks/b.yaml"),
     *("tools/b.py", "loads/b.py"),
 )
+
+
+@pytest.mark.parametrize(("wrong", "code"), [(False, 3), (True, 2)])
+def test_a_busy_machine_hides_no_mistake(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, wrong: bool, code: int
+) -> None:
+    def too_busy(*_: object) -> tuple[Case, ...]:
+        raise InfrastructureError("too busy")
+
+    monkeypatch.setattr(suites, "cases", too_busy)
+    (lab / "policy.yaml").write_text(
+        "screen: [{board: virt-arm64, select: signaltest}, {board: virt-arm64-smp2, build: virt-arm64-generic}]\n"
+    )
+    if wrong:
+        (lab / "boards" / "bad.yaml").write_text("oh no\n")
+    found, lines = said(capsys)
+    assert found == code
+    assert f"{lab}/policy.yaml: not checked: too busy" in lines
+    assert (lines[-1] == "1 error in 1 file") is wrong
 
 
 @pytest.mark.usefixtures("impatient")

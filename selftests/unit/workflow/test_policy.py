@@ -63,6 +63,28 @@ def test_boards_of_the_lab_have_a_budget_and_measure_what_is_asked(written: Path
 
 
 @pytest.mark.parametrize(
+    ("select", "refused"),
+    [("", True), (", select: signaltest", True), (", select: cyclictest", False)],
+)
+def test_a_board_beside_two_screens_is_refused(written: Path, select: str, *, refused: bool) -> None:
+    """Both would measure it into the same records."""
+    (written.parent / "profiles.yaml").write_text(
+        "mine:\n  {description: d, duration: 1 s, seeds: 1-2, boots: 1,\n"
+        "   boards: {virt-arm64-smp2: {beside: virt-x86_64, only: [signaltest], suites: [signal]}}}\n"
+    )
+    written.write_text(f"screen: [{{board: virt-arm64}}, {{board: virt-x86_64, profile: mine{select}}}]")
+    if not refused:
+        assert [screen.board for screen in read(written).screens] == ["virt-arm64", "virt-x86_64"]
+        return
+    with pytest.raises(ConfigError) as raised:
+        read(written)
+    assert (
+        "1:9: compare measures virt-arm64-smp2 beside virt-arm64, and mine measures it beside virt-x86_64: its boots "
+        "would be taken for each other's"
+    ) in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "1:1: the file is empty"),

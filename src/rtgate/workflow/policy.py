@@ -6,8 +6,8 @@ Only the target branch's own file counts: a merge request cannot change what it 
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 
 from rtgate import site
@@ -112,10 +112,12 @@ def read(path: Path) -> Policy:
     for name, entries in (("screen", screens), ("boards", in_lab)):
         if len({entry.board for entry in entries}) < len(entries):
             data[name].fail("names a board twice: its boots would be taken for each other's")
-    for screen in screens:
-        for board in _beside(screen, {screen.board for screen in screens}):
+    for screen, other in permutations(screens, 2):
+        for board in _of_both(screen, other):
+            again = f"{other.profile} measures it beside {other.board}"
             data["screen"].fail(
-                f"{screen.profile} measures {board} beside {screen.board}, and {board} is a screen of its own: its "
+                f"{screen.profile} measures {board} beside {screen.board}, and "
+                f"{f'{board} is a screen of its own' if board == other.board else again}: its "
                 f"boots would be taken for each other's: leave one out (`select` of {screen.board}, as `cyclictest`)"
             )
     build_names = site.names("kernel-configs")
@@ -128,18 +130,24 @@ def read(path: Path) -> Policy:
     )
 
 
-def _beside(screen: Screen, names: AbstractSet[str]) -> list[str]:
-    """Return those of some boards that a screen measures with its own: with `select` where a case of theirs matches.
+def _of_both(screen: Screen, other: Screen) -> list[str]:
+    """Return the boards that a screen measures beside its own, and another one as well.
 
     Raises:
         InfrastructureError: this machine is too busy to list cases.
     """
-    further = [board for board in profile(screen.profile).further_boards(screen.board) if board in names]
-    return [board for board in further if not screen.select or _has_case(screen, board)]
+    of_other = (other.board, *profile(other.profile).further_boards(other.board))
+    overlap = [board for board in profile(screen.profile).further_boards(screen.board) if board in of_other]
+    return [board for board in overlap if _has_case(screen, board) and _has_case(other, board)]
 
 
 def _has_case(screen: Screen, board: str) -> bool:
-    """Return whether `select` leaves a board a case; a wrong one is refused when the screen is measured."""
+    """Return whether a screen measures its own board, or has a case for one beside it by `select`.
+
+    A wrong `select` is refused when the screen is measured. To list cases takes seconds.
+    """
+    if board == screen.board or not screen.select:
+        return True
     try:
         return bool(suites.cases((), screen.profile, "default", screen.select, board))
     except ConfigError:
