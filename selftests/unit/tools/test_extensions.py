@@ -209,6 +209,22 @@ MISTAKES = [
         "    count: int = 100\n    companion: ClassVar[bool] = True\n    cleanup: ClassVar[str] = ':'\n",
         r":1:1: Naps runs as a load as well \(`companion`\), where a plan ignores its cleanup: remove `companion`,",
     ),
+    *(
+        (
+            TOOL,
+            "    count: int = 100\n",
+            f"    count: int = 100\n    ranges: ClassVar[object] = {ranges}\n",
+            r":1:1: Naps has wrong ranges: `ranges` has \(least, most\) or \(least, None\) by option",
+        )
+        for ranges in (
+            "['count']",
+            "{'count': ('a', None)}",
+            "{'count': (1, 2, 3)}",
+            "{'count': 1}",
+            "{'count': (1, 2.5)}",
+            "{'cuont': (10, 20)}",
+        )
+    ),
     (TOOL, "import re\n", "import re\nimport no_such\n", r":6:1: the file cannot be imported \(ModuleNotFoundError: "),
     (TOOL, "import re\n", "import re re\n", r":5:1: the file cannot be imported \(SyntaxError: "),
     (

@@ -62,6 +62,11 @@ def _mistakes(tool: Any, name: str) -> Iterator[str]:
         isinstance(reports, Mapping) and reports and all(isinstance(report, Reports) for report in reports.values())
     ):
         yield f"does not say what it measures: `reports` has a value of Reports for each name, not {reports!r}"
+    if not _has_ranges(tool):
+        yield (
+            f"has wrong ranges: `ranges` has (least, most) or (least, None) by option, as {{'count': (1, 1000)}}, not "
+            f"{tool.ranges!r}"
+        )
     if ignored := [
         name for name in _OF_THE_TOOL_ALONE if tool.companion and getattr(tool, name) != getattr(Tool, name)
     ]:
@@ -70,3 +75,16 @@ def _mistakes(tool: Any, name: str) -> Iterator[str]:
     if tool.image not in _IMAGES:
         images = " or ".join(_IMAGES)
         yield f"names the image {tool.image!r}: it is {images}; a board's file names another one with `rootfs`"
+
+
+def _has_ranges(tool: Any) -> bool:
+    """Return whether `ranges` has two numbers, or one and None, for options that the tool has."""
+    ranges, options = tool.ranges, {field.name for field in fields(tool)} if is_dataclass(tool) else set()
+    return isinstance(ranges, Mapping) and all(
+        name in options
+        and isinstance(bounds, tuple)
+        and len(bounds) == 2
+        and type(bounds[0]) is int
+        and (bounds[1] is None or type(bounds[1]) is int)
+        for name, bounds in ranges.items()
+    )
