@@ -24,6 +24,7 @@ from rtgate.report.notices import say
 from rtgate.rootfs import images
 from rtgate.workflow import gate, kernels
 from rtgate.workflow.judging import Judging, JudgingRequest, judge_run
+from rtgate.workflow.review import ReviewRequest
 from rtgate.workflow.suite_process import Batch, Suites
 
 __all__ = ["_forget_qemu", "_undrawn", "lab"]
@@ -837,3 +838,19 @@ def test_nobody_is_innocent_below_a_commit_that_does_not_build(
     (answer,) = forge.answers
     assert answer.blame is not None
     assert (answer.blame.suspects, answer.blame.innocents) == ((guilty,), ())
+
+
+@pytest.mark.parametrize(("name", "votes"), [("gerrit", True), ("gitlab", False)])
+def test_gerrit_alone_votes_on_each_commit(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, name: str, *, votes: bool
+) -> None:
+    requests: list[ReviewRequest] = []
+
+    def review(request: ReviewRequest) -> Answer:
+        requests.append(request)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(review_command, "_forge", lambda _: Recording())
+    monkeypatch.setattr(review_command, "review", review)
+    assert main.main(["review", "--tree", "linux", "--forge", name]) == 2
+    assert [request.votes for request in requests] == [votes]

@@ -107,18 +107,22 @@ def test_what_else_was_not_measured_or_is_open_makes_nobody_innocent(status: Sta
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "innocents"),
+    ("status", "kind", "votes", "innocents"),
     [
-        (Status.PASS, Kind.NO_WORSE, 1),
-        (Status.SKIP, Kind.NOT_EXERCISED, 0),
-        (Status.DONE, Kind.NO_WORSE, 0),
-        (Status.DONE, Kind.INCONCLUSIVE, 0),
+        (Status.PASS, Kind.NO_WORSE, True, 1),
+        (Status.SKIP, Kind.NOT_EXERCISED, True, 0),
+        (Status.DONE, Kind.NO_WORSE, True, 0),
+        (Status.DONE, Kind.INCONCLUSIVE, True, 0),
+        (Status.PASS, Kind.NO_WORSE, False, 0),
     ],
 )
 def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status, kind: Kind, innocents: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status, kind: Kind, *, votes: bool, innocents: int
 ) -> None:
-    """The default policy measures virt-arm64-smp2, too. The first commit is innocent if it passes by itself."""
+    """The default policy measures virt-arm64-smp2, too. The first commit is innocent if it passes by itself.
+
+    Whether it does takes a gate that only Gerrit needs, which votes on each commit.
+    """
     repository = Repository(tmp_path)
     repository.branch("mine")
     repository.commit("be tidy", **{"kernel/time.c": "two"})
@@ -130,7 +134,10 @@ def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
     def build(_build: str, tree: Path, commit: str, *_: Any) -> Path:
         return tmp_path / repository.git("show", f"{commit}:kernel/time.c").strip()
 
+    traced: list[str] = []
+
     def gate(arms: Mapping[str, Path], *_: Any, explain: bool, **__: Any) -> Any:
+        traced.extend([arms["candidate"].name] if explain else [])
         good = replace(failure, status=status, kind=kind) if explain else unproven
         verdicts = [failure if arms["candidate"].name == "slow" else good]
         return SimpleNamespace(judging=SimpleNamespace(verdicts=verdicts), whole=True)
@@ -140,7 +147,8 @@ def test_a_failure_of_a_board_that_the_profile_adds_is_bisected(
     monkeypatch.setattr(bisection, "run_gate", gate)
     policy = Policy(screens=(Screen(board="virt-arm64", build="virt-arm64-preempt_rt"),))
     commits = prepare_merge(tmp_path, "main", "mine")
-    bad = bisect(kernels.CommitBuilds(tmp_path), commits, policy, [failure], tmp_path)
+    bad = bisect(kernels.CommitBuilds(tmp_path), commits, policy, [failure], tmp_path, votes=votes)
     assert bad is not None
     assert bad.blame.suspects == (guilty,)
     assert len(bad.blame.innocents) == innocents
+    assert traced == (["two"] if votes else [])

@@ -141,6 +141,7 @@ def _request(arguments: argparse.Namespace, merge_request: MergeRequest) -> Revi
         trusted=not arguments.untrusted,
         kernels=arguments.kernels.absolute(),
         report_url=arguments.report_url,
+        votes=arguments.forge == "gerrit",
     )
 
 

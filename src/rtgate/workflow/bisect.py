@@ -38,7 +38,8 @@ class FirstBadCommit:
         suspects: which commits it can be, from 0 without the last one: several where those between were not tried.
         gates: how many it took to find it.
         skipped: why commits could not be tried, by their place.
-        alone: whether the whole passes but for the case that is bisected, and the last good commit passes in that one.
+        alone: whether the whole passes but for the case that is bisected, and the last good commit passes in that one;
+            False where nobody asked.
     """
 
     series: tuple[str, ...]
@@ -94,12 +95,26 @@ def first_bad_range(count: int, is_bad: Callable[[int], bool | None]) -> tuple[r
 
 
 def bisect(
-    builds: CommitBuilds, commits: Commits, policy: Policy, verdicts: Sequence[Verdict], output: Path
+    builds: CommitBuilds,
+    commits: Commits,
+    policy: Policy,
+    verdicts: Sequence[Verdict],
+    output: Path,
+    *,
+    votes: bool = False,
 ) -> FirstBadCommit | None:
     """Return the first commit that fails as the whole merge request does.
 
     None where it has one commit or very many, where nothing of it failed that the target branch does not fail as well,
     or where the lab fails on the way.
+
+    Args:
+        builds: what builds the commits.
+        commits: those of the merge request.
+        policy: what was measured.
+        verdicts: of the whole.
+        output: directory of the gates.
+        votes: whether the forge votes on each commit: one more gate shows whether those below pass.
     """
     commit_ids = series(builds.tree, commits)
     if not 1 < len(commit_ids) <= MOST_COMMITS:
@@ -107,15 +122,17 @@ def bisect(
     try:
         # A log of theirs would take the place of the one that the answer names.
         attempt = _failure_to_find(replace(builds, logs=None), commits, policy, verdicts, output / DIRECTORY)
-        return _first_bad(attempt, commit_ids, verdicts, allow_unjudged=policy.unproven) if attempt else None
+        if attempt is None:
+            return None
+        first_bad = _first_bad(attempt, commit_ids)
+        alone = votes and _is_alone(attempt, first_bad, verdicts, allow_unjudged=policy.unproven)
+        return replace(first_bad, alone=alone)
     except (ConfigError, InfrastructureError, ChangedError) as error:  # the answer stands without it
         say(f"not bisected: {error}")
         return None
 
 
-def _first_bad(
-    attempt: _Attempt, commit_ids: tuple[str, ...], verdicts: Sequence[Verdict], *, allow_unjudged: bool
-) -> FirstBadCommit:
+def _first_bad(attempt: _Attempt, commit_ids: tuple[str, ...]) -> FirstBadCommit:
     verdict, skip_reasons = attempt.verdict, dict[int, str]()
 
     def fails(place: int) -> bool | None:
@@ -127,19 +144,25 @@ def _first_bad(
 
     say(f"bisecting {len(commit_ids)} commits for {verdict.case or 'the build'} on {verdict.board}")
     suspects, gates = first_bad_range(len(commit_ids), fails)
-    alone = verdict.kind is not Kind.BUILD and passes_without(
-        verdicts, attempt.is_failure, allow_unjudged=allow_unjudged
-    )
     return FirstBadCommit(
         series=commit_ids,
         subject=subject_of(attempt.builds.tree, commit_ids[suspects[-1]]),
         suspects=suspects,
         gates=gates,
         skipped=skip_reasons,
-        # A commit that is not worse need not be good: nothing of its change may have run.
-        alone=alone
-        and suspects.start > 0
-        and attempt.passes(commit_ids[suspects.start - 1], allow_unjudged=allow_unjudged),
+    )
+
+
+def _is_alone(
+    attempt: _Attempt, first_bad: FirstBadCommit, verdicts: Sequence[Verdict], *, allow_unjudged: bool
+) -> bool:
+    """Return whether the commit below the first bad one passes. Not worse is not good: nothing of it may have run."""
+    below = first_bad.suspects.start - 1
+    return (
+        attempt.verdict.kind is not Kind.BUILD
+        and passes_without(verdicts, attempt.is_failure, allow_unjudged=allow_unjudged)
+        and below >= 0
+        and attempt.passes(first_bad.series[below], allow_unjudged=allow_unjudged)
     )
 
 

@@ -69,6 +69,7 @@ class ReviewRequest:
         kernels: directory of the builds.
         limits: what a build may take: the policy's.
         report_url: where people will find the report, or with a `/` its directory; empty for nowhere.
+        votes: whether the forge votes on each commit.
     """
 
     merge_request: MergeRequest
@@ -79,6 +80,7 @@ class ReviewRequest:
     kernels: Path = BUILDS
     limits: BuildLimits = field(default_factory=BuildLimits)
     report_url: str = ""
+    votes: bool = False
 
     @property
     def criteria(self) -> Criteria:
@@ -274,7 +276,7 @@ def _conclude(request: ReviewRequest, commits: Commits, policy: Policy, on_board
         remarks=(*waiver_notes(verdicts, judging.waivers, boots), *revocation_notes(request.history, boots)),
     )
     answer = _answer(output, about, verdicts, code)  # before a bisection, which somebody may interrupt
-    guilty = bisect(request.builds, commits, policy, verdicts, output) if code == 1 else None
+    guilty = bisect(request.builds, commits, policy, verdicts, output, votes=request.votes) if code == 1 else None
     if guilty is None:
         return answer
     full_answer = _answer(output, replace(about, first_bad=guilty.sentence), verdicts, code)
