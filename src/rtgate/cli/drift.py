@@ -31,10 +31,12 @@ class Chain:
 
     Attributes:
         gap: the run that would be one of them if it had not several kernels of one arm; empty if there is none.
+        newer: how many of them are newer than the gap.
     """
 
     gates: tuple[tuple[Boot, ...], ...] = ()
     gap: str = ""
+    newer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,7 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
         elif len(gates) < len(groups):
             gaps.append(f"{case}: what lies before that gate is not added up either")
         if links.gap:
-            gaps.append(
-                f"{case}: {links.gap} is not added up: it has several baselines or candidates: store each review as a "
-                "run of its own (rtgate history add without --run)"
-            )
+            gaps.append(f"{case}: {_gap_sentence(links)}")
     beyond = [drift for drift in case_drifts if drift.beyond(arguments.drift_budget)]
     if arguments.json:
         print(
@@ -121,6 +120,14 @@ def run(history: History, boot_filter: BootFilter, arguments: argparse.Namespace
         say("no gate on virtual time with both kernels was stored that could be added up")
         return 5
     return 1 if beyond else 5 if gaps else 0
+
+
+def _gap_sentence(links: Chain) -> str:
+    """Return which run is not added up, and what to do: what is stored stays in its run."""
+    remedies = ["from now on store each review as a run of its own (rtgate history add without --run)"]
+    if links.newer:
+        remedies.append(f"--last {links.newer} takes the gates after it alone")
+    return f"{links.gap} is not added up: it has several baselines or candidates: {'; '.join(remedies)}"
 
 
 def _gates(history: History, groups: Sequence[Sequence[Boot]]) -> list[Gate]:
@@ -147,14 +154,15 @@ def chain(boots: Sequence[Boot], last: int) -> Chain:
         return Chain(gap=merged[0].run if merged else "")
     links: list[_Comparison] = []
     gap: _Comparison | None = None
+    newer = 0
     for run in reversed([run for run in comparisons if run.comparable == start.comparable]):
         is_next = bool(run.candidates & links[-1].baselines) if links else run in merged
         if len(links) < last and is_next and run.several:
-            gap = run
+            gap, newer = run, len(links)
         elif len(links) < last and is_next:
             links.append(run)
             gap = None if gap and run.candidates <= gap.candidates else gap
-    return Chain(tuple(run.boots for run in reversed(links)), gap.run if gap else "")
+    return Chain(tuple(run.boots for run in reversed(links)), *((gap.run, newer) if gap else ()))
 
 
 def _merged(comparisons: Sequence[_Comparison]) -> list[_Comparison]:
