@@ -42,8 +42,9 @@ and options are those of the boot that was stored last: where an older night was
 that the past cannot show (fewer than 10 sessions, or a share that may be more than twice the target) is printed as a
 comment and must not gate.
 
-For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions. If
-the past shows such a level, it is stored in the history, and gate and submit use it when they screen a candidate.
+For lab boards it also says at which level a screen against the history flags at most a tenth of the good sessions.
+With 10 sessions the answer is stored in the history: gate and submit use that level when they screen a candidate.
+"none" is stored, too, where every level flags more: it ends an older level.
 
 Limits do not get looser by themselves: where thresholds.yaml has a tighter one, it stays, unless you name the runs that
 need a looser one with --looser-because. So does one for a class of CPUs or for some kernels. The entry also has every
@@ -127,7 +128,7 @@ def _good_boots(history: History, arguments: argparse.Namespace) -> list[Boot]:
 
 
 def _screen(history: History, boots: Sequence[Boot]) -> ScreenProposal:
-    """Return the screen's level for a case, and store it for comparisons to come if it is proven."""
+    """Return the screen's level for a case, and store it; also none, which ends the use of an older one."""
     same = [boot for boot in boots if boot.comparable == boots[-1].comparable]
     pairs = pairing.pairs(same)
     records = queries.records(history, [boot for pair in pairs for boot in pair])

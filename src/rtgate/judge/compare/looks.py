@@ -97,7 +97,7 @@ class Comparison:
 
     @property
     def decisive(self) -> Result:
-        """The metric that speaks for the case: the worst of its regressions, or what is least decided."""
+        """The metric that speaks for the case: the surest of those that decided it, or what is least decided."""
         results = [result for result in self.results if result.outcome is self.outcome] or list(self.results)
         if self.outcome is Outcome.INCONCLUSIVE:
             return max(results, key=lambda result: (result.enough is None, result.enough or 0))
