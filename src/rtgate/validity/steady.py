@@ -11,6 +11,7 @@ squares rises or falls by no more than 10 % of it. What was measured after the r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from rtgate.records.record import Record
 from rtgate.validity.check import Answer, Invalidates, ValidityCheck, answer_for
@@ -52,10 +53,14 @@ def _judge(record: Record) -> Answer:
     name = record.evidence.expectation.steady
     if not name:
         return answer_for("", "the tool does not measure in rounds")
-    of_rounds = sorted(record.numbers(f"round.{name}"), key=lambda number: number[1].labels.get("round", ""))
-    rounds = [quantity.value for quantity, _ in of_rounds]
+    of_rounds = record.numbers(f"round.{name}")
+    numbers = [measurement.labels.get("round", "") for _, measurement in of_rounds]
+    rounds = [quantity.value for _, (quantity, _) in sorted(zip(numbers, of_rounds, strict=True), key=itemgetter(0))]
     figures = [quantity.value for quantity, _ in record.numbers(name)]
-    problem = unsteady(rounds, figures[0]) if figures else f"{name} was not measured"
+    if not all(numbers):
+        problem = f"{numbers.count('')} of {len(numbers)} rounds have no label `round`: their order is not known"
+    else:
+        problem = unsteady(rounds, figures[0]) if figures else f"{name} was not measured"
     return answer_for(problem, f"the last {WINDOW} of {len(rounds)} rounds were steady")
 
 
