@@ -308,6 +308,24 @@ def test_a_comparison_of_one_cpu_has_signals_between_two() -> None:
         ("  tools: {signaltest: {options: {priority: 0}}}\n", "6:44", "priority is 0 (allowed: 1 to 99)"),
         ("  tools: {cyclictest: {options: {priority: 200}}}\n", "6:44", "priority is 200 (allowed: 1 to 99)"),
         ("  tools: {queuelat: {options: {priority: 100}}}\n", "6:42", "priority is 100 (allowed: 0 to 99)"),
+        ("  tools: {edu-msi: {options: {raise_priority: 0}}}\n", "6:47", "raise_priority is 0 (allowed: 1 to 99)"),
+        ("  tools: {edu-msi: {options: {raise_priority: 200}}}\n", "6:47", "raise_priority is 200 (allowed: 1 to 99)"),
+        (
+            "  tools: {edu-msi: {options: {priority: 40}}}\n",
+            "6:30",
+            "raise_priority of edu-msi is 40 and its priority 40",
+        ),
+        ("  tools: {rt-migrate-test: {options: {priority: 99}}}\n", "6:38", "is 99 (allowed: at most 96: each task"),
+        (
+            "  tools: {rt-migrate-test: {options: {priority: 96, tasks: 4}}}\n",
+            "6:38",
+            "is 96 (allowed: at most 95",
+        ),
+        (
+            "  tools: {rtla-osnoise: {options: {runtime_us: 200000}}}\n",
+            "6:35",
+            "runtime_us of rtla-osnoise is 200000 (allowed: at most 100000, its period_us)",
+        ),
         ("  tools: {oslat: {options: {buckets: 2000}}}\n", "6:38", "buckets is 2000 (allowed: 5 to 1024)"),
         ("  tools: {oslat: {options: {buckets: 4}}}\n", "6:38", "buckets is 4 (allowed: 5 to 1024)"),
         (

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rtgate.board import tuning
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
@@ -155,12 +155,21 @@ class EduMsi(Tool):
     range_us: int = 1000
     virtual_range_us: int = 3000
 
+    def __post_init__(self) -> None:
+        """Check what the program refuses: a thread that raises interrupts and delays the other. Raises ConfigError."""
+        if self.raise_priority >= self.priority:
+            raise ConfigError(
+                f"raise_priority of edu-msi is {self.raise_priority} and its priority {self.priority} "
+                "(allowed: a raise_priority below the priority)"
+            )
+
     name: ClassVar[str] = "edu-msi"
     suites: ClassVar[tuple[str, ...]] = ("pcie",)
     image: ClassVar[str] = "full"
     needs: ClassVar[tuple[Need, ...]] = _NEEDS
     devices: ClassVar[tuple[str, ...]] = (DEVICE,)
     confined: ClassVar[bool] = True
+    ranges: ClassVar[Mapping[str, tuple[int, int | None]]] = {"raise_priority": (1, 99)}
     reports: ClassVar[Mapping[str, Reports]] = {
         "latency": Reports.TIMES,
         **times_reported("latency"),

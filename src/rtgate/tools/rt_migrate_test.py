@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time_figures
 from rtgate.tools.measurement import Better, Measurement
 from rtgate.tools.needs import Need
@@ -39,6 +39,8 @@ _ROUND_S = 0.2
 _FAILED = 255
 _VERDICT = re.compile(r"^ (Passed|Failed)!$", re.MULTILINE)
 _ROUND = re.compile(r"^ len: ", re.MULTILINE)
+_MOST_PRIORITY = 99  # of SCHED_FIFO
+_FEWEST_TASKS = 3  # where their number is that of the CPUs: it takes two of those
 _TURNS_US = 100_000  # the time that all tasks have in a round
 _LATEST_US = 10**15  # a clock that was set back gives more: the tool subtracts without signs
 
@@ -62,6 +64,15 @@ class RtMigrateTest(Tool):
     tasks: int = 0
     rounds: int = 0
     check: bool = True
+
+    def __post_init__(self) -> None:
+        """Check that the main thread has a priority above all tasks. Raises ConfigError."""
+        most = _MOST_PRIORITY - (self.tasks or _FEWEST_TASKS)
+        if self.priority > most:
+            raise ConfigError(
+                f"priority of rt-migrate-test is {self.priority} (allowed: at most {most}: each task has one more, and "
+                f"the main thread at most {_MOST_PRIORITY})"
+            )
 
     name: ClassVar[str] = "rt-migrate-test"
     suites: ClassVar[tuple[str, ...]] = ("scheduling",)

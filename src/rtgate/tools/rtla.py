@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rtgate.errors import ParseError
+from rtgate.errors import ConfigError, ParseError
 from rtgate.tools import Count, Expected, Output, Reports, Setting, Tool, count, time, time_figures, times_reported
 from rtgate.tools.measurement import Better, Histogram, Measurement
 from rtgate.tools.needs import Need
@@ -322,6 +322,12 @@ class RtlaOsnoise(Tool):
     threshold_us: int = 5
     least_s: int = 5
 
+    def __post_init__(self) -> None:
+        """Check that a CPU is watched for no longer than its period. Raises ConfigError."""
+        if self.runtime_us > self.period_us:
+            allowed = f"at most {self.period_us}, its period_us"
+            raise ConfigError(f"runtime_us of rtla-osnoise is {self.runtime_us} (allowed: {allowed})")
+
     name: ClassVar[str] = "rtla-osnoise"
     suites: ClassVar[tuple[str, ...]] = ("latency",)
     image: ClassVar[str] = "full"
@@ -358,8 +364,7 @@ class RtlaOsnoise(Tool):
         """Return per CPU `noise`, `noise.max`, `noise.period.max`, `interruptions` by their source, and `periods`.
 
         Raises:
-            ParseError: it failed, stopped early, missed a CPU, or its output is missing, damaged, or contradicts
-                itself.
+            ParseError: it failed, stopped early, missed a CPU, or its output is missing, damaged or contradictory.
         """
         text = _complete("rtla osnoise", output, output.setting.at_least(self.least_s))
         header = _HEADER.search(text)
@@ -390,9 +395,6 @@ class RtlaOsnoise(Tool):
             Measurement(name="noise", better=Better.LOWER, quantity=ratio, labels=labels),
             time("noise.max", single, output.microsecond, labels),
             time("noise.period.max", longest, output.microsecond, labels),
-            *(
-                count("interruptions", int(row[source]), Better.LOWER, {**labels, "source": source})
-                for source in _SOURCES
-            ),
+            *(count("interruptions", int(row[name]), Better.LOWER, {**labels, "source": name}) for name in _SOURCES),
             count("periods", periods, Better.NEITHER, labels),
         )
