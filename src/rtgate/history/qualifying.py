@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from rtgate.history import encoding, schema
 from rtgate.history.baselines import revocations_of
@@ -59,15 +60,12 @@ def _never(history: History, case: str, device: str, place: Mapping[str, str]) -
 def keep(history: History, boots: Sequence[Boot], like: Record, case_standing: CaseStanding, now: datetime) -> None:
     """Store what boots said of a case on the device of one of their records. Raises InfrastructureError."""
     row = {
-        **encoding.place(like),
-        "stored_at": encoding.utc(now),
         "qualified": case_standing.qualified,
         "why": "; ".join(case_standing.problems),
         "figures": json.dumps([asdict(noise) for noise in case_standing.noise]),
         "kernels": json.dumps(sorted({boot.kernel for boot in boots if boot.usable})),
     }
-    with history.writing() as connection:
-        connection.execute(qualifications.insert(), row)
+    _store(history, like, now, row)
 
 
 def keep_unqualified(history: History, like: Record, why: str, now: datetime) -> None:
@@ -75,17 +73,14 @@ def keep_unqualified(history: History, like: Record, why: str, now: datetime) ->
 
     Of such boots nobody knows the whole environment; `like` is one of them. Raises InfrastructureError.
     """
-    row = {
-        **encoding.place(like),
-        "environment": schema.ANY_ENVIRONMENT,
-        "stored_at": encoding.utc(now),
-        "qualified": False,
-        "why": why,
-        "figures": "[]",
-        "kernels": "[]",
-    }
+    unknown = {"environment": schema.ANY_ENVIRONMENT, "figures": "[]", "kernels": "[]"}
+    _store(history, like, now, {**unknown, "qualified": False, "why": why})
+
+
+def _store(history: History, like: Record, now: datetime, row: Mapping[str, Any]) -> None:
+    place = {**encoding.place(like), "stored_at": encoding.utc(now)}
     with history.writing() as connection:
-        connection.execute(qualifications.insert(), row)
+        connection.execute(qualifications.insert(), {**place, **row})
 
 
 def examine(history: History, boots: Sequence[Boot]) -> tuple[Record, CaseStanding] | None:

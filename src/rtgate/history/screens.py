@@ -66,13 +66,13 @@ def boots_to_screen(history: History, screenable: Screenable) -> ScreenBoots:
     return ScreenBoots(boots=2 * len(aa_pairs), sessions=len({first.run for first, _ in aa_pairs}))
 
 
-def keep(history: History, boots: Sequence[Boot], like: Record, proposal: ScreenProposal, now: datetime) -> bool:
+def keep(history: History, boots: Sequence[Boot], like: Record, proposal: ScreenProposal, now: datetime) -> None:
     """Store the level that boots proposed for the device, case and environment of one of their records, also none.
 
-    Return whether it was stored: too few sessions say nothing. Raises InfrastructureError.
+    Too few sessions say nothing, and nothing is stored. Raises InfrastructureError.
     """
     if proposal.sessions < FEWEST_SESSIONS:
-        return False
+        return
     row = {
         **encoding.place(like),
         "stored_at": encoding.utc(now),
@@ -83,7 +83,6 @@ def keep(history: History, boots: Sequence[Boot], like: Record, proposal: Screen
     }
     with history.writing() as connection:
         connection.execute(screens.insert(), row)
-    return True
 
 
 def level(history: History, like: Record) -> float | None:
