@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from selftests.examples import USUAL
@@ -35,6 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["RTGATE_KEEP_BOOTS"] = "no"
 # Output that is compared must not hang on how busy the machine is. Programs that tests start remind all the same.
 notices.SILENCE_S = 3600.0
+# pytester takes out of sys.modules what a run of its own brought there, and numpy cannot be loaded a second time.
+assert np
 # No deadline: another program on the machine must not fail a test. In CI the same examples every time: a merge request
 # is not to blame for what chance finds. `make test-all` looks further than `make test` does, and `deep` further still.
 _SAME = "RTGATE_CI_RUN" in os.environ
