@@ -32,6 +32,13 @@ def test_the_plugin_is_made_once_and_kept(cache: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_a_cache_that_cannot_be_written_is_the_lab_s(cache: Path) -> None:
+    cache.write_text("a file")
+    with pytest.raises(InfrastructureError, match=f"{cache} cannot be written: "):
+        plugin.library(QEMU)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 def test_a_part_that_changed_makes_another_library(cache: Path, tmp_path: Path) -> None:
     source, part = tmp_path / "one.c", tmp_path / "two.h"
     source.write_text('#include "two.h"\nint one(void) { return TWO; }\n')

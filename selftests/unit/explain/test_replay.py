@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -293,6 +294,17 @@ def test_a_trace_that_qemu_could_not_finish_is_not_believed(monkeypatch: pytest.
     assert traced(monkeypatch, State.MEASURED, ended="exit code 1")[1].blocks == {}
     with pytest.raises(InfrastructureError, match=r"could not write the whole trace \(exit code 1, .* full"):
         traced(monkeypatch, State.MEASURED, ended=FULL)
+
+
+def test_a_full_disk_before_the_boot_is_the_lab_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced boots of other cases fill /tmp: an OSError would end a gate that has its verdict."""
+
+    def write_text(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(InfrastructureError, match=r"rtgate-trace-\S+ cannot be written: No space left on device"):
+        traced(monkeypatch, State.MEASURED)
 
 
 @pytest.mark.parametrize(

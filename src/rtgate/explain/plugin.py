@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rtgate import site
 from rtgate.errors import InfrastructureError
+from rtgate.files import writing
 from rtgate.target.library_cache import compile_library, library_name
 
 _SOURCE = Path(__file__).with_name("trace.c")
@@ -26,12 +28,13 @@ def library(emulator: str) -> Path:
         emulator: its version line, as `rtgate.target.qemu.version` returns it.
 
     Raises:
-        InfrastructureError: it cannot be compiled here, or there is none for this QEMU.
+        InfrastructureError: it cannot be compiled or written here, or there is none for this QEMU.
     """
     interface = _interface(emulator)
     if not interface:
         raise InfrastructureError(f"{emulator} cannot trace here: use the QEMU of Debian 12 (7.2) or Debian 13 (10.0)")
-    return compile_library(_SOURCE, _flags(interface), "tracing a virtual board", _PARTS)
+    with writing(site.cache()):
+        return compile_library(_SOURCE, _flags(interface), "tracing a virtual board", _PARTS)
 
 
 def identity(emulator: str) -> str:

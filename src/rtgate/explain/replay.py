@@ -22,7 +22,7 @@ from rtgate.explain.finders import finder
 from rtgate.explain.intervals import CpuIntervals, Interval, IntervalFinder, sample
 from rtgate.explain.path import KERNEL_FROM, USER, Code, Profile, mean, profile
 from rtgate.explain.trace import INSTRUCTION_NS, Block, Trace, TraceRequest
-from rtgate.files import scratch
+from rtgate.files import scratch, writing
 from rtgate.kernel.interrupt_handlers import HandlerCalls, handler_calls
 from rtgate.kernel.preemption import Preemption
 from rtgate.kernel.raw_locks import LockFunctions, lock_functions
@@ -93,7 +93,8 @@ class Replay:
             name = self.arm.board.name
             raise ConfigError(f"{name} is not a virtual-time board with {INSTRUCTION_NS} ns per instruction")
         with scratch(Path(tempfile.gettempdir()), "rtgate-trace-") as directory:
-            (directory / "order").write_text(request.text(), encoding="utf-8")
+            with writing(directory):
+                (directory / "order").write_text(request.text(), encoding="utf-8")
             library = plugin.library(version(qemu.binary))
             plugin_option = f"{library},order={directory / 'order'},into={directory / 'trace'}"
             arm = replace(self.arm, target=replace(target, plugin=plugin_option))
