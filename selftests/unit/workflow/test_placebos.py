@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -347,6 +348,36 @@ def test_a_wrong_output_is_found_before_anything_is_built(
     with pytest.raises(ConfigError, match=r"placebos.yaml:1:1: unknown board 'virt-arm65'"):
         placebos.learn(request_of(output=tmp_path / "placebos.yaml"))
     assert machine.built == []
+
+
+def test_an_output_that_cannot_be_written_any_more_is_the_lab_s(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_text(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(regular_file, "write_text", write_text)
+    with pytest.raises(InfrastructureError, match=r"placebos\.yaml cannot be written: No space left on device"):
+        placebos.learn(request_of())
+
+
+def test_two_runs_add_to_one_file(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run, of another build, ends while this one reads its records."""
+    lesson_of, request = placebos._lesson, request_of()
+    shipped = (site.shipped_directory() / "placebos.yaml").read_text()
+
+    def lesson(*arguments: Any) -> Any:
+        request.output.parent.mkdir(exist_ok=True)
+        request.output.write_text(shipped)
+        return lesson_of(*arguments)
+
+    monkeypatch.setattr(placebos, "_lesson", lesson)
+    assert "6 harmless kernels" in _told(request)
+    others = set(load_placebos([site.shipped_directory() / "placebos.yaml"], site.names("boards")).cases)
+    assert len(others) > 1
+    assert set(load_placebos([request.output], site.names("boards")).cases) >= others
 
 
 def test_kernels_of_another_source_are_kept_apart() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rtgate import files, site
 from rtgate.board import boards
 from rtgate.board.boards import Board
 from rtgate.errors import BuildError, ConfigError
-from rtgate.judge.compare.placebos import Placebos, load_placebos
+from rtgate.judge.compare.placebos import PlaceboModel, Placebos, load_placebos
 from rtgate.judge.compare.usable import is_flawed
 from rtgate.judge.learn.harmless import (
     FEWEST_BOOTS,
@@ -128,7 +129,7 @@ def learn(request: Request) -> tuple[CaseResult, ...]:
     Raises:
         BuildError: the kernel without a change cannot be built.
         ConfigError: as `check`; or no case is left.
-        InfrastructureError: this machine cannot build or boot.
+        InfrastructureError: this machine cannot build or boot, or the output cannot be written.
         Interrupted: what was built and measured stays.
     """
     check(request)
@@ -233,7 +234,7 @@ def _measure(request: Request, kernels: ChangedKernels, boots: Sequence[Boot]) -
 
 
 def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], compiler: str) -> tuple[CaseResult, ...]:
-    placebos, results = _read_existing(request.output), []
+    models, results = [], []
     for place in dict.fromkeys((boot.board, boot.case.name) for boot in boots):
         mine = [boot for boot in boots if (boot.board, boot.case.name) == place]
         lesson = _lesson(kernels, mine)
@@ -243,13 +244,28 @@ def _write(request: Request, kernels: ChangedKernels, boots: Sequence[Boot], com
         if model is None:
             results.append(CaseResult(f"{name}: nothing to learn from: {_exclusion_reason(lesson)}", has_model=False))
             continue
-        placebos = with_model(placebos, (place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model)
+        models.append(((place[0], lesson.unpatched.records[0].kernel.flavour, place[1]), model))
         sentence = f"{name}: {len(lesson.placebos)} harmless kernels, {lesson.distinct} of them with data of their own"
         results.append(CaseResult(sentence, has_model=True))
-    if any(result.has_model for result in results):
-        request.output.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(request.output, placebos_text(placebos, _HEAD))
+    if models:
+        _add_models(request, models)
     return tuple(results)
+
+
+def _add_models(request: Request, models: Sequence[tuple[tuple[str, str, str], PlaceboModel]]) -> None:
+    """Add models to the output. Raises InfrastructureError: it cannot be written."""
+    # Read under the lock, and not before: another run may have added those of its own build meanwhile.
+    with _output_lock(request), files.writing(request.output):
+        placebos = _read_existing(request.output)
+        for key, model in models:
+            placebos = with_model(placebos, key, model)
+        files.write_text(request.output, placebos_text(placebos, _HEAD))
+
+
+def _output_lock(request: Request) -> AbstractContextManager[None]:
+    """Return what keeps other runs from the output; its directory is made. Raises InfrastructureError: it cannot be."""
+    output = request.output
+    return files.waiting_lock(output.with_name(f".{output.name}.lock"), f"adds to {output}", request.say)
 
 
 def _lesson(kernels: ChangedKernels, boots: Sequence[Boot]) -> Lesson:
