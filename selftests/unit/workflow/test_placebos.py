@@ -350,6 +350,17 @@ def test_a_wrong_output_is_found_before_anything_is_built(
     assert machine.built == []
 
 
+def test_an_output_that_cannot_be_written_is_found_before_anything_is_built(
+    machine: Machine, request_of: Callable[..., Request], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=f"{tmp_path} is not a regular file: name the placebos.yaml to write with -o"):
+        placebos.learn(request_of(output=tmp_path))
+    (tmp_path / "file").touch()
+    with pytest.raises(InfrastructureError, match=f"{tmp_path}/file cannot be written: "):
+        placebos.learn(request_of(output=tmp_path / "file" / "placebos.yaml"))
+    assert machine.built == []
+
+
 def test_an_output_that_cannot_be_written_any_more_is_the_lab_s(
     machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:

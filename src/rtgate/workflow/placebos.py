@@ -103,7 +103,12 @@ def work_directory(build: str, tree: Tree) -> Path:
 
 
 def check(request: Request) -> None:
-    """Find mistakes now, not after a night. Raises ConfigError."""
+    """Find mistakes now, not after a night.
+
+    Raises:
+        ConfigError: the request cannot be met.
+        InfrastructureError: the output cannot be written.
+    """
     if not request.board.virtual:
         raise ConfigError(
             f"{request.board.name} is not a virtual-time board: boards on a clock learn their noise from the history "
@@ -120,7 +125,11 @@ def check(request: Request) -> None:
         raise ConfigError(
             f"{len(request.seeds)} of {FEWEST_BOOTS} seeds at least: fewer boots of a kernel teach nothing"
         )
+    if request.output.exists() and not request.output.is_file():
+        raise ConfigError(f"{request.output} is not a regular file: name the placebos.yaml to write with -o FILE")
     _read_existing(request.output)
+    with _output_lock(request):  # a file is made beside the output, which shows that it can be written
+        pass
 
 
 def learn(request: Request) -> tuple[CaseResult, ...]:
