@@ -210,6 +210,10 @@ def test_the_baseline_beside_the_candidate_is_found(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not comparable"):
         command.run(_arguments(mine))
     shutil.rmtree(tmp_path / "baseline")
+    record(tmp_path / "baseline" / "latency.cyclictest:idle", "001", arm="baseline", state="hang")
+    with pytest.raises(ConfigError, match="the kernel of candidate is needed"):  # the baseline measured nothing
+        command.run(_arguments(mine))
+    shutil.rmtree(tmp_path / "baseline")
     with pytest.raises(ConfigError, match="the kernel of candidate is needed"):
         command.run(_arguments(mine))
 

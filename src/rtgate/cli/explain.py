@@ -26,6 +26,7 @@ from rtgate.explain.explanation import Explanation, IntervalCost, gains
 from rtgate.kernel import artefacts
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
+from rtgate.records import record as records_file
 from rtgate.records.record import Record
 from rtgate.records.warning_sites import warning_of
 from rtgate.report.notices import note_output
@@ -133,12 +134,16 @@ def _seed(record: Record) -> int:
 
 
 def _baseline_directory(record: Record) -> Path | None:
-    """Return where the same case of the arm `baseline` is, if it was measured."""
+    """Return where the same case of the arm `baseline` is, if it was measured.
+
+    Raises ConfigError: a record is damaged.
+    """
     if record.directory is None or record.arm != ArmName.CANDIDATE:
         return None
     case = record.directory.absolute().parent
     path = case.parent.parent / "baseline" / case.name
-    return path if any(path.glob("*/record.json")) else None
+    boots = (records_file.read(boot.parent) for boot in records_file.paths(path))
+    return path if any(boot.has_results for boot in boots) else None
 
 
 def _comparable(candidate: Record, baseline: Record) -> None:
