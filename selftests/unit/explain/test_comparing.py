@@ -19,6 +19,7 @@ from rtgate.explain.comparing import (
     compare,
     exercise,
     exercise_candidate,
+    open_vmlinux,
     vmlinux,
 )
 from rtgate.explain.explanation import Exercise, IntervalCost, KernelTrace
@@ -33,6 +34,17 @@ def test_a_kernel_without_its_elf_file_has_no_names(tmp_path: Path) -> None:
         vmlinux(tmp_path)
     (tmp_path / "vmlinux").touch()
     assert vmlinux(tmp_path) == tmp_path / "vmlinux"
+
+
+def test_a_kernel_without_its_elf_file_is_named_by_its_arm(tmp_path: Path) -> None:
+    """What boots is a run's own copy, which is gone when the message is read."""
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    with pytest.raises(ConfigError, match=r"^candidate \(mine/vmlinux\): no such file"):
+        open_vmlinux("candidate", directory)
+    (directory / "vmlinux").write_text("not ELF")
+    with pytest.raises(ConfigError, match=r"^candidate \(mine/vmlinux\): not a kernel's ELF file, or damaged"):
+        open_vmlinux("candidate", directory)
 
 
 class Traces:

@@ -160,8 +160,7 @@ def test_names_that_were_translated_are_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: list[str], words: str
 ) -> None:
     monkeypatch.setattr(sections, "pin_kernel", lambda directory: SimpleNamespace(directory=directory))
-    monkeypatch.setattr(sections, "vmlinux", lambda directory: directory)
-    monkeypatch.setattr(sections, "Vmlinux", lambda path: path)
+    monkeypatch.setattr(sections, "open_vmlinux", lambda _, directory: directory)
     monkeypatch.setattr(sections, "make_arms", lambda *_: ())
     renames = {name: f"new_{name}" for name in names}
     monkeypatch.setattr(sections, "differing", lambda *_: Differences(renames=renames, options={}))
@@ -179,8 +178,7 @@ def test_a_kernel_that_cannot_boot_is_refused_before_code_is_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sections, "pin_kernel", lambda directory: SimpleNamespace(directory=directory))
-    monkeypatch.setattr(sections, "vmlinux", lambda directory: directory)
-    monkeypatch.setattr(sections, "Vmlinux", lambda path: path)
+    monkeypatch.setattr(sections, "open_vmlinux", lambda _, directory: directory)
     monkeypatch.setattr(sections, "make_arms", Mock(side_effect=ConfigError("a kernel for another board")))
     monkeypatch.setattr(sections, "differing", Mock(side_effect=ConfigError("no function in common")))
     request = two_kernels(tmp_path)

@@ -84,7 +84,7 @@ def compare(
         ParseError: a boot did not repeat itself, or its trace does not agree with its histogram.
     """
     sides = {"candidate": candidate, **({"baseline": baseline} if baseline else {})}
-    kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
+    kernels = {name: open_vmlinux(name, side.directory) for name, side in sides.items()}
     differences = _differences(kernels, sides, tell) if baseline else None
     names = differences.functions if differences else frozenset[str]()
     if differences:
@@ -142,7 +142,7 @@ def exercise(pairs: Sequence[Pair], stop: threading.Event, tell: Tell) -> tuple[
         InfrastructureError: this machine cannot trace.
     """
     sides = {"candidate": pairs[0].candidate, "baseline": pairs[0].baseline}
-    kernels = {name: Vmlinux(vmlinux(side.directory)) for name, side in sides.items()}
+    kernels = {name: open_vmlinux(name, side.directory) for name, side in sides.items()}
     longest = sorted(range(len(pairs)), key=lambda number: -pairs[number].candidate.seconds)
     with boot_pool(stop) as pool:
         # The longest boots come first, and the kernels are compared meanwhile: less of this machine lies idle.
@@ -242,8 +242,22 @@ def vmlinux(directory: Path) -> Path:
     """Return the ELF file of a build directory. Raises ConfigError: there is none."""
     path = directory / "vmlinux"
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file; functions have names in the kernel's ELF file only")
+        raise ConfigError(
+            f"{path}: no such file; functions have names in the kernel's ELF file only: copy it beside the image"
+        )
     return path
+
+
+def open_vmlinux(arm: str, directory: Path) -> Vmlinux:
+    """Return the ELF file of an arm's build directory, which may be a copy that nobody knows: errors name the arm.
+
+    Raises ConfigError: there is none, or it is damaged.
+    """
+    try:
+        return Vmlinux(vmlinux(directory))
+    except ConfigError as error:
+        path = directory / "vmlinux"
+        raise ConfigError(str(error).replace(str(path), f"{arm} ({directory.name}/{path.name})")) from error
 
 
 def _config(directory: Path) -> Path | None:

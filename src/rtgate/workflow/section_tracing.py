@@ -12,7 +12,7 @@ from pathlib import Path
 from rtgate.board.boards import board as find_board
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError, ParseError
 from rtgate.explain.call_changes import LEAST, CallsBefore
-from rtgate.explain.comparing import vmlinux
+from rtgate.explain.comparing import open_vmlinux
 from rtgate.explain.finders import FINDERS
 from rtgate.explain.lock_holds import RawLock
 from rtgate.explain.section_cache import SectionCache
@@ -21,7 +21,6 @@ from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Section, Site, merge_boots
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
-from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.records import longer_sections
 from rtgate.records import record as records_file
 from rtgate.records.longer_sections import GROWN, LongerSection, LongestHold, LongestSection, SectionComparison
@@ -250,7 +249,7 @@ def _longest(sections: Sequence[Section]) -> tuple[LongestSection, ...]:
 def _section_boots(
     records: Mapping[str, Mapping[int, Record]], kernels: Mapping[str, Path], tell: Callable[[str], None]
 ) -> SectionBoots:
-    elfs = {arm: Vmlinux(vmlinux(directory)) for arm, directory in kernels.items()}
+    elfs = {arm: open_vmlinux(arm, directory) for arm, directory in kernels.items()}
     differences = kernel_differences(elfs)
     record = next(iter(records["candidate"].values()))
     case, stop = case_of(record), threading.Event()

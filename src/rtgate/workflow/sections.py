@@ -14,7 +14,7 @@ from rtgate.board.tuning import DEFAULT
 from rtgate.errors import ConfigError
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.cache_models import CacheModel
-from rtgate.explain.comparing import boot_pool, vmlinux
+from rtgate.explain.comparing import boot_pool, open_vmlinux
 from rtgate.explain.path import Profile
 from rtgate.explain.replay import Replay
 from rtgate.explain.section_cache import SectionCache
@@ -156,7 +156,7 @@ class SectionBoots:
             InfrastructureError: QEMU or the root filesystem is not to be had.
         """
         directories = {arm: pin_kernel(directory).directory for arm, directory in request.kernels.items()}
-        kernels = {arm: Vmlinux(vmlinux(directory)) for arm, directory in directories.items()}
+        kernels = {arm: open_vmlinux(arm, directory) for arm, directory in directories.items()}
         arm_request = ArmRequest(
             board=request.board,
             kernels=directories,
