@@ -31,6 +31,7 @@ from rtgate.target.plan import Plan
 from rtgate.target.virtual import VirtualBoard
 from rtgate.tools.cyclictest import Cyclictest
 from rtgate.tools.pip_stress import PipStress
+from rtgate.tools.xenomai import XenomaiLatency
 from rtgate.workflow import harmless_boots, placebos, suites
 from rtgate.workflow.arms import ArmRequest
 from rtgate.workflow.placebos import Request
@@ -223,6 +224,18 @@ def test_a_boot_that_the_lab_broke_is_made_again(machine: Machine, request_of: C
     assert "6 harmless kernels" in told
     assert machine.booted[7 * 2 :] == [("option", 2)]
     assert "14 boots, of which 13 were measured before" in machine.said
+
+
+def test_a_case_that_the_board_can_never_run_was_not_lost(
+    machine: Machine, request_of: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cobalt = replace(IDLE, tool=XenomaiLatency())  # the kernels are PREEMPT_RT
+    monkeypatch.setattr(suites, "cases", lambda *_, board, **__: (cobalt,) if board == "virt-arm64" else ())
+    for _ in range(2):
+        assert "no boot of the kernel without a change has a valid measurement" in _told(request_of())
+    assert machine.booted == []
+    assert not [line for line in machine.said if "this machine lost" in line]
+    assert "14 boots, of which 14 were measured before" in machine.said
 
 
 def test_too_few_boots_of_the_unpatched_kernel_teach_nothing(

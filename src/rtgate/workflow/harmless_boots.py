@@ -18,7 +18,7 @@ from rtgate.board.boot import State
 from rtgate.errors import ConfigError
 from rtgate.kernel.harmless import UNPATCHED, KernelChange
 from rtgate.measure.case import Arm, Case
-from rtgate.measure.case_plan import plan
+from rtgate.measure.case_plan import beforehand, plan
 from rtgate.measure.case_record import measure
 from rtgate.records import record as records_file
 from rtgate.records.record import Record
@@ -93,7 +93,7 @@ class ChangedKernels:
         """Return the record of a boot that was made of the same; None if there is none.
 
         One that is damaged, or of which not all is known that QEMU was given, is none. Nor is one that the lab broke:
-        it says nothing of the kernel, and the next one may hold.
+        it says nothing of the kernel, and the next one may hold. Of a case that the board cannot run nothing boots.
         """
         try:
             record = records_file.read(self.path(boot).parent)
@@ -102,8 +102,12 @@ class ChangedKernels:
         if record.state == State.LAB:
             return None
         arm = self.arm(boot)
+        boot_plan = plan(boot.case, arm, boot.seed)
+        refusal = beforehand(boot.case, boot_plan, arm, boot.seed)
+        if refusal is not None:
+            return record if (record.state, record.message) == (refusal.state, refusal.message) else None
         assert isinstance(arm.target, VirtualBoard)
-        inputs = arm.target.inputs(plan(boot.case, arm, boot.seed))
+        inputs = arm.target.inputs(boot_plan)
         same = all(value and record.machine.get(name) == value for name, value in inputs.items())
         return record if same else None
 
