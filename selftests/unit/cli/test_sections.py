@@ -10,6 +10,7 @@ import pytest
 from selftests.unit.judge.conftest import BOUND
 
 from rtgate.cli import main, sections
+from rtgate.errors import InfrastructureError
 from rtgate.explain.cache_models import MODELS
 from rtgate.explain.handler_lengths import HandlerContext, InterruptHandler
 from rtgate.explain.lock_holds import RawLock
@@ -267,6 +268,17 @@ def test_no_function_is_named_if_what_ran_is_not_the_section(
     why = "no function can be named, as 7,610 instructions of the candidate's section were found, and it has 7,000"
     assert lines[-1].endswith(f"; {why}")
     assert not [line for line in lines if line.startswith("__delay")]
+
+
+def test_what_was_followed_is_written_before_it_is_explained(
+    requests: list[SectionsRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def paths(*_: object) -> SectionPaths:
+        raise InfrastructureError("the machine stopped a traced boot")
+
+    monkeypatch.setattr(_Boots, "paths", paths)
+    assert main.main([*WORDS, "--baseline", "old", "--explain", "-o", str(tmp_path / "file")]) == 3
+    assert set(json.loads((tmp_path / "file").read_text())["kernels"]) == {"baseline", "candidate"}
 
 
 def test_nothing_is_explained_without_a_baseline(

@@ -98,6 +98,19 @@ def run(arguments: argparse.Namespace) -> int:
     instruction_ns = request.instruction_ns
     boots = SectionBoots.of(request)
     by_arm = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
+    try:
+        _show(arguments, instruction_ns, boots, by_arm)
+    finally:  # also where a boot fails that --explain makes again
+        if arguments.output:
+            files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
+    _require_bounds(by_arm.values())
+    return 0
+
+
+def _show(
+    arguments: argparse.Namespace, instruction_ns: int, boots: SectionBoots, by_arm: Mapping[str, BootSections]
+) -> None:
+    """Print what was followed; with --explain boot again for it. Raises as `SectionBoots.paths`."""
     if arguments.baseline:
         site_changes = changes(by_arm["baseline"].sections, by_arm["candidate"].sections)
         _show_compared(site_changes[: arguments.rows], instruction_ns)
@@ -120,10 +133,6 @@ def run(arguments: argparse.Namespace) -> int:
         _show_bounds([by_arm["candidate"].bound], instruction_ns)
         show_stages(by_arm, instruction_ns)
         _show_wakeup_misses(by_arm)
-    if arguments.output:
-        files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
-    _require_bounds(by_arm.values())
-    return 0
 
 
 def _tell(text: str, seconds: float) -> None:
