@@ -15,6 +15,7 @@ from rtgate.cli.main import main
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import ExplainedComparison
 from rtgate.explain.explanation import IntervalCost, KernelTrace, explain, find_exercise
+from rtgate.explain.finders import FINDERS
 from rtgate.explain.path import Profile
 from rtgate.kernel.differing import Differences
 from rtgate.measure.case import Case
@@ -222,6 +223,14 @@ def _arguments(record: Path) -> Any:
     parser = argparse.ArgumentParser()
     command.add_options(parser)
     return parser.parse_args([str(record)])
+
+
+@pytest.mark.parametrize("tool", FINDERS)
+def test_every_tool_that_can_be_explained_is_named(tool: str) -> None:
+    assert tool in command.DESCRIPTION
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "explanations.md"
+    table = [line for line in page.read_text().splitlines() if "reads the clock |" in line]
+    assert tool in "\n".join(table)
 
 
 def cost(total: float) -> IntervalCost:

@@ -37,9 +37,9 @@ from rtgate.workflow.slowest import case_of, slowest
 DESCRIPTION = """\
 Run the slowest boot of a virtual-time case again, traced, and say which functions its slowest wake-up and the mean of
 its wake-ups went through, from the timer's expiry to the moment at which the program read the clock (cyclictest,
-xenomai-latency), or the round trips of its signals (signaltest). With a baseline both kernels are compared, and the
-function that differs and took more instructions is named. Tracing does not disturb virtual time: the boot must repeat
-the record bit by bit, or this fails.
+preemptirq, xenomai-latency), or the round trips of its signals (signaltest). With a baseline both kernels are compared,
+and the function that differs and took more instructions is named. Tracing does not disturb virtual time: the boot must
+repeat the record bit by bit, or this fails.
 
 RECORD is the directory of a record, or one with the records of a case; of several the slowest is taken. Without
 --baseline it is the same case on the arm `baseline` beside it, if there is one.
