@@ -260,7 +260,7 @@ def test_the_table_says_what_gained_and_that_the_sum_is_right() -> None:
     )
     console = Console(width=160, record=True, file=None, quiet=False)
     with console.capture() as capture:
-        command.show(made, console, 8)
+        command.show(made, console)
     text = capture.get()
     assert "24,016 ns = 3,000 instructions of 8 ns + 0 ns idle + 16 ns unaccounted for" in text
     assert "try_to_wake_up" in text

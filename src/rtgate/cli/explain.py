@@ -23,6 +23,7 @@ from rtgate.cli import shared_options
 from rtgate.errors import ConfigError
 from rtgate.explain.comparing import ExplainedComparison, Side, compare
 from rtgate.explain.explanation import Explanation, IntervalCost, gains
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.kernel import artefacts
 from rtgate.kernel.build_copy import pin_kernel
 from rtgate.measure.case import Arm
@@ -107,9 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         console = Console(highlight=False)
         # A pipe has no width; names of functions must stay whole.
         console = console if console.is_terminal else Console(highlight=False, width=160)
-        qemu = by_name["candidate"].board.qemu
-        assert qemu is not None
-        show(comparison, console, 1 << qemu.shift)
+        show(comparison, console)
     if arguments.output:
         files.write_user_file(arguments.output, text + "\n")
     return 0
@@ -188,8 +187,8 @@ def as_json(comparison: ExplainedComparison) -> dict[str, Any]:
     }
 
 
-def show(comparison: ExplainedComparison, console: Console, instruction_ns: int) -> None:
-    """Print the explanation for people; `instruction_ns` is what an instruction takes on the board."""
+def show(comparison: ExplainedComparison, console: Console) -> None:
+    """Print the explanation for people."""
     explanation = comparison.explanation
     for view in ("worst", "typical"):
         what = explanation.candidate.what
@@ -199,7 +198,7 @@ def show(comparison: ExplainedComparison, console: Console, instruction_ns: int)
         console.print(Text(title, style="bold"))
         for name, cost in (("baseline", theirs), ("candidate", mine)):
             if cost is not None:
-                console.print(Text(f"  {name}: {_account(cost, instruction_ns)}"), soft_wrap=True)
+                console.print(Text(f"  {name}: {_account(cost)}"), soft_wrap=True)
         console.print(_table(theirs.profile.own if theirs else {}, mine.profile.own, mine.profile.within))
         console.print()
     _show_check(explanation, console)
@@ -208,9 +207,9 @@ def show(comparison: ExplainedComparison, console: Console, instruction_ns: int)
     console.print(Text(plain_text(explanation.sentence), style="bold"), soft_wrap=True)
 
 
-def _account(cost: IntervalCost, instruction_ns: int) -> str:
+def _account(cost: IntervalCost) -> str:
     return (
-        f"{cost.latency_ns:,.0f} ns = {cost.profile.total:,.0f} instructions of {instruction_ns} ns + "
+        f"{cost.latency_ns:,.0f} ns = {cost.profile.total:,.0f} instructions of {INSTRUCTION_NS} ns + "
         f"{cost.idle_ns:,.0f} ns idle + {round(cost.unaccounted_ns) + 0:,} ns unaccounted for"
     )
 

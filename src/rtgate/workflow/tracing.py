@@ -20,6 +20,7 @@ from rtgate.records.explained import CaseExplanation
 from rtgate.records.record import Place, Record
 from rtgate.report.notices import say
 from rtgate.report.text import plain_text
+from rtgate.target.shared_boots import SHARED
 from rtgate.tools.case_name import CaseName
 from rtgate.workflow.arms import ArmRequest, make_arms
 from rtgate.workflow.other_loads import TracedRun, with_other_loads
@@ -103,7 +104,7 @@ class _Boots:
     @property
     def once(self) -> bool:
         """Whether both kernels are one image, which was booted once: nothing in it differs."""
-        return "shared" in self.candidate.machine
+        return SHARED in self.candidate.machine
 
 
 def _boots(records: Path, board: str, case: str, view: str) -> _Boots | None:
