@@ -31,6 +31,7 @@ from bench.review_cases import HARMLESS
 from rtgate.explain.boot_sections import trace_sections
 from rtgate.explain.replay import Replay
 from rtgate.explain.sections import BootSections
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.kernel.build import Options
 from rtgate.kernel.vmlinux import Vmlinux
 from rtgate.measure.case import Case
@@ -125,7 +126,7 @@ def comparison(work: Path) -> Iterator[Figure]:
         candidate_image="candidate",
         seeds=tuple(BOOTS),
         boots_digest="",  # nothing judges them
-        instruction_ns=request.instruction_ns,
+        instruction_ns=INSTRUCTION_NS,
         cpus=1,
     )
     yield time_comparison(planned, boots.follow(), boots.altered)

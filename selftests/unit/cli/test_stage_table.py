@@ -28,7 +28,7 @@ BOUND = Bound(seed=1, postponed=Delay(), switching=Delay(), entry=1, way=2, inte
 def lines_of(
     capsys: pytest.CaptureFixture[str], bound: Bound | None = None, **kernels: WakeUpStages | None
 ) -> list[str]:
-    show_stages({arm: BootSections((), stages=stages, bound=bound) for arm, stages in kernels.items()}, 8)
+    show_stages({arm: BootSections((), stages=stages, bound=bound) for arm, stages in kernels.items()})
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 

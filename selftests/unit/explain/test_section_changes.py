@@ -20,7 +20,7 @@ def test_the_site_that_grew_most_is_first_and_named() -> None:
     new = [section(LOCKED, [100, 5300]), section(SCHEDULE, [950])]
     found = changes(old, new)
     assert [(change.site, change.growth) for change in found] == [(LOCKED, 5000), (SCHEDULE, 50)]
-    assert sentence(found, 8) == (
+    assert sentence(found) == (
         "preemption off for 5,000 instructions (40.0 virtual us) more in wake: 5,300 at the longest of 2 (thread), "
         "300 before"
     )
@@ -29,8 +29,8 @@ def test_the_site_that_grew_most_is_first_and_named() -> None:
 def test_a_new_site_grew_by_all_that_it_has() -> None:
     found = changes([section(SCHEDULE, [900])], [section(SCHEDULE, [900]), section(TIMER, [7500])])
     assert (found[0].site, found[0].growth, found[0].new) == (TIMER, 7500, True)
-    assert "interrupts off for 7,500 instructions (60.0 virtual us) more in run_timer_softirq" in sentence(found, 8)
-    assert sentence(found, 8).endswith("(softirq), a new site")
+    assert "interrupts off for 7,500 instructions (60.0 virtual us) more in run_timer_softirq" in sentence(found)
+    assert sentence(found).endswith("(softirq), a new site")
 
 
 def test_a_known_beginning_with_a_new_end_is_compared_with_what_began_there() -> None:
@@ -50,15 +50,15 @@ def test_what_repeats_another_kind_is_listed_once() -> None:
 
 def test_a_site_that_is_gone_did_not_grow() -> None:
     assert [change.growth for change in changes([section(TIMER, [9])], [])] == [-9]
-    assert sentence(changes([section(TIMER, [9])], []), 8) == "no critical section is longer than in the baseline"
-    assert sentence((), 8) == "no critical section is longer than in the baseline"
+    assert sentence(changes([section(TIMER, [9])], [])) == "no critical section is longer than in the baseline"
+    assert sentence(()) == "no critical section is longer than in the baseline"
 
 
 @given(SECTIONS)
 def test_a_kernel_is_not_worse_than_itself(found: list[Section]) -> None:
     sections = merge(found)
     assert all(change.growth == 0 for change in changes(sections, sections))
-    assert sentence(changes(sections, sections), 8) == "no critical section is longer than in the baseline"
+    assert sentence(changes(sections, sections)) == "no critical section is longer than in the baseline"
 
 
 @given(SECTIONS, SECTIONS)

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtgate.explain.handler_lengths import InterruptHandler
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.report.listing import show_listing
 
 
-def show_handlers(
-    handlers: Sequence[InterruptHandler], instruction_ns: int, baseline: Sequence[InterruptHandler] = ()
-) -> None:
+def show_handlers(handlers: Sequence[InterruptHandler], baseline: Sequence[InterruptHandler] = ()) -> None:
     """Print how long handlers ran, the longest first; with a baseline, how long they did there."""
     if not handlers:
         return
@@ -28,7 +27,7 @@ def show_handlers(
                 f"{handler.total / handler.count:,.0f}",
                 *(("-" if old is None else f"{old:,}",) if baseline else ()),
                 f"{handler.longest:,}",
-                f"{handler.longest * instruction_ns / 1000:.1f}",
+                f"{handler.longest * INSTRUCTION_NS / 1000:.1f}",
             )
         )
     print()

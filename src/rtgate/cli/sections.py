@@ -23,6 +23,7 @@ from rtgate.explain.misses import LEVELS
 from rtgate.explain.section_changes import SiteChange, changes, sentence
 from rtgate.explain.section_path import SectionPaths
 from rtgate.explain.sections import BootSections, Section, Site, merge_boots
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.measure.profiles import seeds
 from rtgate.records.bound import Bound
 from rtgate.report.listing import show_listing
@@ -95,11 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.explain and not arguments.baseline:
         raise ConfigError("--explain compares two kernels: --baseline DIR is missing")
-    instruction_ns = request.instruction_ns
+    request.check()
     boots = SectionBoots.of(request)
     by_arm = {arm: merge_boots(own.values()) for arm, own in boots.follow().items()}
     try:
-        _show(arguments, instruction_ns, boots, by_arm)
+        _show(arguments, boots, by_arm)
     finally:  # also where a boot fails that --explain makes again
         if arguments.output:
             files.write_user_file(arguments.output, json.dumps(as_document(request, by_arm), indent=1) + "\n")
@@ -107,19 +108,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(
-    arguments: argparse.Namespace, instruction_ns: int, boots: SectionBoots, by_arm: Mapping[str, BootSections]
-) -> None:
+def _show(arguments: argparse.Namespace, boots: SectionBoots, by_arm: Mapping[str, BootSections]) -> None:
     """Print what was followed; with --explain boot again for it. Raises as `SectionBoots.paths`."""
     if arguments.baseline:
         site_changes = changes(by_arm["baseline"].sections, by_arm["candidate"].sections)
-        _show_compared(site_changes[: arguments.rows], instruction_ns)
-        _show_locks(by_arm["candidate"].locks, instruction_ns, by_arm["baseline"].locks)
-        show_handlers(by_arm["candidate"].handlers, instruction_ns, by_arm["baseline"].handlers)
-        _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound], instruction_ns)
-        show_stages(by_arm, instruction_ns)
+        _show_compared(site_changes[: arguments.rows])
+        _show_locks(by_arm["candidate"].locks, by_arm["baseline"].locks)
+        show_handlers(by_arm["candidate"].handlers, by_arm["baseline"].handlers)
+        _show_bounds([by_arm["baseline"].bound, by_arm["candidate"].bound])
+        show_stages(by_arm)
         _show_wakeup_misses(by_arm)
-        words = sentence(site_changes, instruction_ns)
+        words = sentence(site_changes)
         if arguments.explain and site_changes[:1] and site_changes[0].growth > 0:
             paths = boots.paths(site_changes[0])
             if not paths.doubt:
@@ -127,11 +126,11 @@ def _show(
             words = f"{words}; {paths.sentence}"
         print(plain_text(words))
     else:
-        _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows], instruction_ns)
-        _show_locks(by_arm["candidate"].locks, instruction_ns)
-        show_handlers(by_arm["candidate"].handlers, instruction_ns)
-        _show_bounds([by_arm["candidate"].bound], instruction_ns)
-        show_stages(by_arm, instruction_ns)
+        _show_sections(changes((), by_arm["candidate"].sections)[: arguments.rows])
+        _show_locks(by_arm["candidate"].locks)
+        show_handlers(by_arm["candidate"].handlers)
+        _show_bounds([by_arm["candidate"].bound])
+        show_stages(by_arm)
         _show_wakeup_misses(by_arm)
 
 
@@ -140,7 +139,7 @@ def _tell(text: str, seconds: float) -> None:
     note_output()
 
 
-def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
+def _show_compared(site_changes: Sequence[SiteChange]) -> None:
     levels = _levels([change.candidate for change in site_changes])
     numbers = ("times", "longest, baseline", "candidate", "change", "virtual us", *levels)
     rows = (
@@ -150,7 +149,7 @@ def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
             f"{old.longest:,}" if old else f"({change.before:,})" if change.before else "-",
             f"{new.longest:,}" if new else "-",
             f"{change.growth:+,}",
-            f"{change.growth * instruction_ns / 1000:+.1f}",
+            f"{change.growth * INSTRUCTION_NS / 1000:+.1f}",
             *_mean_misses(new, old, levels),
         )
         for change in site_changes
@@ -159,7 +158,7 @@ def _show_compared(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
     show_listing((*_SITE, *numbers), rows, right=numbers)
 
 
-def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> None:
+def _show_sections(site_changes: Sequence[SiteChange]) -> None:
     sections = [change.candidate for change in site_changes if change.candidate]
     levels = _levels(sections)
     numbers = ("times", "mean", "longest", "virtual us", *levels)
@@ -169,7 +168,7 @@ def _show_sections(site_changes: Sequence[SiteChange], instruction_ns: int) -> N
             f"{section.count:,}",
             f"{section.total / section.count:,.0f}",
             f"{section.longest:,}",
-            f"{section.longest * instruction_ns / 1000:.1f}",
+            f"{section.longest * INSTRUCTION_NS / 1000:.1f}",
             *_mean_misses(section, None, levels),
         )
         for section in sections
@@ -215,7 +214,7 @@ def _show_wakeup_misses(by_arm: Mapping[str, BootSections]) -> None:
     print()
 
 
-def _show_locks(locks: Sequence[RawLock], instruction_ns: int, baseline: Sequence[RawLock] = ()) -> None:
+def _show_locks(locks: Sequence[RawLock], baseline: Sequence[RawLock] = ()) -> None:
     """Print which raw spinlocks were held longest; with a baseline, how long it held them."""
     if not locks:
         return
@@ -229,7 +228,7 @@ def _show_locks(locks: Sequence[RawLock], instruction_ns: int, baseline: Sequenc
             f"{lock.total / lock.count:,.0f}",
             *((f"{before[str(lock)]:,}" if str(lock) in before else "-",) if baseline else ()),
             f"{lock.longest:,}",
-            f"{lock.longest * instruction_ns / 1000:.1f}",
+            f"{lock.longest * INSTRUCTION_NS / 1000:.1f}",
         )
         for lock in sorted(locks, key=lambda lock: -lock.longest)[:_LOCKS]
     )
@@ -242,7 +241,7 @@ def _site(site: Site) -> tuple[str, str, str]:
     return place, site.kind, f"{site.context}{', switch' if site.switches else ''}"
 
 
-def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
+def _show_bounds(bounds: Sequence[Bound | None]) -> None:
     """Print what the longest possible wake-up of each kernel is made of."""
     known_bounds = [bound for bound in bounds if bound]
     if len(known_bounds) < len(bounds):
@@ -253,7 +252,7 @@ def _show_bounds(bounds: Sequence[Bound | None], instruction_ns: int) -> None:
     rows = (
         (
             name,
-            *chain(*((f"{count:,}", f"{count * instruction_ns / 1000:.1f}") for count, _ in cells)),
+            *chain(*((f"{count:,}", f"{count * INSTRUCTION_NS / 1000:.1f}") for count, _ in cells)),
             " -> ".join(dict.fromkeys(where for _, where in cells)),
         )
         for name, cells in ((name, [column[name] for column in parts]) for name in parts[-1])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtgate.explain.sections import Context, Kind, Section, Site
+from rtgate.explain.trace import INSTRUCTION_NS
 
 _OFF = {Kind.IRQSOFF: "interrupts off", Kind.PREEMPTOFF: "preemption off", Kind.PREEMPTIRQSOFF: "not preemptible"}
 
@@ -136,14 +137,14 @@ def boots_with_longer(
     )
 
 
-def sentence(site_changes: Iterable[SiteChange], instruction_ns: int) -> str:
+def sentence(site_changes: Iterable[SiteChange]) -> str:
     """Return what grew most, for people: which site, by how much, how often."""
     change = next(iter(site_changes), None)
     if change is None or change.growth <= 0 or change.candidate is None:
         return "no critical section is longer than in the baseline"
     new = change.candidate
     before = "a new site" if change.new else f"{change.before:,} before"
-    time = f"{change.growth * instruction_ns / 1000:.1f} virtual us"
+    time = f"{change.growth * INSTRUCTION_NS / 1000:.1f} virtual us"
     return (
         f"{change.off} for {change.growth:,} instructions ({time}) more in {change.site.place}: "
         f"{new.longest:,} at the longest of {new.count:,} ({change.site.context}), {before}"

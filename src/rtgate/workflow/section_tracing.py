@@ -19,6 +19,7 @@ from rtgate.explain.section_cache import SectionCache
 from rtgate.explain.section_changes import SiteChange, boots_with_longer, changes
 from rtgate.explain.section_spread import Spreads
 from rtgate.explain.sections import BootSections, Call, Section, Site, merge_boots
+from rtgate.explain.trace import INSTRUCTION_NS
 from rtgate.judge.compare.section_findings import boots_needed
 from rtgate.judge.verdict import Verdict
 from rtgate.records import longer_sections
@@ -125,7 +126,7 @@ def _follow_case(case: _Case, kernels: Mapping[str, Path]) -> bool:
         seeds=tuple(boots.baseline if boots.baseline_image else boots.candidate),
         further_seeds=tuple(sorted(boots.candidate.keys() - boots.baseline.keys())) if boots.baseline_image else (),
         boots_digest=longer_sections.digest(boots.candidate.values()),
-        instruction_ns=_instruction_ns(case.board),
+        instruction_ns=INSTRUCTION_NS,
         cpus=find_board(case.board).cpus,
     )
     comparison = _follow(case, identity, boots.by_arm, kernels)
@@ -154,12 +155,6 @@ def _follow(
 
 def _progress(case: _Case, starts: Sequence[str], boots: int) -> str:
     return f"{case.name}: following the sections of boot {len(starts)} of {boots}"
-
-
-def _instruction_ns(board: str) -> int:
-    qemu = find_board(board).qemu
-    assert qemu is not None
-    return qemu.instruction_ns
 
 
 def compare_boots(

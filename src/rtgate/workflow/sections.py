@@ -78,16 +78,13 @@ class SectionsRequest:
     tell: Callable[[str], None]
     caches: CacheModel | None = None
 
-    @property
-    def instruction_ns(self) -> int:
-        """What one instruction takes. Raises ConfigError: the board is not virtual, or masks otherwise."""
+    def check(self) -> None:
+        """Raise ConfigError if the board's sections cannot be followed, or its caches not be modelled."""
         this_board = board(self.board)
         if reason := unfollowed(this_board, CaseName.parse(self.case).tuning):
             raise ConfigError(reason)
         if self.caches and this_board.cpus > 1:
             raise ConfigError(f"{self.board} has {this_board.cpus} CPUs, and caches are modelled for one CPU")
-        assert this_board.qemu is not None
-        return this_board.qemu.instruction_ns
 
 
 def _rename_sentence(renames: Mapping[str, str]) -> str:
@@ -111,7 +108,7 @@ def as_document(request: SectionsRequest, by_arm: Mapping[str, BootSections]) ->
         "case": request.case,
         "profile": request.profile,
         "seeds": list(request.seeds),
-        "instruction_ns": request.instruction_ns,
+        "instruction_ns": INSTRUCTION_NS,
         "caches": asdict(request.caches) if request.caches else None,
         "kernels": {arm: asdict(sections) for arm, sections in by_arm.items()},
     }
