@@ -232,6 +232,34 @@ def test_measuring_again_misses_nothing_of_before(suite: Suite) -> None:
     suite.pytest("--replay", "records").assert_outcomes(passed=2)
 
 
+def test_boots_of_another_kernel_in_the_directory_are_judged_as_well(suite: Suite) -> None:
+    """A report shows them together, so a verdict about the new ones alone would stand for the others, too."""
+    suite.fake(arm(FakeTarget()))
+    suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)
+    again = ("--board", "virt-arm64", "--kernel", "k", "-k", "idle", "--seeds")
+    booted = measured_outcome()
+    other = arm(FakeTarget({None: replace(booted, machine={**booted.machine, "image_sha256": "c" * 64})}))
+    suite.fake(replace(other, kernel=replace(other.kernel, image_sha256="c" * 64)))
+    suite.pytest(*again, "3-4").assert_outcomes(failed=1, deselected=1)
+    from_session = suite.verdict()["verdicts"]
+    assert {one["status"] for one in from_session} == {"ERROR"}
+    assert "its boots are of 2 kernels" in from_session[0]["sentence"]
+    judging = judge_run(JudgingRequest(records=suite.records, criteria=Criteria(thresholds=Path("limits.yaml"))))
+    assert json.loads(json.dumps([one.as_json() for one in judging.verdicts])) == from_session
+    # With the same numbers the new boots take the place of the old ones.
+    suite.pytest(*again, "1-2").assert_outcomes(passed=1, deselected=1)
+
+
+def test_a_damaged_record_in_the_directory_ends_the_session_before_it_measures(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget()))
+    suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)
+    (record,) = suite.records.glob("virt-arm64/candidate/latency.cyclictest:idle/002/record.json")
+    record.write_text("{")
+    result = suite.measured("-k", "idle")
+    assert result.ret == 4
+    result.stdout.fnmatch_lines_random(["*record.json*"])
+
+
 def test_a_replay_takes_the_profile_of_the_records(suite: Suite) -> None:
     _both(suite, FakeTarget)
     other = SUITE.replace("Cyclictest()", "Ssdd()").replace("test_cyclictest", "test_ssdd")

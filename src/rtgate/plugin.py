@@ -97,7 +97,8 @@ def _source(config: pytest.Config) -> MeasuredRun | StoredRun:
         return StoredRun.of(replay, board, config.getoption("--tuning"))
     if board:
         records = Path(config.getoption("--records")).absolute()
-        return MeasuredRun(run=suite_options.run(config, board, records), board=board)
+        run = suite_options.run(config, board, records)
+        return MeasuredRun(run=run, board=board, judged=not config.getoption("--no-judge"))
     raise ConfigError("suites need a board: --board NAME --kernel DIR, or stored records: --replay DIR")
 
 

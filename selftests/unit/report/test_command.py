@@ -12,7 +12,7 @@ from kcidb_io.schema import V5_3
 from rtgate.cli import report
 from rtgate.errors import ChangedError, ConfigError, InfrastructureError
 from rtgate.judge.verdict import Verdict
-from rtgate.workflow.verdicts import write_verdicts
+from rtgate.workflow.verdicts import write_ending, write_verdicts
 
 if TYPE_CHECKING:
     from selftests.unit.report.conftest import World
@@ -55,6 +55,40 @@ def test_verdicts_that_were_edited_are_shown_nowhere(
         _run(tmp_path / "records", *words)
     assert not list(tmp_path.glob("report/*.html"))
     assert not (tmp_path / "note.md").exists()
+
+
+@pytest.mark.parametrize("words", [(), ("--export", "markdown=note.md")])
+def test_verdicts_of_other_records_are_shown_nowhere(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """As a second `pytest --records S --no-judge` makes them: boots of another kernel in place of those judged."""
+    monkeypatch.chdir(tmp_path)
+    records = tmp_path / "S"
+    world.stored(world.boot(), records)
+    write_verdicts([world.within_limit()], records / "verdict.json", records=records)
+    write_ending(records / "verdict.json", [world.within_limit()], code=0, whole=True)
+    assert _run("S", "--no-html", "-o", "before") == 0
+    world.stored(world.boot(release="6.99"), records)
+    with pytest.raises(ChangedError, match=r"S is not as it was judged \(changed: .*; 1 in all\): judge the records"):
+        _run("S", *words)
+    assert not (tmp_path / "report").exists()
+    assert not (tmp_path / "note.md").exists()
+
+
+def test_verdicts_beside_records_are_of_those_that_they_name(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged, other = tmp_path / "records", tmp_path / "S"
+    for directory in (judged, other):
+        world.stored(world.boot(), directory)
+    write_verdicts([world.within_limit()], tmp_path / "verdict.json", records=judged)
+    with pytest.raises(ConfigError, match=r"S/verdict\.json: not there: judge the records first"):
+        _run(other, "-o", tmp_path / "out", "--no-html")
+    with pytest.raises(ConfigError, match=r"verdict\.json is about .*/records, and not about .*/S: judge the records"):
+        _run(other, "-o", tmp_path / "out", "--no-html", "--verdict", tmp_path / "verdict.json")
+    _judged(other, [world.over_limit()], exit_code=1)
+    assert _run(other, "-o", tmp_path / "out", "--no-html") == 0
+    assert "exit code 1" in capsys.readouterr().out
 
 
 def test_a_gate_s_verdicts_are_shown_whatever_was_judged_since(

@@ -11,13 +11,14 @@ from pathlib import Path
 from rtgate.console.line import address
 from rtgate.errors import ConfigError
 from rtgate.measure.raw_output import read_verified
+from rtgate.records.seal import sealed_records
 from rtgate.report import html
 from rtgate.report.notices import say, silence
 from rtgate.report.server import server
 from rtgate.workflow.conclusion import Ending, missing_verdicts, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
 from rtgate.workflow.report_directory import lock, require_report_directory
-from rtgate.workflow.verdict_file import read_verdicts
+from rtgate.workflow.verdict_file import read_verdicts, require_judged
 
 DESCRIPTION = """\
 Make the report of records that were measured and judged: an Allure results directory, from it one HTML file, its first
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: there are no records, they were not judged, or options contradict each other; the directory of the
             report is another run's or somebody else's; or the address of --serve cannot be had.
-        ChangedError: a record was changed since it was written.
+        ChangedError: a record was changed since it was written, or the records are not those that were judged.
         InfrastructureError: the report cannot be written, or the Allure command is missing.
     """
     _check_options(args)
@@ -99,6 +100,7 @@ def _make(args: argparse.Namespace, output: Path) -> None:
         raise ConfigError(f"{args.records}: no such directory of records")
     verdict = args.verdict or _verdict_of(args.records)
     verdicts, code = read_verdicts(verdict, args.records)
+    require_judged(verdict, args.records)
     records = read_verified(args.records)
     verdicts += missing_verdicts(records, verdicts)
     for export in args.export:
@@ -159,9 +161,12 @@ def _export(text: str) -> Export:
 
 
 def _verdict_of(records: Path) -> Path:
-    """Return where the verdicts of records are: those of a gate are beside them, whatever was judged since."""
+    """Return where the verdicts of records are: those of a gate are beside them, whatever was judged since.
+
+    Verdicts that lie beside these records may be about other ones that do so, too.
+    """
     beside, among = records.absolute().parent / "verdict.json", records / "verdict.json"
-    if not beside.exists():
+    if not beside.exists() or sealed_records(beside) not in {None, records.resolve()}:
         return among
     if among.exists():
         say(f"the report shows {beside}; --verdict {among} shows what was judged since")

@@ -12,9 +12,10 @@ from rtgate.cli import suite_options
 from rtgate.errors import ConfigError
 from rtgate.measure.case import Case
 from rtgate.measure.case_plan import plan
+from rtgate.measure.raw_output import verify
 from rtgate.measure.run import BootPool, Run, records_by_case
 from rtgate.records import planned
-from rtgate.records.record import Record
+from rtgate.records.record import Place, Record, paths, read
 from rtgate.report.progress import Progress
 from rtgate.tools.case_name import CaseName
 
@@ -25,13 +26,17 @@ class MeasuredRun:
 
     Attributes:
         board: its name.
+        judged: whether its records are judged, together with those that the directory has of the same cases already:
+            a report shows all of them, so a verdict is about all of them.
     """
 
     run: Run
     board: str
+    judged: bool = True
     _cases: Sequence[Case] = ()
     _pool: BootPool | None = None
     _records: list[Record] = field(default_factory=list)
+    _earlier: Mapping[str, Sequence[Record]] = field(default_factory=dict)
 
     @property
     def records(self) -> Path:
@@ -58,16 +63,26 @@ class MeasuredRun:
         self._cases = tuple(cases)
         for case in cases:
             plan(case, self.run.arms[0], 1)  # raises for an unknown load, before anything is written down
+        if self.judged:
+            self._earlier = {case.name: self._stored(case) for case in cases}
         for case in cases:
             self.run.plan(case)
         return sum(len(self.run.boots(case)) * len(self.run.arms) for case in cases)
 
     def records_of(self, case: Case, progress: Progress) -> tuple[Record, ...]:
-        """Measure a case. Raises as `Run.measure`."""
+        """Measure a case; return its records, and earlier ones that stayed. Raises as `Run.measure`."""
         with progress.case(case.name):
-            records = self._measure(case, progress)
+            measured = self._measure(case, progress)
+        replaced = {record.directory for record in measured}
+        earlier = (record for record in self._earlier.get(case.name, ()) if record.directory not in replaced)
+        records = (*measured, *earlier)
         self._records += records
         return records
+
+    def _stored(self, case: Case) -> tuple[Record, ...]:
+        """Return the records of a case that the directory has. Raises ConfigError: one is damaged."""
+        places = [Place(records=self.records, board=self.board, arm=arm.name, case=case.name) for arm in self.run.arms]
+        return tuple(verify(read(path.parent)) for place in places for path in paths(place.directory))
 
     def _measure(self, case: Case, progress: Progress) -> tuple[Record, ...]:
         if self.run.jobs == 1:
@@ -95,9 +110,9 @@ class MeasuredRun:
         """Return the records of every case that was measured so far."""
         return self._records
 
-    def missing(self, case: Case, _board: str, _arm: str, records: Sequence[Record]) -> tuple[str, ...]:
-        """Return the boots of one arm that left no record, as people name them."""
-        return self.run.missing(case, records)
+    def missing(self, case: Case, board: str, arm: str, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the boots of one arm that were planned, also earlier, and left no record, as people name them."""
+        return planned.missing(Place(records=self.records, board=board, arm=arm, case=case.name), records)
 
     def arms(self) -> dict[str, set[str]]:
         """Return the arms by board."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,15 +83,6 @@ class Run:
             return beside.end(case, on_record)
         finally:
             beside.close()
-
-    def missing(self, case: Case, records: Sequence[Record]) -> tuple[str, ...]:
-        """Return the boots of one arm that this run was to measure and that left no record, as people name them."""
-        boots = self.boots(case)
-        if self.virtual_time:
-            seeds = {record.seed for record in records}
-            return tuple(f"seed {seed}" for seed in boots if seed not in seeds)
-        missing_count = len(boots) - len(records)
-        return (f"{missing_count} of {len(boots)} boots",) if missing_count > 0 else ()
 
     def prepare(self, case: Case) -> None:
         """Check that there is room for a case's records, and write down which are going to come."""

@@ -88,17 +88,56 @@ def check(directory: Path) -> Difference:
     difference = _verdict(directory)
     if difference is not None and difference.changed:
         return difference
-    verdict, list_path = directory / "verdict.json", directory / LIST
+    verdict = directory / "verdict.json"
+    entry = _entry(verdict)
+    if entry is None:
+        raise ConfigError(f"{verdict}: it is damaged or was never sealed; judge the records again")
+    return difference or _records_difference(verdict, entry)
+
+
+def sealed_records(verdict: Path) -> Path | None:
+    """Return the directory of records that a verdict.json is about; None where it does not say so, or says nothing."""
     try:
-        entry = json.loads(files.read_text(verdict, files.JSON_LIMIT))["seal"]
-        records, digest = Path(str(entry["records"])), str(entry[LIST])
+        entry = _entry(verdict)
+    except ConfigError:
+        return None
+    return (verdict.parent / entry.records).resolve() if entry else None
+
+
+def check_records(verdict: Path) -> Difference:
+    """Return what of its records changed since a verdict.json was written: nothing that is known where it has no seal.
+
+    Whether the file itself did is `is_changed`. Raises ConfigError: a file is damaged.
+    """
+    entry = _entry(verdict)
+    return _records_difference(verdict, entry) if entry else Difference(changed=(), missing=(), added=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The field `seal` of verdict.json: the directory of the records as it names it, and the digest of their list."""
+
+    records: Path
+    digest: str
+
+
+def _entry(verdict: Path) -> _Entry | None:
+    """Return what verdict.json says of its records; None if nothing. Raises ConfigError: it is damaged or missing."""
+    try:
+        document = json.loads(files.read_text(verdict, files.JSON_LIMIT))
+        if "seal" not in document:
+            return None
+        return _Entry(Path(str(document["seal"]["records"])), str(document["seal"][LIST]))
     except FileNotFoundError:
         raise ConfigError(f"{verdict}: no such file: name the directory of a report, as `rtgate gate -o` did") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = files.damage(error)
         raise ConfigError(f"{verdict}: {what}: it is damaged or was never sealed; judge the records again") from error
-    if difference is not None:
-        return difference
+
+
+def _records_difference(verdict: Path, entry: _Entry) -> Difference:
+    directory, records = verdict.parent, entry.records
+    list_path = directory / LIST
     if records.is_absolute() or ".." in records.parts:
         raise ConfigError(f"{verdict}: field `seal.records` leaves the directory: judge the records again")
     try:
@@ -107,7 +146,7 @@ def check(directory: Path) -> Difference:
         return Difference(changed=(), missing=(LIST,), added=())
     except OSError as error:
         raise ConfigError(f"{list_path}: cannot be read: {error.strerror}") from error
-    if hashlib.sha256(text).hexdigest() != digest:
+    if hashlib.sha256(text).hexdigest() != entry.digest:
         # Nothing can be said of the single files by a list that was changed itself.
         return Difference(changed=(LIST,), missing=(), added=())
     before = {match[2]: match[1] for line in text.decode().split("\n") if (match := _LINE.fullmatch(line))}

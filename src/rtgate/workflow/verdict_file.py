@@ -11,7 +11,8 @@ from rtgate.errors import ChangedError, ConfigError, Interrupted
 from rtgate.judge.verdict import Kind, Status, Verdict, exit_code, worst
 from rtgate.records.codec import reject_unknown_fields
 from rtgate.records.document import read_document
-from rtgate.records.seal import is_changed
+from rtgate.records.seal import check_records, is_changed, sealed_records
+from rtgate.report.text import plain_text
 
 FORMAT = 1
 _GOOD = {0, Interrupted.exit_code}
@@ -45,6 +46,26 @@ def read_verdicts(path: Path, records: Path) -> tuple[list[Verdict], int]:
     if stored is None:
         raise ConfigError(f"{path}: not there: judge the records first: rtgate judge {records}")
     return stored
+
+
+def require_judged(path: Path, records: Path) -> None:
+    """Refuse verdicts of other records than these, which would say of one kernel what holds for another.
+
+    Verdicts that were written elsewhere than beside or among their records name none: these are not refused.
+
+    Raises:
+        ConfigError: they are about another directory, or the list of its files is damaged.
+        ChangedError: records were changed, added or removed since.
+    """
+    judged = sealed_records(path)
+    remedy = _remedy(path, records)
+    if judged not in {None, records.resolve()}:
+        raise ConfigError(f"{path} is about {judged}, and not about {records}: {remedy}")
+    changes = check_records(path).lines
+    if changes:
+        raise ChangedError(
+            f"{records} is not as it was judged ({plain_text(changes[0])}; {len(changes)} in all): {remedy}"
+        )
 
 
 def _unended(path: Path, remedy: str) -> Verdict:
