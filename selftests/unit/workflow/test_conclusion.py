@@ -140,6 +140,9 @@ def test_a_report_of_records_that_nobody_judged_is_green_nowhere(
     assert "exit code 3)" in capsys.readouterr().out
     (suite,) = ET.parse(tmp_path / "out" / "junit.xml").getroot()
     assert suite.get("errors") == "1"
+    note = tmp_path / "note.md"
+    assert main(["report", str(tmp_path / "records"), "--export", f"markdown={note}"]) == 0
+    assert note.read_text().startswith("**MISS: ")
 
 
 @pytest.mark.parametrize(("code", "missing"), [(0, True), (130, True), (5, False)])

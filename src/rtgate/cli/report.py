@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rtgate.console.line import address
 from rtgate.errors import ConfigError
+from rtgate.judge.verdict import exit_code
 from rtgate.measure.raw_output import read_verified
 from rtgate.records.seal import sealed_records
 from rtgate.report import html
@@ -102,7 +103,12 @@ def _make(args: argparse.Namespace, output: Path) -> None:
     verdicts, code = read_verdicts(verdict, args.records)
     require_judged(verdict, args.records)
     records = read_verified(args.records)
-    verdicts += missing_verdicts(records, verdicts)
+    # Where nothing was judged, a code of 0 says that somebody allowed it.
+    allow_unjudged = code == 0
+    missing = missing_verdicts(records, verdicts)
+    verdicts += missing
+    # A command that was refused or stopped has a code that its verdicts do not come to.
+    code = exit_code(verdicts, allow_unjudged=allow_unjudged) if missing else code
     for export in args.export:
         export.write(JudgedRun(records=records, verdicts=verdicts, code=code, origin=args.origin))
         say(f"{export.format}: {export.path}")
@@ -114,8 +120,7 @@ def _make(args: argparse.Namespace, output: Path) -> None:
 
     _require_same_run(output, {"records": args.records, "verdict.json": verdict})
     with lock(output):
-        # Where nothing was judged, a code of 0 says that somebody allowed it.
-        write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=code == 0, over=True))
+        write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=allow_unjudged, over=True))
 
 
 def _require_same_run(output: Path, sources: Mapping[str, Path]) -> None:
