@@ -66,7 +66,7 @@ def test_boots_that_did_not_measure_are_not_counted_as_if_they_had(world: World)
         (Status.MISS, Kind.LAB, 3, "MISS: the lab failed, or something was not measured (1 MISS; exit code 3)"),
         (Status.DONE, Kind.UNJUDGED, 5, "DONE: nothing was judged (1 DONE; exit code 5)"),
         (Status.DONE, Kind.INCONCLUSIVE, 5, "DONE: inconclusive: not enough samples to decide (1 DONE; exit code 5)"),
-        (Status.DONE, Kind.UNJUDGED, 0, "DONE: measured, nothing was judged, as asked (1 DONE; exit code 0)"),
+        (Status.DONE, Kind.UNJUDGED, 0, "DONE: nothing was judged, as asked (1 DONE; exit code 0)"),
     ],
 )
 def test_what_is_not_good_is_told_whole(world: World, status: Status, kind: Kind, code: int, outcome: str) -> None:

@@ -26,7 +26,7 @@ from rtgate.workflow.judging import JudgingRequest
 from rtgate.workflow.verdict_file import read_verdicts
 from rtgate.workflow.verdicts import write_ending, write_verdicts
 
-_OUTCOMES = {0: {"PASS"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
+_OUTCOMES = {0: {"PASS", "DONE", "SKIP"}, 1: {"FAIL"}, 3: {"MISS"}, 4: {"ERROR"}, 5: {"DONE", "SKIP"}}
 NAMED = (
     (Status.FAIL, Kind.LIMIT),
     (Status.FAIL, Kind.REGRESSION),
@@ -43,6 +43,8 @@ NAMED = (
     (Status.DONE, Kind.UNJUDGED),
     (Status.SKIP, Kind.NOT_EXERCISED),
     (Status.SKIP, Kind.UNJUDGED),
+    (Status.DONE, Kind.NOT_APPLIED),
+    (Status.DONE, Kind.WAIVED),
 )
 
 
@@ -87,21 +89,25 @@ def _agree(output: Path, code: int, told: str) -> None:
     assert f"exit code {code})" in told
     line = next(one for one in told.splitlines() if f"exit code {code})" in one)
     assert line.split(":")[0] in _OUTCOMES[code]
+    if "waived" not in {one["kind"] for one in found["verdicts"]}:  # which is DONE, and for people good news
+        assert (line.split(":")[0] == "PASS") == (found["outcome"] == "PASS")
     assert code == 0 or not line.endswith(f"(1 PASS; exit code {code})")
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations_with_replacement(NAMED, 2)))
 @pytest.mark.parametrize("same_case", [True, False])
+@pytest.mark.parametrize("allowed", [False, True])
 def test_every_output_says_the_same(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     first: tuple[Status, Kind],
     second: tuple[Status, Kind],
     same_case: bool,
+    allowed: bool,
 ) -> None:
     verdicts = [_verdict(*first), _verdict(*second, "latency/cyclictest:idle" if same_case else "latency/b:idle")]
-    code = finish(tmp_path, verdicts, Ending(whole=True))
-    assert code == exit_code(verdicts)
+    code = finish(tmp_path, verdicts, Ending(whole=True, allow_unjudged=allowed))
+    assert code == exit_code(verdicts, allow_unjudged=allowed)
     _agree(tmp_path, code, capsys.readouterr().out)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from rtgate.judge.verdict import Figure, Kind, Status, Verdict, is_open, is_unproven
+from rtgate.judge.verdict import Figure, Kind, Status, Verdict, exit_code, is_open, is_unproven
 from rtgate.report.answers import lead
 from rtgate.report.cases import CaseReport
 from rtgate.report.text import plain_text
@@ -71,9 +71,9 @@ class Outcome:
     action: str
 
 
-def outcome(reports: Sequence[CaseReport], exit_code: int) -> Outcome:
+def outcome(reports: Sequence[CaseReport], code: int) -> Outcome:
     """Return what the cases of a run came to."""
-    status, meaning = _meaning(reports, exit_code)
+    status, meaning = _meaning(reports, code)
     counts = [
         f"{count} {member.value}" for member in Status if (count := sum(case.status is member for case in reports))
     ]
@@ -82,21 +82,21 @@ def outcome(reports: Sequence[CaseReport], exit_code: int) -> Outcome:
         meaning=meaning,
         numbers=_numbers(reports, status),
         cause=next((plain_text(verdict.cause) for case in reports for verdict in case.causes if verdict.cause), ""),
-        counts=f"{', '.join(counts) or 'no case'}; exit code {exit_code}",
-        action=_action([verdict for case in reports for verdict in case.verdicts], exit_code),
+        counts=f"{', '.join(counts) or 'no case'}; exit code {code}",
+        action=_action([verdict for case in reports for verdict in case.verdicts], code),
     )
 
 
-def _action(verdicts: Sequence[Verdict], exit_code: int) -> str:
-    if exit_code == 3:
+def _action(verdicts: Sequence[Verdict], code: int) -> str:
+    if code == 3:
         miss_kinds = {verdict.kind for verdict in verdicts if verdict.status is Status.MISS}
         return _BASELINE_ACTS if miss_kinds and miss_kinds <= _DEATHS.keys() else _LAB_ACTS
-    if exit_code == 5:
+    if code == 5:
         kinds = {verdict.kind for verdict in verdicts}
         actions = [action for kind, action in _OPEN_ACTIONS.items() if kind in kinds]
         actions += [_UNPROVEN_ACTION] if any(map(is_unproven, verdicts)) else []
         return "; ".join(actions) or _UNJUDGED_ACTION
-    return _ACTIONS.get(exit_code, "")
+    return _ACTIONS.get(code, "")
 
 
 def _numbers(reports: Sequence[CaseReport], status: Status) -> str:
@@ -181,18 +181,16 @@ def _success(kinds: AbstractSet[Kind]) -> str:
     return f"every limit was kept{', and the kernel is no worse than the baseline' if Kind.NO_WORSE in kinds else ''}"
 
 
-def _meaning(reports: Sequence[CaseReport], exit_code: int) -> tuple[Status, str]:
+def _meaning(reports: Sequence[CaseReport], code: int) -> tuple[Status, str]:
     verdicts = [verdict for case in reports for verdict in case.verdicts]
     kinds = {verdict.kind for verdict in verdicts}
     doubt = _unproven(verdicts)
-    if exit_code == 0 and doubt:
-        return Status.DONE, f"{doubt}, as asked"
-    if exit_code == 0 and not any(case.status is Status.PASS for case in reports) and Kind.WAIVED not in kinds:
-        return Status.DONE, "measured, nothing was judged, as asked"
-    if exit_code == 0:
+    if code == 0 and exit_code(verdicts) == 5:  # only an allowance makes it 0
+        return Status.DONE, f"{_open(kinds, doubt)}, as asked"
+    if code == 0:
         return Status.PASS, _success(kinds)
-    if exit_code == 1:
+    if code == 1:
         return Status.FAIL, _failure({verdict.kind for verdict in verdicts if verdict.status is Status.FAIL})
-    if exit_code == 5:
+    if code == 5:
         return Status.DONE, _open(kinds, doubt)
-    return _OUTCOMES.get(exit_code, (Status.ERROR, "rtgate itself failed"))
+    return _OUTCOMES.get(code, (Status.ERROR, "rtgate itself failed"))
