@@ -42,6 +42,16 @@ def test_a_report_without_html(world: World, tmp_path: Path, capsys: pytest.Capt
     assert "exit code 1" in told
 
 
+def test_a_report_without_html_has_no_page_of_an_older_verdict(world: World, tmp_path: Path) -> None:
+    world.stored(world.boot(), tmp_path / "records")
+    _judged(tmp_path / "records", [world.over_limit()], exit_code=1)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "index.html").write_text("PASS", encoding="utf-8")
+    assert _run(tmp_path / "records", "-o", tmp_path / "out", "--no-html") == 0
+    assert not (tmp_path / "out" / "index.html").exists()
+    assert "FAIL" in (tmp_path / "out" / "summary.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("words", [(), ("--export", "markdown=note.md")])
 def test_verdicts_that_were_edited_are_shown_nowhere(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

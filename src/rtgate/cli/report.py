@@ -18,7 +18,7 @@ from rtgate.report.notices import say, silence
 from rtgate.report.server import server
 from rtgate.workflow.conclusion import Ending, missing_verdicts, write_report
 from rtgate.workflow.exports import FORMATS, Export, JudgedRun
-from rtgate.workflow.report_directory import lock, require_report_directory
+from rtgate.workflow.report_directory import PAGE, lock, require_report_directory
 from rtgate.workflow.verdict_file import read_verdicts, require_judged
 
 DESCRIPTION = """\
@@ -120,6 +120,8 @@ def _make(args: argparse.Namespace, output: Path) -> None:
 
     _require_same_run(output, {"records": args.records, "verdict.json": verdict})
     with lock(output):
+        # An older page has the older verdict, and a server or a reader takes it first.
+        (output / PAGE).unlink(missing_ok=True)
         write_report(output, records, verdicts, page, Ending(whole=True, allow_unjudged=allow_unjudged, over=True))
 
 
