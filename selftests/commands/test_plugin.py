@@ -250,6 +250,32 @@ def test_boots_of_another_kernel_in_the_directory_are_judged_as_well(suite: Suit
     suite.pytest(*again, "1-2").assert_outcomes(passed=1, deselected=1)
 
 
+def test_a_wrong_history_ends_the_session_before_it_measures(suite: Suite) -> None:
+    target = FakeTarget()
+    suite.fake(arm(target))
+    result = suite.measured("--history", "bogus")
+    assert result.ret == 4
+    result.stdout.fnmatch_lines_random(["*'bogus' is not the URL*"])
+    assert not target.plans
+
+
+def test_what_goes_wrong_at_the_end_is_told_without_a_traceback(suite: Suite) -> None:
+    suite.fake(arm(FakeTarget()))
+    (suite.pytester.path / "file").touch()
+    result = suite.measured("-k", "idle", "--verdict", "file/verdict.json")
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(["*= not judged to the end =*", "*file*", "The records are kept: rtgate judge *"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_the_comparison_joins_pytest_s_junit_in_a_home_directory(suite: Suite) -> None:
+    suite.patch.setenv("HOME", str(suite.pytester.path))
+    suite.fake(arm(FakeTarget(), "baseline"), arm(FakeTarget()))
+    suite.measured("-k", "idle", "--junit-xml", "~/junit.xml").assert_outcomes(passed=1, deselected=1)
+    suites = ET.parse(suite.pytester.path / "junit.xml").getroot()
+    assert [one.get("name") for one in suites] == ["pytest", "comparison with the baseline"]
+
+
 def test_a_damaged_record_in_the_directory_ends_the_session_before_it_measures(suite: Suite) -> None:
     suite.fake(arm(FakeTarget()))
     suite.measured("-k", "idle").assert_outcomes(passed=1, deselected=1)

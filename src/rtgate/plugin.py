@@ -10,6 +10,7 @@ A test says what to measure and nothing about boards, kernels, seeds or limits::
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Collection, Generator, Sequence
 from functools import partial
@@ -70,6 +71,7 @@ class Session:
         self.boards: dict[str, frozenset[str | None]] = {}
         self.compared: tuple[Verdict, ...] = ()
         self.silent: list[Verdict] = []
+        self.failure = ""
         self.judging = None if config.getoption("--no-judge") else _judging(config)
         self.source = _source(config)
 
@@ -104,8 +106,11 @@ def _source(config: pytest.Config) -> MeasuredRun | StoredRun:
 
 def _judging(config: pytest.Config) -> Judging:
     from rtgate.workflow.judging import Judging  # noqa: PLC0415 - half a second to load; a gate judges by itself
+    from rtgate.workflow.verdicts import grounds  # noqa: PLC0415
 
-    return Judging(suite_options.criteria(config))
+    criteria = suite_options.criteria(config)
+    with grounds(criteria.history):  # a wrong one shows now, and not when everything is measured
+        return Judging(criteria)
 
 
 _SESSION = pytest.StashKey[Session]()
@@ -150,7 +155,7 @@ def _prepare(config: pytest.Config, items: list[pytest.Item], collected: Sequenc
         offered = {case.name for case in offered_cases(collected, offers, config.getoption("--tuning")).values()}
         boots = session.source.prepare(cases.values(), offered) if session else 0
     except RtgateError as error:
-        pytest.exit(str(error), returncode=4 if error.exit_code == 2 else 3)
+        pytest.exit(str(error), returncode=_returncode(error))
     if cases_path:
         cases_file.write(cases.values(), Path(cases_path))
     if session is None:
@@ -161,6 +166,11 @@ def _prepare(config: pytest.Config, items: list[pytest.Item], collected: Sequenc
     if isinstance(source, MeasuredRun) and config.getoption("--tell-placebos"):
         _tell_placebos(config, every, source.run, cases.values())
     config.stash[_PROGRESS] = Progress(total=boots, workers=source.workers)
+
+
+def _returncode(error: RtgateError) -> int:
+    """Return pytest's exit code of an error: 4 for wrong usage, 3 for what rtgate or the lab could not do."""
+    return 4 if error.exit_code == 2 else 3
 
 
 def _tell_placebos(config: pytest.Config, items: Sequence[pytest.Item], run: Run, cases: Collection[Case]) -> None:
@@ -233,7 +243,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     ours.source.close()
     if ours.judging is not None:
-        _judge_session(session, ours, ours.judging)
+        try:
+            _judge_session(session, ours, ours.judging)
+        except RtgateError as error:
+            ours.failure = f"{plain_text(str(error))}\nThe records are kept: rtgate judge {ours.source.records}"
+            session.exitstatus = _returncode(error)
     # What is left takes no second, and an interrupt would end it with a traceback: pytest catches none in its summary.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -252,7 +266,7 @@ def _judge_session(session: pytest.Session, ours: Session, judging: Judging) -> 
     judging.write_ending(path, whole=judging.is_complete and not ours.silent)
     _write_allure(session.config, ours, judging.verdicts)
     if ours.compared and (own := session.config.getoption("xmlpath", None)):
-        junit.add(ours.compared, Path(own))
+        junit.add(ours.compared, Path(os.path.expandvars(own)).expanduser())  # as pytest reads it
     bad = {Status.FAIL, Status.ERROR, Status.MISS}  # as for a test of its own; the others have failed theirs
     untold = (*ours.compared, *ours.silent)
     if session.exitstatus == pytest.ExitCode.OK and any(verdict.status in bad for verdict in untold):
@@ -280,6 +294,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     ours = config.stash.get(_SESSION, None)
     if ours is None:
         return
+    if ours.failure:
+        terminalreporter.section("not judged to the end")
+        terminalreporter.line(ours.failure)
     for title, verdicts in (("comparison with the baseline", ours.compared), ("not measured", ours.silent)):
         if verdicts:
             terminalreporter.section(title)
