@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from rtgate.console.line import Line, LineLostError, Opener, address, opener
-from rtgate.errors import ConfigError
+from rtgate.console.transport import SerialTransport
+from rtgate.errors import ConfigError, TransportError
 
 
 @pytest.fixture
@@ -43,12 +44,22 @@ def test_a_serial_port_is_set_up_to_pass_bytes_on(terminal: tuple[int, str]) -> 
     line.close()
 
 
-def test_two_hubs_do_not_share_a_port(terminal: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hubs_do_not_share_a_port(terminal: tuple[int, str]) -> None:
+    """Also if root starts them, whom the kernel lets open it all the same."""
     line = opener(f"serial:{terminal[1]}")()
-    if os.geteuid() == 0:
-        pytest.skip("the kernel lets root open it all the same")
     with pytest.raises(LineLostError):
         opener(f"serial:{terminal[1]}")()
+    line.close()
+
+
+def test_a_hub_and_a_console_do_not_share_a_port(terminal: tuple[int, str]) -> None:
+    console = SerialTransport(terminal[1], 115200)
+    with pytest.raises(LineLostError, match="another program has it open"):
+        opener(f"serial:{terminal[1]}")()
+    console.close()
+    line = opener(f"serial:{terminal[1]}")()
+    with pytest.raises(TransportError, match="cannot be opened"):
+        SerialTransport(terminal[1], 115200)
     line.close()
 
 

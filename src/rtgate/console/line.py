@@ -122,11 +122,16 @@ def _serial(device: str, speed: int) -> Line:
         raise LineLostError(error.strerror) from error
     try:
         fcntl.ioctl(descriptor, termios.TIOCEXCL)  # a second hub on the port would steal half of the bytes
+        # Root may open it all the same, and who holds it by pyserial's lock has not claimed it so.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         settings = termios.tcgetattr(descriptor)
         # 8 data bits, no parity, no flow control. No HUPCL: closing must not touch DTR, which resets some boards.
         settings[0:4] = [0, 0, termios.CS8 | termios.CREAD | termios.CLOCAL, 0]
         settings[4] = settings[5] = speed
         termios.tcsetattr(descriptor, termios.TCSANOW, settings)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise LineLostError("another program has it open: end that one") from error
     except (OSError, termios.error) as error:
         os.close(descriptor)
         raise LineLostError(error.args[-1]) from error
