@@ -104,6 +104,19 @@ def test_figures_over_boots(world: World) -> None:
     assert figures([]).high is None
 
 
+@pytest.mark.parametrize(("name", "unit"), [("temperature", Unit.CELSIUS), ("throughput", Unit.MB_S)])
+def test_the_largest_of_what_is_no_time_is_no_figure_of_the_table(world: World, name: str, unit: Unit) -> None:
+    record = world.record(world.boot())
+    other = [
+        replace(one, name=f"{name}.max", quantity=Quantity(61.0, unit))
+        for one in record.measurements
+        if one.name == "latency.max"
+    ]
+    assert figures([replace(record, measurements=tuple(other))]).high is None
+    both = replace(record, measurements=(*other, *record.measurements))
+    assert figures([both]) == replace(figures([record]), worst=both)
+
+
 def test_the_average_weighs_wakeups(world: World) -> None:
     short, long = (world.record(world.boot(seed=seed, samples=count)) for seed, count in ((1, 1000), (2, 9000)))
     one, two, both = (figures(records).mean for records in ([short], [long], [short, long]))

@@ -5,6 +5,7 @@ import http.client
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -49,6 +50,21 @@ def test_the_report_is_the_first_page(port: int) -> None:
     assert _get(port, "/index.html?sort=a")[0] == 200
     assert _get(port, "/verdict.json") == (200, b"{}", "application/json")
     assert _get(port, "/", "HEAD")[:2] == (200, b"")
+
+
+def test_a_browser_that_leaves_in_mid_page_is_no_traceback(
+    port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report" / "index.html").write_bytes(b"x" * 20_000_000)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leaves with a reset
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        client.recv(1000)
+    assert _get(port, "/verdict.json")[0] == 200
+    deadline = time.monotonic() + 10
+    while threading.active_count() > 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -202,10 +202,18 @@ def microseconds(quantity: Quantity) -> Quantity:
     return quantity.to(Unit.VIRTUAL_US if quantity.unit.virtual else Unit.US)
 
 
+def _is_time(quantity: Quantity) -> bool:
+    return quantity.unit.dimension in {Unit.US.dimension, Unit.VIRTUAL_US.dimension}
+
+
 def family(records: Sequence[Record]) -> str:
-    """Return what the tool measures, as measurements are named: `latency`, or `roundtrip` of signals."""
-    all_names = [measurement.name for record in records for measurement in record.measurements]
-    names = [name.removesuffix(".max") for name in all_names if name.endswith(".max")]
+    """Return which times the tool measures, as measurements are named: `latency`, or `roundtrip` of signals."""
+    measurements = [measurement for record in records for measurement in record.measurements]
+    names = [
+        measurement.name.removesuffix(".max")
+        for measurement in measurements
+        if measurement.name.endswith(".max") and measurement.quantity and _is_time(measurement.quantity)
+    ]
     return "latency" if "latency" in names or not names else names[0]
 
 

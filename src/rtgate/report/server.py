@@ -39,6 +39,9 @@ def server(directory: Path, host: str, port: int) -> ThreadingHTTPServer:
     class Server(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing of a browser that leaves in mid-page."""
+
     try:
         return Server((host, port), Handler)
     except OSError as error:
