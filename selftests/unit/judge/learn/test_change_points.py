@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 import random
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selftests.examples import examples
 
-from rtgate.judge.learn.change_points import FEWEST, change_points
+from rtgate.judge.learn.change_points import FEWEST, FEWEST_POINTS, change_points
 
 
 def series(*parts: tuple[int, float], sd: float = 0.08, seed: int = 1) -> list[float]:
@@ -22,6 +23,15 @@ def test_a_shift_is_found_where_it_was_made() -> None:
     assert abs(change.index - 40) <= 1
     assert (change.before, change.after) == pytest.approx((3.0, 3.3), abs=0.05)
     assert change.p <= 0.01
+
+
+def test_the_fewest_runs_suffice_for_a_shift_without_noise() -> None:
+    """Fewer are not looked at: nobody may take what cannot be found for what is not there."""
+    half = FEWEST_POINTS // 2
+    (change,) = change_points(series((half, 1.0), (half, 2.0), sd=0.001))
+    assert change.index == half
+    assert not change_points(series((half - 1, 1.0), (half, 2.0), sd=0.001))
+    assert 2 / math.comb(FEWEST_POINTS, half) < 0.01 < 2 / math.comb(FEWEST_POINTS - 1, half)
 
 
 def test_two_shifts_are_two_changes() -> None:
