@@ -164,6 +164,11 @@ def test_a_case_that_nobody_measured_or_planned_is_a_mistake(
     assert (records / "verdict.json").read_text() == "of the gate"
 
 
+def test_a_tuning_without_a_profile_is_a_mistake(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["judge", str(records), "--tuning", "nonsense"]) == 2
+    assert "--tuning chooses the cases of a profile: add --profile" in capsys.readouterr().err
+
+
 def test_a_board_that_nobody_measured_is_a_mistake(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["judge", "records", "--board", "virt-x86_64"]) == 2
     message = "records: nothing was measured or planned on virt-x86_64 (boards there: virt-arm64)"

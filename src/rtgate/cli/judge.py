@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from rtgate.board.tuning import DEFAULT
 from rtgate.cli import command_options, requests, shared_options
 from rtgate.errors import ConfigError
 from rtgate.workflow import suites
@@ -47,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     records: Path = arguments.records
     if not records.is_dir():
         raise ConfigError(f"{records}: no such directory of records: name what `rtgate measure` or `gate` has written")
+    if arguments.tuning != DEFAULT.name and not arguments.profile:
+        raise ConfigError("--tuning chooses the cases of a profile: add --profile, or leave it out")
     board_cases = _expected_cases(arguments) if arguments.profile else {}
     request = JudgingRequest(
         records=records,
