@@ -88,15 +88,6 @@ def test_files_that_are_being_written_and_reports_are_no_records(tmp_path: Path)
     assert "verdict" not in (tmp_path / "records.sha256").read_text()
 
 
-def test_a_soak_that_an_older_rtgate_sealed_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".soak.lock").touch()
-    with monkeypatch.context() as older:
-        older.setattr(seal, "_NOT_RECORDS", seal._NOT_RECORDS - {".soak.lock"})
-        _sealed(tmp_path, records=".")
-        assert ".soak.lock" in (tmp_path / "records.sha256").read_text()
-    assert check(tmp_path) == SAME
-
-
 def test_a_record_that_became_a_pipe_has_changed(tmp_path: Path) -> None:
     boot = _sealed(tmp_path) / "board" / "1"
     (boot / "record.json").unlink()

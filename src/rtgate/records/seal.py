@@ -150,8 +150,6 @@ def _records_difference(verdict: Path, entry: _Entry) -> Difference:
         # Nothing can be said of the single files by a list that was changed itself.
         return Difference(changed=(LIST,), missing=(), added=())
     before = {match[2]: match[1] for line in text.decode().split("\n") if (match := _LINE.fullmatch(line))}
-    # An older rtgate has a soak's lock in its list.
-    before = {name: digest for name, digest in before.items() if not _NOT_RECORDS & set(Path(name).parts)}
     return _difference(before, _digests(directory, directory / records))
 
 

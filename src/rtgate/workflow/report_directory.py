@@ -24,7 +24,6 @@ _OURS = frozenset(
     {
         *("records", "allure-results", PAGE, SUMMARY, "verdict.json", "junit.xml", "history.jsonl", _LOG),
         *("lava", "records.sha256", "verdict.sha256", "note.md", "note.txt", "reply.eml", "bisect", BUILD_LOGS),
-        "measure-more.log",  # of rtgate 0.1.0
     }
 )
 

@@ -71,8 +71,7 @@ def require_judged(path: Path, records: Path) -> None:
 def _unended(path: Path, remedy: str) -> Verdict:
     """Return what is said of a run of which nobody knows that everything was measured and judged."""
     sentence = (
-        f"{path} does not say that its run has ended (it was stopped, or is pytest's of rtgate 0.1.0): run it "
-        f"again, or {remedy}"
+        f"{path} does not say that its run has ended (it was stopped, or is still under way): run it again, or {remedy}"
     )
     return Verdict(status=Status.MISS, kind=Kind.MISSING, sentence=sentence, board="", arm="", flavour="", case="")
 
