@@ -51,7 +51,7 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--no-judge", action="store_true", help="measure only; no limits")
     shared_options.THRESHOLDS.add(group.addoption)
     group.addoption("--history", metavar="URL", help="of earlier boots: the noise of boards that comparisons need")
-    group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: verdict.json beside the records)")
+    group.addoption("--verdict", metavar="FILE", help="where verdicts go (default: RECORDS/verdict.json)")
     shared_options.POWER_CYCLE.add(group.addoption)
     shared_options.CONSOLE.add(group.addoption)
     shared_options.CASE.add(group.addoption)
