@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,28 @@ def test_the_rest_of_a_report_that_was_replaced_is_removed_after_a_kill(output: 
     with replacing(output):
         pass
     assert _read(output) == {**OLD, "measure.log": "old"}
+
+
+def test_a_clean_up_that_is_killed_brings_no_older_report_back(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def kill(directory: Path, *, ignore_errors: bool = False) -> None:
+        if (directory / ".whole").exists():
+            (directory / ".whole").unlink()  # the first of its files
+            raise KilledError
+
+    def measure_and_die() -> None:
+        with monkeypatch.context() as patch, replacing(output):
+            _write(output, "verdict.json", RECORD, text="new")
+            patch.setattr(shutil, "rmtree", kill)
+
+    with pytest.raises(KilledError):
+        measure_and_die()
+    with replacing(output):
+        pass
+    assert (output / "verdict.json").read_text() == "new"
+    assert not [path.name for path in output.iterdir() if path.name in {".former", ".gone"}]
 
 
 def test_nothing_is_left_where_nothing_was(tmp_path: Path) -> None:

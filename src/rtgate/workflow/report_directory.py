@@ -18,7 +18,7 @@ SUMMARY = "summary.html"
 BUILD_LOGS = "build-logs"
 """What compilers said of kernels that could not be built: who reads an answer does not see our disk."""
 
-_FORMER, _WHOLE, _LOG = ".former", ".whole", "measure.log"
+_FORMER, _WHOLE, _GONE, _LOG = ".former", ".whole", ".gone", "measure.log"
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 _OURS = frozenset(
     {
@@ -95,7 +95,16 @@ def _give_back(output: Path) -> None:
                 shutil.rmtree(output / name)
         (former / _WHOLE).unlink()
         _put_back(former, output)
-    shutil.rmtree(former, ignore_errors=True)
+    _remove(former, output / _GONE)
+
+
+def _remove(former: Path, gone: Path) -> None:
+    """Remove what is not needed any more, under a name that nobody takes for an older report if this is killed."""
+    shutil.rmtree(gone, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        former.rename(gone)
+    for directory in (gone, former):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _put_back(former: Path, output: Path) -> None:
