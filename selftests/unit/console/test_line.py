@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rtgate.console.line import Line, LineLostError, Opener, address, opener
+from rtgate.console.line import Line, LineLostError, Opener, address, opener, watch
 from rtgate.console.transport import SerialTransport
 from rtgate.errors import ConfigError, TransportError
 
@@ -148,6 +148,18 @@ def test_a_name_that_cannot_be_one_is_a_lost_line() -> None:
 def test_what_is_no_line_is_refused(line: str) -> None:
     with pytest.raises(ConfigError):
         opener(line)
+
+
+def test_a_machine_that_is_gone_is_noticed_within_two_minutes() -> None:
+    """By probes where nothing is sent, and by what is not acknowledged where something is."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        watch(connection)
+        options = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+        idle, interval, count, unsent = (
+            connection.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in options
+        )
+    assert idle + interval * count == 120
+    assert unsent == 120_000
 
 
 def test_addresses() -> None:

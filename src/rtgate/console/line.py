@@ -191,3 +191,5 @@ def watch(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)
+    # Probes are for a line that is idle. Where output waits for an answer, the kernel would try for 15 minutes.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 120_000)  # ms
