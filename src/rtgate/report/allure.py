@@ -74,7 +74,6 @@ def write(
     records: Sequence[Record],
     verdicts: Sequence[Verdict],
     directory: Path,
-    not_applicable: Mapping[str, Mapping[str, str]] | None = None,
     *,
     code: int | None = None,
     fresh: bool = True,
@@ -85,7 +84,6 @@ def write(
         records: all records of the run, of every arm.
         verdicts: what they were judged to be.
         directory: the results directory, made when missing.
-        not_applicable: by board: reasons, by validity check, why it does not apply; read from the boards when None.
         code: the run's exit code; that of the verdicts when None.
         fresh: whether older results in the directory are removed; otherwise only what allure-pytest wrote of the tests
             that are written here (`MEASURED`), because other tests and other boards have theirs there.
@@ -94,8 +92,7 @@ def write(
         InfrastructureError: the directory cannot be written.
     """
     reports = cases(records, verdicts)
-    if not_applicable is None:
-        not_applicable = {case.board: registry.not_applicable_on(case.board) for case in reports}
+    not_applicable = {case.board: registry.not_applicable_on(case.board) for case in reports}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path in _older(directory) if fresh else _stale_files(directory, {_uuid(case) for case in reports}):
@@ -104,7 +101,7 @@ def write(
         plots: dict[page.Place, Picture] = {}
         detailed_places = _detailed_cases(reports)
         for case in reports:
-            content = steps(case, not_applicable.get(case.board, {}), detailed=case.place in detailed_places)
+            content = steps(case, not_applicable[case.board], detailed=case.place in detailed_places)
             plot = _histogram(content)
             plots |= {case.place: plot} if plot else {}
             writer.case(case, content, plot)
