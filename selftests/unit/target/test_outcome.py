@@ -14,7 +14,7 @@ from selftests.frames import encode
 
 from rtgate.console.frames import FrameReader
 from rtgate.errors import ParseError
-from rtgate.target.outcome import State, printable_tail, read_outcome, unpack
+from rtgate.target.outcome import printable_tail, unpack
 
 NONCE = "F0123abcde"
 
@@ -63,18 +63,6 @@ def test_incomplete_frames_are_an_error() -> None:
     reader.feed("".join(f"{line}\n" for line in encode(archive(FILES), NONCE)[1:]).encode())
     with pytest.raises(ParseError, match="frames of the results are missing or damaged"):
         unpack(reader)
-
-
-def test_what_the_line_lost_is_the_lab_s_and_what_arrived_and_cannot_be_read_is_ours() -> None:
-    frames = encode(archive(FILES), NONCE)
-    damaged = FrameReader(NONCE)
-    damaged.feed("".join(f"{line}\n" for line in [frames[0][:20] + "~" + frames[0][21:], *frames[1:]]).encode())
-    outcome = read_outcome(damaged)
-    assert (outcome.state, outcome.line.damaged) == (State.LAB, 1)
-    assert "frames of the results are missing or damaged" in outcome.message
-    assert read_outcome(FrameReader(NONCE)).state is State.LAB
-    assert read_outcome(reader_of(b"no archive")).state is State.UNREADABLE
-    assert read_outcome(reader_of(archive(FILES))).state is State.MEASURED
 
 
 @pytest.mark.parametrize("payload", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), archive(FILES)[:-30]])

@@ -31,6 +31,6 @@ class State(StrEnum):
     NO_BOOT = "no boot"  # the kernel: it never came to the plan
     FAULT = "kernel fault"  # the kernel: it died during the plan
     HANG = "hang"  # the kernel: a deadline passed in silence
-    UNREADABLE = "unreadable"  # we: the results arrived and cannot be read
+    UNREADABLE = "unreadable"  # we, or the line: the results cannot be read
     UNREPEATED = "not repeated"  # we: an equal boot printed something else
     LAB = "lab"  # the lab: QEMU, power, disk, console

@@ -77,13 +77,12 @@ def unpack(reader: FrameReader) -> dict[str, bytes]:
 
 
 def read_outcome(reader: FrameReader) -> Outcome:
-    """Return the outcome that frames hold: LAB when the line has lost some, UNREADABLE when they hold no archive."""
+    """Return the outcome that frames hold; UNREADABLE when they are incomplete."""
     line = LineQuality(received=reader.received, damaged=reader.damaged, repeated=reader.repeated)
     try:
         return Outcome(state=State.MEASURED, files=unpack(reader), line=line)
     except ParseError as error:
-        state = State.UNREADABLE if reader.complete else State.LAB
-        return Outcome(state=state, message=str(error), line=line)
+        return Outcome(state=State.UNREADABLE, message=str(error), line=line)
 
 
 def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -46,11 +46,11 @@ def test_a_case_during_which_the_kernel_died_is_the_lab_s_and_its_warnings_stay(
         assert [fault.kind.value for fault in record.faults] == ["warning"]
 
 
-@pytest.mark.parametrize("health", ["Complete", "Incomplete"])
-def test_results_that_are_not_whole_are_the_lab_s(health: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("health", "state"), [("Complete", "unreadable"), ("Incomplete", "lab")])
+def test_results_that_are_not_whole_are_the_lab_s_if_the_job_broke(health: str, state: str, tmp_path: Path) -> None:
     printed = print_on_board(CASES, ORDER.board)
     nonce = next(line.split(" ")[3] for line in printed if line.startswith("rtgate: case 1 "))
     records = fetched([line for line in printed if not line.startswith(f"{nonce} 2 ")], tmp_path, health)
-    assert records["idle"].state == "lab"
+    assert records["idle"].state == state
     assert "1 of " in records["idle"].message
     assert records["hackbench"].state == "measured"

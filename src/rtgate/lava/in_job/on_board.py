@@ -251,7 +251,7 @@ def write(boot: Context, lines: Sequence[str], records: Path, *, hung: bool = Fa
         outcome = refuse_nfs_latencies(case_plan, log.outcome(nonce), boot.expected.profile)
         record = make_record(case, boot.arm, case_plan, outcome)
         path = records_file.write(record, outcome.files, outcome.console, records)
-        problem = outcome.message if outcome.state is State.UNREADABLE or nonce in log.damaged else ""
+        problem = outcome.message if outcome.state is State.UNREADABLE else ""
         entries.append((_rename_to_boot(path, boot.number), problem))
     return tuple(entries)
 
@@ -273,7 +273,6 @@ class _Log:
         self._died = ""
         self._last = ""
         self._hung = hung
-        self.damaged: set[str] = set()  # nonces of plans whose results the line has lost
         self._take(lines)
         for reader in self._readers.values():
             reader.finish()
@@ -322,5 +321,4 @@ class _Log:
         if nonce == self._last and not has_measured(text):
             self._died = "the log ends in an earlier case of this boot"
             return State.UNREADABLE, "the job's log ends during the measurement"
-        self.damaged.add(nonce)
-        return State.LAB, unreadable
+        return State.UNREADABLE, unreadable
