@@ -25,13 +25,16 @@ def test_a_shift_is_found_where_it_was_made() -> None:
     assert change.p <= 0.01
 
 
-def test_the_fewest_runs_suffice_for_a_shift_without_noise() -> None:
-    """Fewer are not looked at: nobody may take what cannot be found for what is not there."""
-    half = FEWEST_POINTS // 2
-    (change,) = change_points(series((half, 1.0), (half, 2.0), sd=0.001))
-    assert change.index == half
-    assert not change_points(series((half - 1, 1.0), (half, 2.0), sd=0.001))
-    assert 2 / math.comb(FEWEST_POINTS, half) < 0.01 < 2 / math.comb(FEWEST_POINTS - 1, half)
+@pytest.mark.parametrize("cut", range(FEWEST, FEWEST_POINTS - FEWEST + 1))
+def test_the_fewest_runs_suffice_for_a_shift_without_noise(cut: int) -> None:
+    """Wherever it is. Fewer are not looked at: nobody may take what cannot be found for what is not there."""
+    (change,) = change_points(series((cut, 1.0), (FEWEST_POINTS - cut, 2.0), sd=0.001))
+    assert change.index == cut
+    assert not change_points(series((cut - 1, 1.0), (FEWEST_POINTS - cut, 2.0), sd=0.001))
+
+
+def test_one_run_fewer_would_not_suffice() -> None:
+    assert 2 / math.comb(FEWEST_POINTS, FEWEST) < 0.01 < 2 / math.comb(FEWEST_POINTS - 1, FEWEST)
 
 
 def test_two_shifts_are_two_changes() -> None:

@@ -5,8 +5,8 @@ E-divisive (Matteson and James, Journal of the American Statistical Association 
 is cut where the energy distance between its two parts is largest, if shuffled series seldom reach as much; then each
 part is looked at again. It needs no law of the numbers, and some points after a change: a single run is never a change.
 
-By chance alone, n points have a perfect cut in their middle with a probability of 2 / C(n, n/2), as either half may be
-the lower one: 10 % of 6 points, 2.9 % of 8, 0.8 % of 10. With fewer than 10 not even that reaches the level of 1 %.
+By chance alone, n points have a perfect cut with three on one side with a probability of 2 / C(n, 3), as either part
+may be the lower one: 1.7 % of 10 points, 0.9 % of 12. With fewer than 12 such a cut does not reach the level of 1 %.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 FEWEST = 3  # points on each side of a change
-FEWEST_POINTS = 10
+FEWEST_POINTS = 12
 _SHUFFLES = 499
 _LEVEL = 0.01
 
