@@ -67,6 +67,19 @@ def test_verdicts_that_were_edited_are_shown_nowhere(
     assert not (tmp_path / "note.md").exists()
 
 
+def test_two_files_of_verdicts_beside_each_other_take_nothing_from_each_other(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of what was judged is of the one that was written last."""
+    monkeypatch.chdir(tmp_path)
+    for name, verdict in (("A", "a.json"), ("B", "b.json"), ("C", "C/strict.json")):
+        world.stored(world.boot(), tmp_path / name)
+        write_verdicts([world.within_limit()], tmp_path / verdict, records=tmp_path / name)
+        write_ending(tmp_path / verdict, [world.within_limit()], code=0, whole=True)
+    for name, verdict in (("A", "a.json"), ("B", "b.json"), ("C", "C/strict.json")):
+        assert _run(name, "--verdict", verdict, "--no-html", "-o", f"{name}-report") == 0
+
+
 @pytest.mark.parametrize("words", [(), ("--export", "markdown=note.md")])
 def test_verdicts_of_other_records_are_shown_nowhere(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

@@ -105,12 +105,14 @@ def sealed_records(verdict: Path) -> Path | None:
 
 
 def check_records(verdict: Path) -> Difference:
-    """Return what of its records changed since a verdict.json was written: nothing that is known where it has no seal.
+    """Return what of its records changed since a verdict.json was written.
 
-    Whether the file itself did is `is_changed`. Raises ConfigError: a file is damaged.
+    Nothing is known where it has no seal, and where the list beside it is that of another file of verdicts, which was
+    written later. Whether the file itself changed is `is_changed`. Raises ConfigError: a file is damaged.
     """
-    entry = _entry(verdict)
-    return _records_difference(verdict, entry) if entry else Difference(changed=(), missing=(), added=())
+    nothing, entry = Difference(changed=(), missing=(), added=()), _entry(verdict)
+    difference = _records_difference(verdict, entry) if entry else nothing
+    return nothing if difference.changed == (LIST,) else difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,10 @@ def _records_difference(verdict: Path, entry: _Entry) -> Difference:
         # Nothing can be said of the single files by a list that was changed itself.
         return Difference(changed=(LIST,), missing=(), added=())
     before = {match[2]: match[1] for line in text.decode().split("\n") if (match := _LINE.fullmatch(line))}
-    return _difference(before, _digests(directory, directory / records))
+    now = _digests(directory, directory / records)
+    for files_of_run in (before, now):
+        files_of_run.pop(verdict.name, None)  # it may lie among the records under another name than verdict.json
+    return _difference(before, now)
 
 
 def _verdict(directory: Path) -> Difference | None:
