@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
@@ -17,6 +18,8 @@ import pytest
 from rtgate.console.line import Line, LineLostError, Opener, address, opener, watch
 from rtgate.console.transport import SerialTransport
 from rtgate.errors import ConfigError, TransportError
+
+TIOCGEXCL = 0x80045440  # include/uapi/asm-generic/ioctls.h
 
 
 @pytest.fixture
@@ -56,6 +59,9 @@ def test_a_hub_and_a_console_do_not_share_a_port(terminal: tuple[int, str]) -> N
     console = SerialTransport(terminal[1], 115200)
     with pytest.raises(LineLostError, match="another program has it open"):
         opener(f"serial:{terminal[1]}")()
+    other = os.open(terminal[1], os.O_RDWR | os.O_NOCTTY)
+    assert fcntl.ioctl(other, TIOCGEXCL, bytes(4)) == bytes(4)
+    os.close(other)
     console.close()
     line = opener(f"serial:{terminal[1]}")()
     with pytest.raises(TransportError, match="cannot be opened"):

@@ -121,9 +121,10 @@ def _serial(device: str, speed: int) -> Line:
     except OSError as error:
         raise LineLostError(error.strerror) from error
     try:
-        fcntl.ioctl(descriptor, termios.TIOCEXCL)  # a second hub on the port would steal half of the bytes
-        # Root may open it all the same, and who holds it by pyserial's lock has not claimed it so.
+        # A second program on the port would steal half of the bytes. A console of rtgate has the lock alone. That comes
+        # first: TIOCEXCL stays until the last one closes the port, and would lock out whom it belongs to.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.ioctl(descriptor, termios.TIOCEXCL)
         settings = termios.tcgetattr(descriptor)
         # 8 data bits, no parity, no flow control. No HUPCL: closing must not touch DTR, which resets some boards.
         settings[0:4] = [0, 0, termios.CS8 | termios.CREAD | termios.CLOCAL, 0]
